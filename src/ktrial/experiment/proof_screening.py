@@ -4,23 +4,42 @@ As group testing has it (R. Dorfman, The Detection of Defective Members of Large
 Mathematical Statistics 14, 1943; by halves: F. K. Hwang, Journal of the American Statistical Association 67,
 1972). Trials are of the first perturbation. What the second half adds to the first is what the whole has
 beyond it, so that one half of two is run.
+
+Which settings a kernel does not take is asked before: all are written in one guest, without the workload.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ktrial.analysis.attribution.target import AttributionQuestion
+from ktrial.errors import KtrialError
+from ktrial.experiment.jobs import jobs_of, obtained
+from ktrial.experiment.profile import own_results
 from ktrial.experiment.proof_cost import cost_of
 from ktrial.experiment.proof_runs import Runs
-from ktrial.experiment.proof_study import BOOT_CONTROL, Reverting, boots_of_their_own
-from ktrial.experiment.proof_writes import WRITTEN, refusals
+from ktrial.experiment.proof_study import (
+    BOOT_CONTROL,
+    Reverting,
+    boots_of_their_own,
+    proof_study,
+    treatment_of,
+)
+from ktrial.experiment.resources import Resources
+from ktrial.experiment.settings import SettingRefused, TreatmentSetting, read_back
+from ktrial.kernels import silent
+from ktrial.machines import Machine
 from ktrial.model.proof import Candidate, CauseKind, Cost, Group, GroupKind, LeftOut, Side, Status, Tried
+from ktrial.studyfile.references import resolved
+from ktrial.target import StepResult
 
 LEAST = 3
 """So many candidates, and they are tried in groups."""
 LEAST_SHARE = 0.01
 """Of the difference: what has less together is not divided up."""
 NO_ROOM = "--budget has no room for it"
+_WRITTEN = (CauseKind.SETTING, CauseKind.FEATURE)
+"""Kinds that are written into a system that runs."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +140,7 @@ class Screening:
         placed: dict[tuple[Side, int], list[Candidate]] = {}
         for side in (Side.TO, Side.FROM):
             mine = [one for one in rest if one.value_on(side) is not None]
-            answers = refusals(self.runs.asked, side, mine, self.runs.machine, self.runs.how.sources)
+            answers = _refusals(self.runs.asked, side, mine, self.runs.machine, self.runs.how.sources)
             for one in mine:
                 if one.name in answers:
                     reasons.setdefault(one.name, []).append(answers[one.name])
@@ -204,7 +223,7 @@ def expected(candidates: Sequence[Candidate]) -> list[Reverting]:
 
 def _kind(one: Candidate) -> int:
     """What is taken back together: what is written, what is given at boot, what is built."""
-    return 0 if one.kind in WRITTEN else 2 if one.kind is CauseKind.OPTION else 1
+    return 0 if one.kind in _WRITTEN else 2 if one.kind is CauseKind.OPTION else 1
 
 
 def _halves(row: Reverting) -> tuple[Reverting, Reverting]:
@@ -234,3 +253,37 @@ def _as_it_is(one: Candidate, side: Side) -> Candidate:
 def _beside(part: Part) -> str:
     others = len(part.row.changed) - 1
     return f"with {others} more, which together move nothing" if others else "under one perturbation"
+
+
+def _refusals(
+    asked: AttributionQuestion, side: Side, found: Sequence[Candidate], machine: Machine, sources: Resources
+) -> dict[str, str]:
+    """Candidate's name → what the kernel of this side answers, of those that it does not take.
+
+    Empty as well where the guest ends by one of them: their trials tell which.
+    """
+    written = tuple(one for one in found if one.kind in _WRITTEN and one.value_on(side) is not None)
+    if not written:
+        return {}
+    row = Reverting(side, written)
+    study = resolved(proof_study(asked, 1, [row]))
+    treatment = treatment_of(asked, study, row)
+    try:
+        (job,) = jobs_of(study, treatment, obtained(study, treatment, sources, silent), sources)
+        settings = job.settings[-len(written) :]
+        before = (*job.before, *job.preparation, *(one.step for one in job.settings[: -len(written)]))
+        with machine.start(job.boot) as target:
+            results = target.perform((*before, *(one.step for one in settings)))
+    except KtrialError:
+        return {}
+    by_step = {one.step: one for one in own_results(results, len(before))}
+    told = (_refusal(one, by_step.get(place)) for place, one in enumerate(settings))
+    return {one.name: reason for one, reason in zip(written, told, strict=True) if reason}
+
+
+def _refusal(setting: TreatmentSetting, result: StepResult | None) -> str:
+    try:
+        read_back((setting,), (result.model_copy(update={"step": 0}),) if result else ())
+    except SettingRefused as refused:
+        return str(refused)
+    return ""

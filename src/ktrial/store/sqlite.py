@@ -1,6 +1,7 @@
 """All that only SQLite has: pragmas, locks, result codes, and a look at a file that does not change it."""
 
 import os
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
-from ktrial.store.holders import holder_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -20,6 +20,8 @@ _MAGIC = b"SQLite format 3\0"
 _PRIMARY_CODE = 0xFF
 """The low byte of SQLite's extended result codes (https://www.sqlite.org/rescode.html)."""
 _ALMOST_FULL_BYTES = 1 << 20
+_LOCK = re.compile(r"^\d+: \S+ +\S+ +WRITE +(\d+) +([0-9a-f]+):([0-9a-f]+):(\d+) ")
+"""A line of /proc/locks: process, device and inode of a write lock."""
 
 
 def prepare_engine(engine: "Engine") -> None:
@@ -149,3 +151,37 @@ def _free_bytes(file: Path) -> int:
     place = next(path for path in (file, *file.parents) if path.exists())
     status = os.statvfs(place)
     return status.f_bavail * status.f_frsize
+
+
+def holder_of(file: Path) -> str:
+    """Who holds the lock on the database: ` by process 4711 (ktrial)`.
+
+    Empty where it cannot be told (another container, another host).
+    """
+    # With a write-ahead log it is -shm that is locked, never -wal (https://www.sqlite.org/wal.html).
+    nodes = {node for suffix in ("", "-shm") if (node := _node(Path(f"{file}{suffix}")))}
+    pids = [pid for pid, node in _write_locks() if node in nodes and pid != os.getpid()]
+    return f" by process {pids[0]}{_program(pids[0])}" if pids else ""
+
+
+def _write_locks() -> list[tuple[int, tuple[int, int]]]:
+    """Process and (device, inode) of every write lock on this host."""
+    table = Path("/proc/locks")
+    lines = table.read_text().splitlines() if table.exists() else []
+    locks = [match for line in lines if (match := _LOCK.match(line))]
+    return [(int(m[1]), (os.makedev(int(m[2], 16), int(m[3], 16)), int(m[4]))) for m in locks]
+
+
+def _node(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _program(pid: int) -> str:
+    try:
+        return f" ({Path(f'/proc/{pid}/comm').read_text(encoding='utf-8', errors='replace').strip()})"
+    except OSError:
+        return ""

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ktrial.model import quantities
 from ktrial.model.design import Design, Factor, FactorKind
-from ktrial.model.study import Study
+from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
+from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, StudySource
 from ktrial.studyfile.errors import StudyEmpty
 from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
@@ -17,14 +19,16 @@ from ktrial.studyfile.machine import SSH, check_against_factors, check_users, ma
 from ktrial.studyfile.patches import with_patches
 from ktrial.studyfile.references import KernelReader, resolved
 from ktrial.studyfile.registry import Registry
-from ktrial.studyfile.schema import StudyTable
+from ktrial.studyfile.schema import AS_MANY_AS_IT_TAKES, StudyTable, TimedTable
 from ktrial.studyfile.search import search_of
-from ktrial.studyfile.stopping_rule import perturbations_of, timing
 from ktrial.studyfile.toml_text import parsed, text_of
 from ktrial.studyfile.validation import read_tables
 from ktrial.studyfile.workloads import workload_uses
 
 _MOST_TRIALS = 100_000
+_CHAOTIC = "exact-parallel"
+"""The machine on which every trial depends on its seed, unless so many are asked for."""
+_PERTURBATIONS = 3
 
 
 def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
@@ -67,8 +71,8 @@ def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, m
     check_users(uses, machine.kind, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
-    in_time = None if tables.search else timing(tables, machine.kind, uses, mistakes)
-    perturbations = perturbations_of(tables)
+    in_time = None if tables.search else _timing(tables, machine.kind, uses, mistakes)
+    perturbations = _perturbations_of(tables)
     _check_size(factors, design, len(listed), in_time.blocks if in_time else perturbations, mistakes)
     source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
     study = Study(
@@ -124,3 +128,46 @@ def _check_size(
 def _name_of(path: Path) -> str:
     """A study without a name is called as its file is, with what a name cannot hold replaced."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "study"
+
+
+def _perturbations_of(tables: StudyTable) -> int:
+    """How many there are where verdicts are those of exact numbers."""
+    return tables.perturbations or _PERTURBATIONS
+
+
+def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> Timing | None:
+    """How a study goes whose numbers scatter, in real time or by their seeds.
+
+    None where they are exact, and so many perturbations are asked for.
+    """
+    asked = tables.perturbations == AS_MANY_AS_IT_TAKES
+    by_seeds = asked or (kind == _CHAOTIC and tables.perturbations is None)
+    if kind in EXACT_MACHINES and not by_seeds:
+        if tables.timed:
+            mistakes.add(
+                ("timed",),
+                f'the machine "{kind}" has no noise, and needs no blocks: take the table out, name a machine '
+                'in real time, machine = "host", or let seeds be the blocks, perturbations = "auto"',
+            )
+        return None
+    if kind not in EXACT_MACHINES and asked:
+        problem = f'"auto" is for exact machines: on the machine {kind} [timed] blocks says how many'
+        mistakes.add(("perturbations",), problem)
+    table = tables.timed or TimedTable()
+    _check_primary(table, uses, mistakes)
+    return Timing(
+        blocks=table.blocks,
+        stopping=Stopping(table.stopping),
+        alpha=table.alpha,
+        budget_seconds=quantities.seconds(table.budget) if table.budget else 0.0,
+        primary=tuple(table.primary),
+    )
+
+
+def _check_primary(table: TimedTable, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> None:
+    """A workload's metrics may be known only when it has run: its name is checked."""
+    labels = [use.label for use in uses]
+    for place, name in enumerate(table.primary):
+        label = name if name in labels else name.partition(": ")[0]
+        if label not in labels:
+            mistakes.unknown(("timed", "primary", place), "workload", label, labels)

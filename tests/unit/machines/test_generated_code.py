@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.support.places import PLUGIN_COUNTS
 
-from ktrial.machines.exact import naming_run, plugin
-from ktrial.machines.exact.generated_code import GeneratedCode, listed, told
+from ktrial.machines.exact import plugin
+from ktrial.machines.exact.generated_code import GeneratedCode, code_told, listed, told, with_ksymbols
 from ktrial.target import Collect, Push, Read, Run, Start, StepResult, Stop
 
 HEADER, REGION, END = PLUGIN_COUNTS.read_text().splitlines()
@@ -79,7 +79,7 @@ def test_what_the_kernel_told_is_read_and_nothing_of_what_may_lack_a_part() -> N
 
 def test_each_program_is_watched_and_then_asked_for() -> None:
     steps = (Start(name="s", argv=("/s",)), Read(path="/r"), Run(argv=("/p", "-x")), Stop(name="s"))
-    push, start, read, run, stop, *collects, _, listing = naming_run.asking(steps)
+    push, start, read, run, stop, *collects, _, listing = with_ksymbols(steps)
     assert isinstance(push, Push)
     assert isinstance(start, Start)
     assert isinstance(run, Run)
@@ -98,7 +98,7 @@ def test_what_one_program_cannot_tell_leaves_what_the_others_told() -> None:
     ]
     listing = "ffffffffc0300000 t kprobe_insn_page\t[__builtin__kprobes]\n"
     results.append(StepResult(step=2, do="run", stdout=listing))
-    assert [piece.name for piece in naming_run.code_told(tuple(results))] == [
+    assert [piece.name for piece in code_told(tuple(results))] == [
         "[bpf: filter]",
         "[generated: ftrace]",
         "[generated: kprobes]",

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact.arguments import (
+from ktrial.machines.exact.setup import (
     CPU_MODEL,
+    check_cpus,
     kernel_parameters,
     machine_arguments,
 )
-from ktrial.machines.exact.setup import check_cpus
 from ktrial.machines.qemu.arguments import cpu_model_for, memory_arguments, snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot

@@ -17,8 +17,13 @@ from ktrial.machines.errors import (
     TopologyOfOtherCpus,
 )
 from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.machines.exact_parallel.arguments import CPU_MODEL, machine_arguments, plugin_arguments
-from ktrial.machines.exact_parallel.setup import check_cpus, check_qemu
+from ktrial.machines.exact_parallel.setup import (
+    CPU_MODEL,
+    check_cpus,
+    check_qemu,
+    machine_arguments,
+    plugin_arguments,
+)
 from ktrial.machines.exact_parallel.target import counts_in, seed_of, with_counts
 from ktrial.machines.qemu.migration import AHEAD_NS, clock_in, clocked
 from ktrial.machines.qemu.program import Qemu

@@ -7,9 +7,8 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.machines.errors import NoPluginHere
-from ktrial.machines.exact.arguments import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, machine_arguments
 from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.setup import Setup
+from ktrial.machines.exact.setup import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, Setup, machine_arguments
 from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
 from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children

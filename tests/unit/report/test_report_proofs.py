@@ -16,7 +16,7 @@ from ktrial.cli.render.attribution import print_whys
 from ktrial.model.conditions_diff import Governed, ValueDifference
 from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
 from ktrial.model.study_record import StudyRecord
-from ktrial.report.json.attribution import whys_as_json
+from ktrial.report.json.study import whys_as_json
 from ktrial.report.text.attribution import Why, explained
 from ktrial.report.text.proof import closing
 from ktrial.store import open_store

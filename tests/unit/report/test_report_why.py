@@ -24,7 +24,7 @@ from ktrial.model.conditions_diff import CounterDifference, Differences
 from ktrial.model.design import FactorKind
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
-from ktrial.report.json.attribution import whys_as_json
+from ktrial.report.json.study import whys_as_json
 from ktrial.report.text.attribution import TOP, Why, explained
 from ktrial.report.text.conditions_diff import sections
 from ktrial.store import Store, open_store

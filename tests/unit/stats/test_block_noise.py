@@ -10,7 +10,7 @@ from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric
 from ktrial.stats.sequential import BlockedMetric, checks
 from ktrial.stats.sequential.block_correlation import inflation, lag_one, presumed_correlation, widened
-from ktrial.stats.sequential.sign_flips import signs_agree
+from ktrial.stats.sequential.repeated_intervals import signs_agree
 from ktrial.stats.typical_location import typical
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)

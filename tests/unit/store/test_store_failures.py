@@ -21,7 +21,7 @@ from ktrial.store.errors import (
     StoreFull,
     StoreLocked,
 )
-from ktrial.store.holders import holder_of
+from ktrial.store.sqlite import holder_of
 
 MEBIBYTE = 1 << 20
 MUCH = 5 * MEBIBYTE

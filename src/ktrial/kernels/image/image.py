@@ -2,12 +2,18 @@
 
 The setup header's fields are those of the kernel's Documentation/arch/x86/boot.rst, section 'Details of
 header fields'; offsets are from the start of the file.
+
+The checksum of a whole bzImage is written at its end by tools/build of the kernel's own tree (the same file,
+section 'The image checksum'): CRC-32 with all bits set before and none turned after, so that it is 0 over all
+that the setup header calls the image. A distribution that signs the image for Secure Boot changes two fields
+of its PE header later: the PE file's own checksum, and where the signature is.
 """
 
 import os
 import re
 import stat
 import struct
+import zlib
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,7 +23,6 @@ from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 
 from ktrial.kernels.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
-from ktrial.kernels.image.checksum import has_checksum, has_wrong_checksum
 from ktrial.kernels.image.elf import ELF_MAGIC, check_elf, memory_end
 from ktrial.model.kernel import BootImage
 
@@ -34,6 +39,12 @@ _ADDRESS_AND_SIZE = struct.Struct("<QI")
 _LARGEST = 4 << 30
 """A vmlinux with full debugging information has about 1 GiB."""
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
+_PE_AT = 0x3C
+_PE_CHECKSUM, _PE_SIGNATURE = 24 + 64, 24 + 144
+"""From the PE header's start, of a PE32+ file: the optional header begins behind 24 bytes."""
+_LAST_WITH = (6, 14)
+"""'x86/boot: Drop CRC-32 checksum and the build tool that generates it' took it away after that."""
+_ALL_BITS = 0xFFFFFFFF
 
 
 class ImageKind(Enum):
@@ -60,7 +71,7 @@ class Image:
     @property
     def has_checksum(self) -> bool:
         """Whether it has one at its end."""
-        return self.kind is ImageKind.BZIMAGE and has_checksum(self.release)
+        return self.kind is ImageKind.BZIMAGE and _builds_have_checksum(self.release)
 
 
 def read_image(path: Path) -> Image:
@@ -140,7 +151,7 @@ def _bzimage(path: Path, data: bytes) -> Image:
     if len(data) < needed:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {needed}")
     release, loaded = _release(path, data), _u32(data, 0x1F4) * 16
-    wrong = bool(loaded) and has_wrong_checksum(data[: setup_bytes + loaded], release)
+    wrong = bool(loaded) and _is_checksum_wrong(data[: setup_bytes + loaded], release)
     return Image(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
 
 
@@ -217,3 +228,25 @@ def _is_text(data: bytes) -> bool:
             return False
         text = data[: error.start].decode()
     return all(character.isprintable() or character in "\n\r\t\f\x1b" for character in text)
+
+
+def _builds_have_checksum(release: str) -> bool:
+    """Whether builds of this release wrote one."""
+    number = re.match(r"(\d+)\.(\d+)", release)
+    return number is not None and (int(number[1]), int(number[2])) <= _LAST_WITH
+
+
+def _is_checksum_wrong(image: bytes, release: str) -> bool:
+    """Whether the image (up to its header's syssize) has a checksum, and it is not right."""
+    return _builds_have_checksum(release) and zlib.crc32(_unsigned(image)) != _ALL_BITS
+
+
+def _unsigned(image: bytes) -> bytes:
+    """As it was before it was signed."""
+    start = struct.unpack_from("<I", image, _PE_AT)[0]
+    if image[start : start + 4] != b"PE\0\0" or start + _PE_SIGNATURE + 8 > len(image):
+        return image
+    plain = bytearray(image)
+    plain[start + _PE_CHECKSUM : start + _PE_CHECKSUM + 4] = bytes(4)
+    plain[start + _PE_SIGNATURE : start + _PE_SIGNATURE + 8] = bytes(8)
+    return bytes(plain)

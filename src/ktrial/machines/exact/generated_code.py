@@ -4,14 +4,24 @@ What is there when /proc/kallsyms is read stands there beside modules: ftrace's 
 one name each, however many there are (`ftrace_trampoline` of `__builtin__ftrace`); a program of BPF is
 `bpf_prog_TAG_NAME` of `bpf`. All of them come and go. What came later the plugin tells by its address; the
 program `ksymbols` (crates/ksymbols) says what the kernel called it.
+
+For that, steps are done once more. A program's address is known only after it was loaded, and the program is
+gone when who loaded it has ended. So every program of the steps runs by `ksymbols`, which hears of each
+symbol as it comes. Nothing is counted then: from the same state the kernel lays the same code at the same
+place, though bpf(2) does a little more.
 """
 
+import base64
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ktrial.machines.exact.plugin_counts import Line, RunLines
+from ktrial.machines.guest_programs import ksymbols
+from ktrial.machines.qemu.guest_symbols import SHOWN
 from ktrial.model.profile import GENERATED, UNKNOWN
+from ktrial.target import Collect, Push, Run, Start, Step, StepResult
 
 _BUILT_IN = re.compile(r"__builtin__(\w+)")
 _PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(.+)")
@@ -25,6 +35,8 @@ _LOWEST = 0xFFFF_FFFF_C000_0000
 _LISTED = re.compile(r"^([0-9a-f]{16}) [tT] (\S+)\t\[(__builtin__\w+|bpf)\]$", re.MULTILINE)
 _TOLD = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) (\w+) (\S+)$", re.MULTILINE)
 _WHOLE = "end\n"
+_IN_GUEST = "/ktrial/ksymbols"
+_SYMBOLS_TO = "/ktrial/symbols-"
 
 
 def named(symbol: str, module: str) -> tuple[str, str]:
@@ -96,3 +108,27 @@ def _rename(region: Line, names: dict[int, dict[str, None]]) -> None:
             address = int(row[1], 16)
             unnamed = GENERATED if address >= _LOWEST else UNKNOWN
             row[:2] = [" or ".join(names.get(address // _UNIT, ())) or unnamed, ""]
+
+
+def with_ksymbols(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps, each program watched, and then what came of that. Raises GuestProgramsMissing."""
+    program = base64.b64encode(ksymbols().read_bytes()).decode()
+    files = [f"{_SYMBOLS_TO}{number}" for number, step in enumerate(steps) if isinstance(step, Run | Start)]
+    left = iter(files)
+    watched = (_watched(step, next(left)) if isinstance(step, Run | Start) else step for step in steps)
+    push = Push(path=_IN_GUEST, base64=program, mode=0o755)
+    # The whole list is many megabytes: the guest picks what is asked for.
+    listing = Run(argv=(_IN_GUEST, "--listed"))
+    return (push, *watched, *(Collect(path=file) for file in files), SHOWN, listing)
+
+
+def _watched(step: Run | Start, file: str) -> Step:
+    return step.model_copy(update={"argv": (_IN_GUEST, file, *step.argv)})
+
+
+def code_told(results: tuple[StepResult, ...]) -> tuple[GeneratedCode, ...]:
+    """What the kernel made, as the results of `with_ksymbols` say. Of what failed nothing has a name."""
+    *of_programs, listing = results
+    texts = (base64.b64decode(result.content) for result in of_programs if result.do == "collect")
+    pieces = (told(text.decode("utf-8", "replace")) for text in texts)
+    return (*itertools.chain.from_iterable(pieces), *listed(listing.stdout))

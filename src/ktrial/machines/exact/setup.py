@@ -1,18 +1,25 @@
-"""One boot with all that it needs found and hashed: command lines, files, and the key of its snapshot."""
+"""One boot with all that it needs found and hashed: command lines, files, and the key of its snapshot.
+
+It is the command lines, QEMU's and the kernel's, that make a boot the same to the last instruction.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact.arguments import (
-    CPU_MODEL,
-    CPU_MODEL_WITH_PLUGIN,
-    kernel_parameters,
-    machine_arguments,
-)
 from ktrial.machines.guest_programs import coalesce, lockstep
-from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
+from ktrial.machines.qemu.arguments import (
+    BOARD,
+    DEVICES,
+    EXACT_CPU,
+    EXACT_PARAMETERS,
+    EXACT_SEED,
+    HEADLESS,
+    cpu_model_for,
+    date_arguments,
+    size_arguments,
+)
 from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
@@ -22,6 +29,39 @@ from ktrial.target.guest_plan import PROTOCOL
 
 OLDEST_FOR_CPUS = (10, 0)
 """7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
+CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm"
+"""TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
+
+CPU_MODEL_WITH_PLUGIN = f"{EXACT_CPU},+fsrm,x-force-features=on"
+"""The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as new CPUs do.
+7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
+
+_ONE_CPU_ONLY = ("noapictimer",)
+
+
+def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
+    """The kernel's command line: the machine's own parameters, then those of the boot.
+
+    Of a parameter that is there twice the kernel takes the last, so that a study can override any.
+    Without `quiet` the kernel tells all on its console: slower, and only for finding out why it ended.
+    """
+    own = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
+    return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
+
+
+def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
+    """QEMU's arguments that decide what the guest sees, without those that name files."""
+    return (
+        *HEADLESS,
+        *("-accel", "tcg"),
+        *BOARD,
+        *("-cpu", cpu_model),
+        *size_arguments(boot),
+        *("-seed", str(EXACT_SEED)),
+        *("-icount", "shift=0,sleep=off"),
+        *date_arguments("vm"),
+        *DEVICES,
+    )
 
 
 def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:

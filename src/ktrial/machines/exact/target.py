@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import NoPluginHere, PluginCountsUnreadable
-from ktrial.machines.exact import naming_run, plugin
-from ktrial.machines.exact.generated_code import GeneratedCode
+from ktrial.machines.exact import plugin
+from ktrial.machines.exact.generated_code import GeneratedCode, code_told, with_ksymbols
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.qemu.guest_symbols import kallsyms
@@ -78,7 +78,7 @@ class InstrumentedTarget(SnapshotTarget):
         It is none where the guest cannot tell. Raises MachineError.
         """
         try:
-            return naming_run.code_told(self.perform(naming_run.asking(steps)))
+            return code_told(self.perform(with_ksymbols(steps)))
         except GuestEnded:
             return ()
 

@@ -2,20 +2,21 @@
 
 GNU cpio writes the archive (`--reproducible`, owner 0:0), from a copy of the files whose times are set to 0.
 Carried links keep their targets. A file whose path leads through one lies where the link leads, and no file
-is written here through a link.
+is written here through a link: where a path leads is found out from the links' texts alone.
 """
 
 import os
+import posixpath
 import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
-from ktrial.machines.qemu.guest_links import TooManyLinks, followed
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot, CarriedFile
 from ktrial.target.guest_plan import BOOT_PLAN_PATH
@@ -29,6 +30,8 @@ _THE_KERNELS = ("/dev", "/proc", "/sys")
 """What the guest's kernel mounts: files there would be hidden."""
 _DIRECTORIES = ("/dev", "/proc", "/sys", "/tmp")
 _COMMAND = ("cpio", "--create", "--format=newc", "--reproducible", "--owner=+0:+0", "--null", "--quiet")
+_MOST_LINKS = 40
+"""Those that a kernel follows for one path (MAXSYMLINKS)."""
 
 
 @dataclass(frozen=True)
@@ -202,3 +205,30 @@ def _module(host: Path, guest: str, machine: str) -> Entry:
         if file.read(4) != b"\x7fELF":
             raise FileToCarry(machine=machine, path=host, problem="a module must be an unpacked ELF file")
     return Entry(guest, 0o644, host)
+
+
+class TooManyLinks(Exception):
+    """Links that lead in a circle, or through more than a kernel follows."""
+
+
+def followed(path: str, targets: Mapping[str, str]) -> str:
+    """The absolute path with every link on its way followed, its last part too. Raises TooManyLinks.
+
+    `targets`: the path of a link → what it holds. A target that leads above the root means the root.
+    """
+    done, waiting, followed_links = "/", path.strip("/").split("/"), 0
+    while waiting:
+        part = waiting.pop(0)
+        if part in {"", "."}:
+            continue
+        here = posixpath.dirname(done) if part == ".." else posixpath.join(done, part)
+        target = targets.get(here)
+        if target is None or part == "..":
+            done = here
+            continue
+        followed_links += 1
+        if followed_links > _MOST_LINKS:
+            raise TooManyLinks
+        done = "/" if target.startswith("/") else done
+        waiting = [*target.split("/"), *waiting]
+    return done

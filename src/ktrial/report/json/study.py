@@ -1,4 +1,4 @@
-"""The whole result of a study as JSON, for other programs."""
+"""The whole result of a study as JSON, for other programs; and what its differences are made of."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,10 +8,10 @@ from ktrial.analysis.scaling import curves
 from ktrial.analysis.waits import waits
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.report.json.attribution import whys_as_json
+from ktrial.report.json.proof import proof_as_json
 from ktrial.report.tables import comparisons as comparison_table
 from ktrial.report.text import provenance, study_summary
-from ktrial.report.text.attribution import Why
+from ktrial.report.text.attribution import Part, Why
 
 
 def as_json(
@@ -51,4 +51,39 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "perturbation": planned.perturbation.number,
         "block": planned.block,
         **data,
+    }
+
+
+def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
+    """What `run`, `compare` and `show` have as `why`; docs/commands.md names the fields."""
+    return [
+        {
+            "workload": why.workload,
+            "baseline": why.baseline,
+            "treatment": why.treatment,
+            "unit": "instructions/operation",
+            "from": why.whole.before,
+            "to": why.whole.after,
+            "difference": why.whole.difference,
+            "unexplained": why.unexplained,
+            "functions": [_part(part) for part in why.parts],
+            "others": _part(why.others),
+            "causes": why.causes,
+            "proof": proof_as_json(why.proof) if why.proof else None,
+            "subsystems": {part.name: part.difference for part in why.subsystems},
+        }
+        for why in whys
+    ]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "function": part.name,
+        "subsystem": part.subsystem,
+        "match": part.match.value,
+        "from": part.before,
+        "to": part.after,
+        "difference": part.difference,
+        "share": part.share,
+        "string_bytes_difference": part.byte_difference,
     }

@@ -13,10 +13,16 @@ widened for what neighbouring blocks have in common (`block_correlation`) and fo
 
 The study ends with the first claim; where several comparisons keep it running, a claim that later blocks do
 not bear out is withdrawn. A difference that lies within the margin for certain is 'equivalent'.
+
+Few blocks must pass a sign-flip test as well (Fisher, The Design of Experiments, 1935, 21): of all ways to
+give the log ratios signs, at most 5 % move their mean as far as it lies from 0. That takes six blocks at
+least.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +30,32 @@ from numpy.typing import NDArray
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.block_correlation import presumed_correlation, widened
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.sign_flips import signs_agree
 from ktrial.stats.typical_location import typical
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
+Bools = NDArray[np.bool_]
+
+_ENOUGH_BLOCKS = 10
+"""From so many on, no sign-flip test is asked."""
+_SIGN_FLIP_LEVEL = 0.05
+
+
+def signs_agree(differences: Array) -> Bools:
+    """Whether a sign-flip test finds that the mean of log ratios of shape (…, blocks) is not 0."""
+    blocks = differences.shape[-1]
+    if blocks >= _ENOUGH_BLOCKS:
+        return np.ones(differences.shape[:-1], dtype=np.bool_)
+    reached = np.abs(differences @ _signs(blocks).T)
+    observed = np.abs(differences.sum(axis=-1, keepdims=True)) * (1 - 1e-12)
+    return np.asarray(((reached >= observed).mean(axis=-1) <= _SIGN_FLIP_LEVEL) & (observed[..., 0] > 0))
+
+
+@lru_cache(maxsize=8)
+def _signs(blocks: int) -> Array:
+    """All ways, one a row."""
+    return np.array(list(itertools.product((1.0, -1.0), repeat=blocks)))
 
 
 @dataclass(frozen=True)
