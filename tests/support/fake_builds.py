@@ -65,7 +65,7 @@ class FakeBuilder:
         return Builder(build=self._build, configured=self._configured, cached=self._kept)
 
     def _kept(self, wanted: Build) -> Kernel | None:
-        return self._kernel(wanted) if wanted.name in self._cached else None
+        return self.kernel(wanted) if wanted.name in self._cached else None
 
     def _configured(self, wanted: Build, progress: Progress) -> dict[str, str]:
         self.configured.append(wanted)
@@ -81,7 +81,7 @@ class FakeBuilder:
         if wanted.make.get("KCFLAGS") == "-broken":
             raise self.failed()
         self._cached.add(wanted.name)
-        return self._kernel(wanted)
+        return self.kernel(wanted)
 
     @staticmethod
     def not_taken() -> KernelError:
@@ -93,7 +93,7 @@ class FakeBuilder:
         return BuildFailed(name="linux", directory="linux", problem="gcc: error: -broken", log="build.log")
 
     @staticmethod
-    def _kernel(wanted: Build) -> Kernel:
+    def kernel(wanted: Build) -> Kernel:
         origin = Origin(
             provider="build", source=wanted.source, version="6.1.1", build=wanted, compiler="gcc 12.2"
         )

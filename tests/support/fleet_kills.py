@@ -20,6 +20,7 @@ from typing import Literal
 from tests.support.fleets import BEHAVIOUR, logged
 
 from ktrial.experiment.resources import Resources
+from ktrial.fault_points import VARIABLE
 from ktrial.installation import CACHE
 
 Doing = Literal["transfer", "snapshot", "trial", "anything"]
@@ -32,8 +33,10 @@ _PATIENCE_SECONDS = 5.0
 """Then no worker does what was waited for: one is killed at whatever it does."""
 
 
-def _be_worker(address: str, name: str, cache: str, behaviour: str) -> None:
+def _be_worker(address: str, name: str, cache: str, behaviour: str, fault_point: str) -> None:
     os.environ |= {CACHE: cache, BEHAVIOUR: behaviour}
+    if fault_point:
+        os.environ[VARIABLE] = fault_point
     from ktrial.fleet import serving
 
     serving._main([address, "--name", name])
@@ -46,6 +49,8 @@ class Workers:
     address: str
     directory: Path
     wanted: int
+    fault_point: str = ""
+    """Where they are killed; empty: nowhere."""
     running: dict[int, ForkServerProcess] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -53,7 +58,8 @@ class Workers:
         """Start those that are missing."""
         while len(self.running) < self.wanted:
             number = next(self._numbers)
-            arguments = (self.address, f"worker-{number}", str(self.cache(number)), str(self.directory))
+            places = str(self.cache(number)), str(self.directory)
+            arguments = (self.address, f"worker-{number}", *places, self.fault_point)
             process = _SERVER.Process(target=_be_worker, args=arguments, daemon=True)
             process.start()
             self.running[number] = process

@@ -64,7 +64,7 @@ class SeriesBuilder(FakeBuilder):
         telling = [
             name for name in names_in(wanted.patches) if "noop" not in name and not name.startswith("doc")
         ]
-        kernel = FakeBuilder._kernel(wanted)
+        kernel = FakeBuilder.kernel(wanted)
         return kernel.model_copy(update={"digest": digest(telling)})
 
 

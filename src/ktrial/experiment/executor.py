@@ -5,16 +5,18 @@ may have them performed elsewhere, as long as it tells the same events.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_builds import Builder, Had, Listener
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Build
 from ktrial.model.trial import Trial
 
 
@@ -132,6 +134,10 @@ class Executors(Protocol):
 
     def executor(self, machine: Machine, wanted: Wanted) -> Executor:
         """An executor of trials on the machine. Raises KtrialError where there cannot be one."""
+        ...
+
+    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+        """Kernels as they are had, in any order, by their labels. To close it ends what is under way."""
         ...
 
 

@@ -1,17 +1,49 @@
-"""Kernels that a study builds from source: all of them configured first, then built one after another.
+"""Kernels that a study builds from source: all of them configured first, then built.
+
+This system builds one after another, since each build uses all cores; others may be asked, too.
 
 A mistake in an option is found when a kernel is configured, which takes seconds; compiling takes minutes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
+from ktrial.model.build_order import BuildOrder
 from ktrial.model.kernel import Build, Kernel, Patch
 
 Numbered = Iterable[tuple[int, tuple[Patch, ...]]]
 """Patches by their numbers, each with its files."""
+
+
+class PortableBuilds(Protocol):
+    """How another system builds a kernel. May be pickled: `order` and `take` are for who asks."""
+
+    def order(self, wanted: Build, progress: Progress) -> BuildOrder | None:
+        """What another system is asked; None: this one need not compile it. Raises KernelError."""
+        ...
+
+    def take(self, order: BuildOrder, archive: Path) -> Kernel:
+        """Keep what another system built, if it is what was asked. Raises KernelError."""
+        ...
+
+    def problem(self, order: BuildOrder) -> str:
+        """Why it cannot be built on this system; empty where it can."""
+        ...
+
+    def needed(self, order: BuildOrder) -> tuple[str, ...]:
+        """Digests of the order's files that this system has to be given."""
+        ...
+
+    def make(self, order: BuildOrder, place: Callable[[str], Path], progress: Progress) -> Path:
+        """Build it, and return a file for `take`. `place`: where a file is, by its digest.
+
+        What `progress` raises breaks it off. Raises KernelError.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,6 +66,34 @@ class Builder:
         default=lambda *_: {}
     )
     """Of numbered patches those that do not apply on top of the others before them, and why."""
+    elsewhere: Callable[[], PortableBuilds] | None = None
+    """How other systems build the same; None: they cannot."""
+
+
+Wanted = Mapping[str, Build]
+"""Builds, by the kernels' labels."""
+Had = tuple[str, Kernel | KernelError]
+"""A kernel's label, and the kernel, or why it cannot be had."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how far builds are."""
+
+    progress: Callable[[str], Progress]
+    """By a kernel's label."""
+    notice: Callable[[str], None] = lambda _text: None
+    """Something that a person should know."""
+
+
+def built_here(wanted: Wanted, builder: Builder, listener: Listener) -> Generator[Had]:
+    """Each of the kernels as it is had, one after another."""
+    for number, (label, build) in enumerate(wanted.items(), 1):
+        progress = numbered(listener.progress(label), number, len(wanted))
+        try:
+            yield label, builder.build(build, progress)
+        except KernelError as error:
+            yield label, error
 
 
 def default_builder() -> Builder:
@@ -69,7 +129,14 @@ def default_builder() -> Builder:
 
         return source.not_applying(plain, patches, progress)
 
-    return Builder(build, configured, cached, applies, same, not_applying)
+    return Builder(build, configured, cached, applies, same, not_applying, source_builds)
+
+
+def source_builds() -> PortableBuilds:
+    """How another system compiles. It is pickled by its name."""
+    from ktrial.kernels.build.elsewhere import SourceBuilds
+
+    return SourceBuilds()
 
 
 def misconfigured(

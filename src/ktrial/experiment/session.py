@@ -90,6 +90,7 @@ def run(
     )
     session.until, session.jobs, session.any_settings = until, jobs, any_settings
     session.executors = executors or chosen(ThisSystem)
+    session.kernels.built = session.executors.built
     with interruption.caught():
         try:
             interruption.check()

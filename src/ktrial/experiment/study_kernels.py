@@ -1,12 +1,13 @@
 """The kernels that a study needs: fetched or built, each once, the baseline's first."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import FactorLost
 from ktrial.experiment.host_failures import HOST_PROBLEMS
-from ktrial.experiment.kernel_builds import misconfigured, numbered
+from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here, misconfigured
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
@@ -25,6 +26,8 @@ class StudyKernels:
     plan: Plan
     sources: Resources
     observer: Observer
+    built: Callable[[Mapping[str, Build], Builder, Listener], Generator[Had]] = built_here
+    """What has kernels built."""
     known: dict[str, Kernel | KernelError] = field(default_factory=dict)
     """Each that was asked for, or why it cannot be had."""
 
@@ -43,24 +46,32 @@ class StudyKernels:
         for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
             self._not_had(name, error)
         self._raise_hopeless(wanted, begun=begun)
-        for name in names:
-            if name not in kernels:
-                try:
-                    kernels[name] = self._kernel(wanted[name], builds)
-                except KernelError as error:
-                    self._not_had(name, error)
+        compiled = {name: build for name, build in builds.items() if name not in kernels}
+        fetched = self._fetched([wanted[name] for name in names if name not in builds])
+        built = self.built(compiled, self.sources.builder, self._listener)
+        for way in (built, fetched) if baseline in compiled else (fetched, built):
+            with closing(way):
+                for name, had in way:
+                    if isinstance(had, Kernel):
+                        kernels[name] = had
+                        continue
+                    self._not_had(name, had)
                     self._raise_hopeless(wanted, begun=begun)
         errors = [one for one in kernels.values() if isinstance(one, KernelError)]
         if errors and len(errors) == len(kernels) and not begun:
             raise errors[0]
         return kernels
 
-    def _kernel(self, kernel: KernelRef, builds: dict[str, Build]) -> Kernel:
-        progress = self._teller(kernel.label)
-        if kernel.build is None:
-            return self.sources.obtain(kernel, progress)
-        number = list(builds).index(kernel.label) + 1
-        return self.sources.builder.build(kernel.build, numbered(progress, number, len(builds)))
+    def _fetched(self, wanted: Iterable[KernelRef]) -> Generator[Had]:
+        for kernel in wanted:
+            try:
+                yield kernel.label, self.sources.obtain(kernel, self._teller(kernel.label))
+            except KernelError as error:
+                yield kernel.label, error
+
+    @property
+    def _listener(self) -> Listener:
+        return Listener(self._teller, self.observer.notice)
 
     def _teller(self, name: str) -> Progress:
         def progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -1,7 +1,7 @@
 """The executor of this system: prepares systems and runs trials, several at once, each in a thread."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty
 
@@ -10,6 +10,7 @@ from ktrial.experiment.event_queue import EventQueue
 from ktrial.experiment.executor import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Wanted
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
@@ -17,6 +18,7 @@ from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Build
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES
 
@@ -41,6 +43,10 @@ class ThisSystem:
         """Threads of this process."""
         at_once = trials_at_once(machine, wanted.jobs)
         return Workers(machine, at_once, wanted.symbols, audited=wanted.audited)
+
+    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+        """One after another."""
+        return built_here(builds, builder, listener)
 
 
 class Workers:

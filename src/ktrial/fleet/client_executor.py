@@ -33,7 +33,7 @@ from ktrial.fleet.checks import Check, Checks, compared, for_member, short
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.entries import Entry, Member, Pace, Waiting, next_group
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
-from ktrial.fleet.muster import Muster
+from ktrial.fleet.muster import Muster, meeting_of
 from ktrial.fleet.orders import Bench, Done, Failed, Gone, Preparation, Unable
 from ktrial.fleet.packages import Package, packed
 from ktrial.fleet.settings import FleetSettings
@@ -70,7 +70,7 @@ class FleetExecutor:
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
         self._events = EventQueue()
         self._calls = Calls(home.connection, home.packages, home.settings.files, self._tell)
-        self._muster = Muster(home, machine, bench, self._calls, self._tell)
+        self._muster = Muster(home, meeting_of(machine, bench), self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
         self._waiting = Waiting()
         self._work: dict[int, Work] = {}

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,12 +74,27 @@ class Connection:
         """
         self._settings = settings
         self.address = address
+        self._listeners: dict[str, Callable[[Any], None]] = {}
         self._client = self._opened(patience)
 
     def reopen(self) -> None:
         """Begin anew: what was under way is lost. Raises FleetOutOfReach."""
         self.close()
         self._client = self._opened(_SCHEDULER_SECONDS)
+        for topic, heard in self._listeners.items():
+            self._client.subscribe_topic(topic, heard)
+
+    @contextlib.contextmanager
+    def listening(self, topic: str, told: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+        """Inside, what workers `report` on the topic is told, in some thread."""
+        self._listeners[topic] = heard = lambda event: told(event[1])
+        self._client.subscribe_topic(topic, heard)
+        try:
+            yield
+        finally:
+            del self._listeners[topic]
+            with contextlib.suppress(Exception):
+                self._client.unsubscribe_topic(topic)
 
     def _opened(self, patience: float) -> Any:
         distributed = imported()
@@ -180,6 +195,22 @@ class Connection:
         """Leave the fleet."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=2)
+
+
+def report(topic: str, message: dict[str, Any]) -> None:
+    """On a worker, in a call: tell the client that listens. Nothing depends on its arrival."""
+    with contextlib.suppress(Exception):
+        imported().get_worker().log_event(topic, message)
+
+
+def is_wanted() -> bool:
+    """On a worker, in a call: whether somebody waits for what comes of it; the client may be gone."""
+    try:
+        worker = imported().get_worker()
+        task = worker.state.tasks.get(worker.get_current_task())
+    except (ImportError, ValueError, AttributeError):
+        return True  # nobody can say
+    return task is not None and task.state != "cancelled"
 
 
 def is_lost(future: Pending) -> bool:

@@ -67,7 +67,11 @@ class Member:
 
     def works_for(self, bench: Bench) -> bool:
         """Whether it may be given trials of the bench."""
-        return not self.out and self.met.get(bench.key, False)
+        return self.works_at(bench.key)
+
+    def works_at(self, key: str) -> bool:
+        """The same of whatever it was met for."""
+        return not self.out and self.met.get(key, False)
 
     def has(self, bench: Bench, boots: Sequence[Boot]) -> bool:
         """Whether these systems are all ready on it."""

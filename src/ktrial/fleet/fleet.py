@@ -3,12 +3,14 @@
 import contextlib
 import pickle
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
 from typing import Self
 
 from ktrial.experiment.executor import Executor, Wanted
+from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
 from ktrial.experiment.workers import ThisSystem
+from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, imported
 from ktrial.fleet.entries import Member, Pace
@@ -18,6 +20,7 @@ from ktrial.fleet.orders import Bench
 from ktrial.fleet.packages import Package
 from ktrial.fleet.settings import FleetSettings
 from ktrial.machines import Machine, PortableMachine
+from ktrial.model.kernel import Build
 from ktrial.model.workload import EXACT_MODES
 
 
@@ -73,6 +76,12 @@ class Fleet:
             return ThisSystem().executor(machine, wanted)
         assert isinstance(machine, PortableMachine)
         return FleetExecutor(self, machine, self._bench(machine.elsewhere(), wanted), wanted)
+
+    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+        """By its workers; not by those of this system, which would only share its cores."""
+        if self.settings.local_workers or not (builds and builder.elsewhere):
+            return built_here(builds, builder, listener)
+        return FleetBuilds(self, builder, listener).built(builds)
 
     def _performs(self, machine: Machine) -> bool:
         if machine.mode in EXACT_MODES and isinstance(machine, PortableMachine):

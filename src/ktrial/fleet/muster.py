@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ktrial.fleet import worker_side
 from ktrial.fleet.calls import Calls
@@ -31,15 +32,41 @@ class Home(Protocol):
         ...
 
 
-class Muster:
-    """For one bench. Members are those of the fleet, whatever bench they were met for."""
+@dataclass(frozen=True)
+class Meeting:
+    """What workers are asked when they come."""
 
-    def __init__(
-        self, home: Home, machine: Machine, bench: Bench, calls: Calls, tell: Callable[[str], None]
-    ) -> None:
-        self._home, self._bench, self._calls, self._tell = home, bench, calls, tell
-        agrees = machine.has_to_agree() if isinstance(machine, PortableMachine) else {}
-        self._expected = {"ktrial": VERSION} | agrees
+    key: str
+    """In `Member.met`."""
+    function: Callable[[Any], object]
+    """Of the worker."""
+    argument: object
+    problem: Callable[[Member, Any], tuple[str, str]]
+    """Why a member that answered so cannot work, and advice; empty: it can."""
+    keeps_out: bool = True
+    """Who cannot do this gets nothing else to do."""
+
+    def is_met(self, member: Member) -> bool:
+        """Whether it has answered, in a way that does not keep it out."""
+        return member.met.get(self.key, False) or (self.key in member.met and not self.keeps_out)
+
+
+def meeting_of(machine: Machine, bench: Bench) -> Meeting:
+    """For trials on the machine."""
+    agrees = machine.has_to_agree() if isinstance(machine, PortableMachine) else {}
+    expected = {"ktrial": VERSION} | agrees
+
+    def problem(_member: Member, said: Introduction) -> tuple[str, str]:
+        return said.problem or _difference(expected, said.agrees), said.advice
+
+    return Meeting(bench.key, worker_side.introduce, bench, problem)
+
+
+class Muster:
+    """For one meeting. Members are those of the fleet, whatever they were met for."""
+
+    def __init__(self, home: Home, meeting: Meeting, calls: Calls, tell: Callable[[str], None]) -> None:
+        self._home, self._meeting, self._calls, self._tell = home, meeting, calls, tell
         self._asked: dict[int, Member] = {}
         self._looked = self._tried = 0.0
         self.is_away = False
@@ -51,6 +78,11 @@ class Muster:
     def expects_more(self) -> bool:
         """Whether there are workers that have not introduced themselves yet."""
         return bool(self._asked)
+
+    @property
+    def someone_came(self) -> bool:
+        """Whether there is a worker that has introduced itself."""
+        return any(not one.out and self._meeting.is_met(one) for one in self._home.members.values())
 
     def look(self) -> None:
         """See who has come and who is gone. Raises FleetOutOfReach, FleetEmpty, after patience."""
@@ -74,7 +106,7 @@ class Muster:
             self._lose(member)
         self._calls.look_for_lost()
         for member in members.values():
-            if not member.out and self._bench.key not in member.met and member not in self._asked.values():
+            if not member.out and self._meeting.key not in member.met and member not in self._asked.values():
                 self._meet(member)
         self._check_someone_is_there(now)
 
@@ -85,11 +117,11 @@ class Muster:
             return
         if isinstance(answer, Failed):
             self.dismiss(member, f"it cannot introduce itself ({_last_line(answer.problem)})", "")
-        elif isinstance(answer, Introduction):
-            problem = answer.problem or _difference(self._expected, answer.agrees)
-            member.met[self._bench.key] = not problem
-            if problem:
-                self.dismiss(member, problem, answer.advice)
+        else:
+            problem, advice = self._meeting.problem(member, answer)
+            member.met[self._meeting.key] = not problem
+            if problem and self._meeting.keeps_out:
+                self.dismiss(member, problem, advice)
 
     def dismiss(self, member: Member, why: str, advice: str) -> None:
         """It gets nothing more to do."""
@@ -102,9 +134,9 @@ class Muster:
             self._tell(f"worker {member.name} of the fleet is refused: {member.out}")
 
     def _meet(self, member: Member) -> None:
-        number = self._calls.begin(
-            member.address, f"ktrial meets {member.name}", worker_side.introduce, self._bench
-        )
+        meeting = self._meeting
+        name = f"ktrial meets {member.name}"
+        number = self._calls.begin(member.address, name, meeting.function, meeting.argument)
         self._asked[number] = member
 
     def _lose(self, member: Member) -> None:
@@ -133,8 +165,7 @@ class Muster:
 
     def _check_someone_is_there(self, now: float) -> None:
         members = self._home.members.values()
-        there = [one for one in members if one.works_for(self._bench)]
-        if there or self._asked:
+        if self.someone_came or self._asked:
             self._without_since = None
             return
         if self._without_since is None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ktrial.experiment.jobs import Steps
+from ktrial.kernels.errors import KernelError
 from ktrial.model.design import PlannedTrial
 
 
@@ -92,6 +93,75 @@ class Introduction:
     problem: str = ""
     """Why it cannot perform trials of that machine at all."""
     advice: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Can these kernels be built on the worker?"""
+
+    maker: bytes
+    """What makes what builds, pickled."""
+    orders: tuple[str, ...]
+    """Digests of pickled BuildOrders."""
+
+
+@dataclass(frozen=True)
+class CanBuild:
+    """The answer."""
+
+    version: str
+    """The worker's ktrial."""
+    problems: tuple[str, ...]
+    """Of each order: why not; empty: it can."""
+
+
+@dataclass(frozen=True)
+class BuildCall:
+    """Build a kernel."""
+
+    maker: bytes
+    order: str
+    """The digest of a pickled BuildOrder."""
+    topic: str
+    """Under which the client hears how far it is."""
+    files: str = ""
+    """The fleet's store of files, which takes the kernel; empty: the client asks for it."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The kernel is built; an archive of it can be had."""
+
+    digest: str
+    size: int
+    in_store: bool
+    problem: str = ""
+    """Why it is not in the fleet's store of files."""
+
+
+@dataclass(frozen=True)
+class NotBuilt:
+    """The kernel cannot be built from this, by whomever."""
+
+    error: KernelError
+    log: bytes = b""
+    """The end of what make printed."""
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """A piece of an archive is asked for."""
+
+    digest: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """It."""
+
+    data: bytes
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Who performs the trials of a run is exchanged: what is told, stored and withdrawn stays the session's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,11 +10,13 @@ from tests.support.scripted import sources as scripted_sources
 
 from ktrial.experiment.executor import Ended, Event, Executor, Told, Wanted, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Build
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.store import Store, open_store
@@ -34,6 +36,9 @@ class Elsewhere:
 
     def at_once(self, machine: Machine, jobs: int | None) -> int:
         return 1
+
+    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+        return built_here(builds, builder, listener)
 
     def executor(self, machine: Machine, wanted: Wanted) -> Executor:
         self.scopes.append(wanted.scope)

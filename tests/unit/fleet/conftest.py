@@ -1,11 +1,14 @@
-"""Where workers are told how to behave, and stores."""
+"""Where workers are told how to behave, two workers that many tests share, and stores."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.fleets import BEHAVIOUR
+from tests.support.fleets import BEHAVIOUR, with_all_there
 
+from ktrial.fleet.fleet import Fleet
+from ktrial.fleet.local_workers import LocalWorkers
+from ktrial.fleet.settings import FleetSettings
 from ktrial.installation import CACHE
 from ktrial.store import Store, open_store
 
@@ -28,3 +31,37 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def other(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "other.db") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Two workers, local-0 and local-1: where they log, and the address of their scheduler."""
+    directory = tmp_path_factory.mktemp("workshop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(BEHAVIOUR, str(directory))
+        patch.setenv(CACHE, str(directory / "cache"))
+        with LocalWorkers(2) as workers:
+            yield directory, workers.address
+
+
+@pytest.fixture
+def logs(workshop: tuple[Path, str]) -> Path:
+    """Where those two log; they do as they are told by this test only."""
+    directory, _ = workshop
+    for left in directory.iterdir():
+        if left.is_file():
+            left.unlink()
+    return directory
+
+
+@pytest.fixture
+def address(workshop: tuple[Path, str], logs: Path) -> str:
+    """Of those two."""
+    return workshop[1]
+
+
+@pytest.fixture
+def fleet(address: str) -> Iterator[Fleet]:
+    """Those two, as a client of its own sees them."""
+    with Fleet(FleetSettings(address)) as fleet:
+        yield with_all_there(fleet, 2)

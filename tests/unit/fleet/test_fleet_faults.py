@@ -48,7 +48,8 @@ def stored(store: Path) -> int:
 
 IN_A_TRIAL = "fleet: trial begins"
 POINTS = [
-    pytest.param(one, marks=() if one == IN_A_TRIAL else pytest.mark.nightly) for one in declared("fleet")
+    pytest.param(one, marks=() if one == IN_A_TRIAL else pytest.mark.nightly)
+    for one in declared("fleet/worker_side.py")
 ]
 
 

@@ -13,11 +13,12 @@ from tests.support.fleets import (
     run_here,
     run_on,
     study_of,
-    with_all_there,
 )
 
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.errors import FleetEmpty
+from ktrial.fleet.fleet import Fleet
+from ktrial.fleet.settings import FleetSettings
 from ktrial.model.warnings import WarningKind
 from ktrial.store import Store
 
@@ -33,29 +34,28 @@ def test_comparisons_are_the_same_as_without_a_fleet(workers: int, store: Store,
     assert {one.provenance.worker for one in record.trials} <= {f"local-{n}" for n in range(workers)}
 
 
-def test_each_worker_is_checked_by_another(store: Store, place: Path) -> None:
-    with a_fleet(2, share=0.0) as fleet:
+def test_each_worker_is_checked_by_another(address: str, store: Store, logs: Path) -> None:
+    with Fleet(FleetSettings(address, share=0.0)) as fleet:
         record = run_on(fleet, study_of(6), store)
         members = list(fleet.members.values())
     who = {one.provenance.worker for one in record.trials}
     assert {one.name for one in members if one.confirmed} >= who
     workers_of: dict[tuple[str, ...], set[str]] = {}
-    for worker, _, *trial in logged(place, "ended"):
+    for worker, _, *trial in logged(logs, "ended"):
         workers_of.setdefault(tuple(trial), set()).add(worker)
     checked = set().union(*(workers for workers in workers_of.values() if len(workers) == 2))
     assert {f"local-{number}" for number in checked} >= who
 
 
 def test_a_worker_that_tells_wrong_digits_is_quarantined_and_its_trials_run_again(
-    store: Store, other: Store, place: Path
+    fleet: Fleet, store: Store, other: Store, logs: Path
 ) -> None:
-    behave(place, 1, factor=1.5, seconds=0.02)
-    behave(place, 0, seconds=0.02)
+    behave(logs, 1, factor=1.5, seconds=0.02)
+    behave(logs, 0, seconds=0.02)
     study = study_of(8)
     heard = Heard()
-    with a_fleet(2) as fleet:
-        record = run_on(with_all_there(fleet, 2), study, store, heard)
-        (wrong,) = [one for one in fleet.members.values() if one.quarantined]
+    record = run_on(fleet, study, store, heard)
+    (wrong,) = [one for one in fleet.members.values() if one.quarantined]
     assert wrong.name == "local-1"
     assert numbers(record) == numbers(run_here(study, other))
     assert {one.provenance.worker for one in record.trials} == {"local-0"}
@@ -64,11 +64,12 @@ def test_a_worker_that_tells_wrong_digits_is_quarantined_and_its_trials_run_agai
     assert any("local-1 of the fleet told wrong digits" in text for text in heard.notices)
 
 
-def test_a_worker_with_another_qemu_is_refused_with_the_reason(store: Store, place: Path) -> None:
-    behave(place, 0, QEMU="9.0")
+def test_a_worker_with_another_qemu_is_refused_with_the_reason(
+    fleet: Fleet, store: Store, logs: Path
+) -> None:
+    behave(logs, 0, QEMU="9.0")
     heard = Heard()
-    with a_fleet(2) as fleet:
-        record = run_on(with_all_there(fleet, 2), study_of(3), store, heard)
+    record = run_on(fleet, study_of(3), store, heard)
     assert {one.provenance.worker for one in record.trials} == {"local-1"}
     assert heard.notices == [
         "worker local-0 of the fleet is refused: QEMU is 9.0 there, 7.2.22 here",
@@ -81,29 +82,30 @@ def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(store: Store, pl
         run_on(fleet, study_of(3), store)
 
 
-def test_what_a_study_leaves_under_way_keeps_no_worker_from_the_next(store: Store, place: Path) -> None:
-    behave(place, 1, again=1)
-    with a_fleet(2) as fleet:
-        with_all_there(fleet, 2)
-        run_on(fleet, study_of(8), store)
-        assert {one.confirmed for one in fleet.members.values()} == {True}
-        assert [(one.busy, one.preparing) for one in fleet.members.values()] == [(0, set())] * 2
+def test_what_a_study_leaves_under_way_keeps_no_worker_from_the_next(
+    fleet: Fleet, store: Store, logs: Path
+) -> None:
+    behave(logs, 1, again=1)
+    run_on(fleet, study_of(8), store)
+    assert {one.confirmed for one in fleet.members.values()} == {True}
+    assert [(one.busy, one.preparing) for one in fleet.members.values()] == [(0, set())] * 2
 
 
-def test_short_trials_are_handed_out_several_at_a_time_and_are_the_same(store: Store, other: Store) -> None:
+def test_short_trials_are_handed_out_several_at_a_time_and_are_the_same(
+    fleet: Fleet, store: Store, other: Store
+) -> None:
     study = study_of(60)
     calls: set[str] = set()
-    with a_fleet(2) as fleet:
-        run_on(with_all_there(fleet, 2), study_of(2, "first"), store)  # which tells how short they are
-        begin = Calls.begin
+    run_on(fleet, study_of(2, "first"), store)  # which tells how short they are
+    begin = Calls.begin
 
-        def counted(self: Calls, worker: str, name: str, *rest: Any) -> int:
-            calls.add(name)
-            return begin(self, worker, name, *rest)
+    def counted(self: Calls, worker: str, name: str, *rest: Any) -> int:
+        calls.add(name)
+        return begin(self, worker, name, *rest)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Calls, "begin", counted)
-            record = run_on(fleet, study, store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Calls, "begin", counted)
+        record = run_on(fleet, study, store)
     assert numbers(record) == numbers(run_here(study, other))
     assert len([name for name in calls if name.startswith("ktrial trial")]) < 60
     assert any(" more" in name for name in calls)

@@ -55,7 +55,7 @@ _FEW_OPTIONS = 1800
 
 
 @dataclass(frozen=True)
-class _Job:
+class BuildJob:
     """One build, with all that decides what comes out."""
 
     wanted: Build
@@ -91,7 +91,7 @@ def build(wanted: Build, progress: Progress = silent) -> Kernel:
             if kernel := cached(wanted):
                 return kernel
             parts = made(wanted, workspace, progress)
-            return _of(cache.store(wanted.name, parts, workspace, progress), wanted)
+            return as_asked(cache.store(wanted.name, parts, workspace, progress), wanted)
 
 
 def cached(wanted: Build) -> Kernel | None:
@@ -105,25 +105,25 @@ def cached(wanted: Build) -> Kernel | None:
     with suppress(KernelNotFound, CacheDamaged):
         kernel = Cache().kernel(wanted.name)
         if _fingerprint(wanted, snapshot_of(wanted.source), compiler_of(wanted.make)) == recipe.fingerprint:
-            return _of(kernel, wanted)
+            return as_asked(kernel, wanted)
     return None
 
 
 def configured(wanted: Build, progress: Progress = silent) -> Mapping[str, str]:
     """The final configuration, option → value; nothing is compiled. Raises as `build` does until then."""
-    with _job(wanted, progress) as job:
+    with job_of(wanted, progress) as job:
         return job.options
 
 
 def menu_of(wanted: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises what looking at the source and its patches raises."""
-    with _scratch() as scratch:
+    with scratch_directory() as scratch:
         return resolving.menus(source_of(wanted, scratch, progress), wanted, progress)
 
 
 def check_applies(wanted: Build, progress: Progress = silent) -> None:
     """Raise PatchNotApplied and BadPatch where the patches do not fit; nothing is configured or compiled."""
-    with _scratch() as scratch:
+    with scratch_directory() as scratch:
         source_of(wanted, scratch, progress)
 
 
@@ -133,7 +133,7 @@ def compiles_the_same(before: Build, wanted: Build, progress: Progress = silent)
     False where nobody can say: its build tree is gone, or in use. Raises as `check_applies`.
     """
     recipe = recipe_of(before.name)
-    with _scratch() as scratch:
+    with scratch_directory() as scratch:
         after = source_of(wanted, scratch, progress).manifest
     if recipe is None or (before.config, before.options, before.make) != (
         wanted.config,
@@ -165,30 +165,35 @@ def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
 
 def made(wanted: Build, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted; its parts are copied into `workspace`. Raises as `build`."""
-    with _job(wanted, progress) as job:
-        keys = cache_directory() / "trees" / "keys"
-        keys.mkdir(parents=True, exist_ok=True)
-        with held(
-            keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"
-        ):
-            parts = _same(job) or _compiled(job, workspace, progress)
-            keep(Recipe(build=wanted, fingerprint=job.fingerprint, content=job.content))
-        return parts
+    with job_of(wanted, progress) as job:
+        return made_of(job, workspace, progress)
+
+
+def made_of(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
+    """The same of what was worked out already; its recipe is kept. Raises BuildError."""
+    keys = cache_directory() / "trees" / "keys"
+    keys.mkdir(parents=True, exist_ok=True)
+    with held(keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"):
+        parts = same_kernel(job) or _compiled(job, workspace, progress)
+        keep(Recipe(build=job.wanted, fingerprint=job.fingerprint, content=job.content))
+    return parts
 
 
 @contextmanager
-def _job(wanted: Build, progress: Progress) -> Iterator[_Job]:
+def job_of(wanted: Build, progress: Progress) -> Iterator[BuildJob]:
+    """Look at the source and resolve the configuration. Raises as `build` does before it compiles."""
     check_tools_of(wanted)
-    with _scratch() as scratch:
+    with scratch_directory() as scratch:
         source = source_of(wanted, scratch, progress)
         compiler = compiler_of(wanted.make)
         config = resolving.resolved(source, wanted, compiler, progress)
         check_tools(wanted.source, parse_config(config), wanted.make)
-        yield _Job(wanted, source, compiler, config, _fingerprint(wanted, source.snapshot, compiler))
+        yield BuildJob(wanted, source, compiler, config, _fingerprint(wanted, source.snapshot, compiler))
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def scratch_directory() -> Iterator[Path]:
+    """An empty directory below the cache, for as long as the block. Raises CacheFull."""
     cache = Cache()
     with file_system_errors(cache.root):
         (cache.root / "work").mkdir(parents=True, exist_ok=True)
@@ -202,12 +207,12 @@ def _fingerprint(wanted: Build, snapshot: Snapshot, compiler: Compiler) -> str:
     return digest([*said, wanted.key])
 
 
-def _of(kernel: Kernel, wanted: Build) -> Kernel:
-    """With the paths of this request: those of the first may be gone."""
+def as_asked(kernel: Kernel, wanted: Build) -> Kernel:
+    """The kernel with the paths of this request: those of the first may be gone."""
     return kernel.model_copy(update={"origin": kernel.origin.model_copy(update={"build": wanted})})
 
 
-def _same(job: _Job) -> Parts | None:
+def same_kernel(job: BuildJob) -> Parts | None:
     """The parts of a kernel that was asked for in other words, and is the same."""
     for recipe in recipes():
         if recipe.content == job.content:
@@ -221,12 +226,12 @@ def _same(job: _Job) -> Parts | None:
                     config=kernel.config,
                     modules=kernel.modules,
                     system_map=system_map if system_map.exists() else None,
-                    origin=_origin(job),
+                    origin=origin_of(job),
                 )
     return None
 
 
-def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
+def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     need = Need(
         source=job.source,
         config=job.config,
@@ -273,7 +278,7 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
         return parts
 
 
-def _configure(job: _Job, tree: BuildTree, make: Make) -> None:
+def _configure(job: BuildJob, tree: BuildTree, make: Make) -> None:
     """Give the tree its configuration. Raises BuildFailed where the whole source makes another one of it."""
     if tree.config() != job.config:
         # By a rename: what a build left there may be a link to somewhere else.
@@ -282,14 +287,14 @@ def _configure(job: _Job, tree: BuildTree, make: Make) -> None:
     _check_same(job, parse_config(tree.config()), make)
 
 
-def _compile(job: _Job, make: Make, own: OwnObjects, expected: int) -> int:
+def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
     """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
     first = own.compile_first(make) if expected > FEW_FILES else 0
     return first + make.run("building", *targets, expected=expected - first)
 
 
-def _check_same(job: _Job, options: Mapping[str, str], make: Make) -> None:
+def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
     """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
     if different := sorted(dict(job.options.items() ^ options.items())):
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
@@ -297,7 +302,7 @@ def _check_same(job: _Job, options: Mapping[str, str], make: Make) -> None:
         raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
 
 
-def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
+def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make:
     variables = dict(job.wanted.make)
     if job.options.get("CONFIG_DEBUG_INFO") == "y":
         # Debugging information holds the directories' names.
@@ -315,7 +320,7 @@ def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
     )
 
 
-def _parts(job: _Job, tree: BuildTree, workspace: Path, progress: Progress) -> Parts:
+def _parts(job: BuildJob, tree: BuildTree, workspace: Path, progress: Progress) -> Parts:
     names = ("vmlinux", ".config", "System.map")
     check_products(_make(job, tree, 1, progress), names)
     image, config, system_map = (Path(shutil.copy(tree.build / name, workspace / name)) for name in names)
@@ -327,10 +332,11 @@ def _parts(job: _Job, tree: BuildTree, workspace: Path, progress: Progress) -> P
         # ktrial runs depmod itself, when it puts them into the cache.
         install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
         make.run("collecting the modules", *install, "modules_install")
-    return Parts(image=image, config=config, system_map=system_map, modules=modules, origin=_origin(job))
+    return Parts(image=image, config=config, system_map=system_map, modules=modules, origin=origin_of(job))
 
 
-def _origin(job: _Job) -> Origin:
+def origin_of(job: BuildJob) -> Origin:
+    """Where the kernel comes from."""
     return Origin(
         provider=PREFIX.removesuffix(":"),
         source=job.wanted.source,
@@ -342,9 +348,9 @@ def _origin(job: _Job) -> Origin:
     )
 
 
-def _has_modules(job: _Job) -> bool:
+def _has_modules(job: BuildJob) -> bool:
     return re.search(r"^CONFIG_\w+=m$", job.config, re.MULTILINE) is not None
 
 
-def _room(job: _Job) -> int:
+def _room(job: BuildJob) -> int:
     return _BYTES_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)

@@ -108,3 +108,9 @@ class SandboxMissing(BuildError):
 
     hint = "sudo apt-get install bubblewrap; or --trust, if you would run its makefiles as yourself"
     exit_code = 2
+
+
+class BuildDiffers(BuildError):
+    """Another system was to build {directory}, and built something else: {problem}."""
+
+    hint = "the same command asks another one; --fleet none builds here"

@@ -44,9 +44,16 @@ def keep(recipe: Recipe) -> None:
     if recipe.build.config_digest:
         wanted[recipe.build.config_digest] = recipe.build.config
     for digest, path in wanted.items():
-        if not (files / digest).exists() and _digest(Path(path)) == digest:
-            write_atomically(files / digest, Path(path).read_bytes())
+        keep_content(digest, Path(path))
     write_atomically(_path(recipe.build.name), recipe.model_dump_json())
+
+
+def keep_content(digest: str, path: Path) -> None:
+    """Keep a copy of the file, if it has that digest."""
+    copy = _directory() / "files" / digest
+    if not copy.exists() and _digest(path) == digest:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(copy, path.read_bytes())
 
 
 def recipe_of(name: str) -> Recipe | None:

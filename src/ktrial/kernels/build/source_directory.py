@@ -81,6 +81,17 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
     return Manifest({path: str(one[4]) for path, one in entries.items()})
 
 
+def manifest_of_all(directory: Path) -> Manifest:
+    """The manifest of every file in a directory, whatever it is called."""
+    entries = {}
+    for parent, directories, names in os.walk(directory):
+        links = [name for name in directories if os.path.islink(f"{parent}/{name}")]  # noqa: PTH114
+        for name in [*names, *links]:
+            path = Path(parent, name)
+            entries[str(path.relative_to(directory))] = _entry(path, path.lstat())
+    return Manifest(entries)
+
+
 def source_files(directory: Path) -> Iterator[str]:
     """What is source: in a git tree what git does not ignore, elsewhere what make did not write. Relative.
 
