@@ -3,11 +3,14 @@
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
     from pathlib import Path
 
 VERSION = "0.1.0"
 CACHE = "KTRIAL_CACHE"
 """The variable that names the directory of `cache_directory`."""
+_SUFFIXES = (".j2", ".css", ".js", ".py")
 
 
 def package_directory() -> "Path":
@@ -25,3 +28,26 @@ def cache_directory() -> "Path":
     import platformdirs
 
     return Path(os.environ.get(CACHE) or platformdirs.user_cache_dir("ktrial")).absolute()
+
+
+def program_digest(*rooms: str) -> str:
+    """SHA-256 of the version and of this program's sources, or of those of some rooms: what the same program
+    made of the same is the same.
+    """
+    from hashlib import sha256
+    from importlib.resources import files
+
+    made = sha256(VERSION.encode())
+    whole = files("ktrial")
+    for each in map(whole.joinpath, rooms) if rooms else (whole,):
+        for part in _parts(each):
+            made.update(part.read_bytes())
+    return made.hexdigest()
+
+
+def _parts(directory: "Traversable") -> "Iterator[Traversable]":
+    for part in sorted(directory.iterdir(), key=lambda one: one.name):
+        if part.is_dir():
+            yield from _parts(part)
+        elif part.name.endswith(_SUFFIXES):
+            yield part

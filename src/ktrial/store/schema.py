@@ -198,8 +198,9 @@ summaries = Table(
 )
 """What a study's trials say of one workload, as a history asks for it, so that it need not read them:
 `content` is compressed JSON (analysis.history), `digest` its SHA-256. It is true as long as the study's state
-(`study_states`) is `state`, and is made again from the trials otherwise; a study has one row more, of no
-workload. Never copied."""
+(`study_states`) is `state`, and is made again from the trials otherwise; a study has two rows more, of no
+workload: what is said of it as a whole, and what it came to, whose `state` is a digest of the study's and of
+the rules for verdicts (analysis.brief_results). Never copied."""
 
 machine_leases = Table(
     "machine_leases",

@@ -278,14 +278,16 @@ class Store:
         """Who has which real machine."""
         return self.transactions.read(machine_leases.every)
 
-    def study_states(self) -> dict[int, str]:
-        """Every study's number, with what changes when anything changes that is stored of it: no trial is
-        read for that.
+    def study_states(self, number: int | None = None) -> dict[int, str]:
+        """Every study's number (or this one's), with what changes when anything changes that is stored of
+        it: no trial is read for that.
         """
-        return self.transactions.read(study_states.of_all)
+        return self.transactions.read(lambda connection: study_states.of_all(connection, number))
 
     def summaries(self, workload: str = summaries.OF_STUDY) -> dict[int, Summary]:
-        """Study → what was kept of its numbers in the workload (its label), or of it as a whole."""
+        """Study → what was kept of its numbers in the workload (its label), of it as a whole (OF_STUDY), or
+        of what it came to (OF_RESULT).
+        """
         return self.transactions.read(lambda connection: summaries.of_workload(connection, workload))
 
     def keep_summaries(self, made: Sequence[StudySummaries]) -> bool:

@@ -14,18 +14,20 @@ from ktrial.store.tables_there import has
 
 OF_STUDY = ""
 """In place of a workload: what is said of a study as a whole."""
+OF_RESULT = "(result)"
+"""In place of a workload: what a study came to. No workload's label begins so."""
 
 
 class Summary(NamedTuple):
     """What was kept of a study."""
 
     state: str
-    """The study's then (`study_states`)."""
+    """The study's then (`study_states`), or what else it is true for."""
     content: bytes
 
 
 class StudySummaries(NamedTuple):
-    """All summaries of a study."""
+    """Summaries of a study, which are kept together."""
 
     study_id: int
     state: str
@@ -44,9 +46,10 @@ def of_workload(connection: Connection, workload: str) -> dict[int, Summary]:
 
 
 def keep(connection: Connection, made: Iterable[StudySummaries]) -> None:
-    """In place of older ones."""
+    """In place of older ones of the same workloads."""
     for one in made:
-        connection.execute(delete(summaries).where(summaries.c.study_id == one.study_id))
+        same = (summaries.c.study_id == one.study_id, summaries.c.workload.in_(list(one.by_workload)))
+        connection.execute(delete(summaries).where(*same))
         rows = [
             {
                 "study_id": one.study_id,

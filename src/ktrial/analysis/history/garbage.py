@@ -6,12 +6,16 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def garbage_kept() -> Iterator[None]:
-    """Until the end of the block, in which many objects are made that stay."""
+def garbage_kept(*, for_good: bool = False) -> Iterator[None]:
+    """Until the end of the block, in which many objects are made that stay. `for_good`: until the end of the
+    process; no collection looks at them again. For commands that end soon.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if for_good:
+            gc.freeze()
         if was_on:
             gc.enable()

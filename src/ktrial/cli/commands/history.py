@@ -69,6 +69,7 @@ def history(
     without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
     is named, and the others are shown.
     """
+    from ktrial.analysis.history.garbage import garbage_kept
     from ktrial.analysis.history.series import history as history_of
     from ktrial.analysis.history.series import versions
     from ktrial.analysis.history.stored_numbers import stored_numbers
@@ -85,7 +86,7 @@ def history(
     asked = CommitsAsked.of(
         commits, git, configuration, tuple(option or ()), kernels=bool(kernels), by_time=by_time
     )
-    with open_existing(store) as opened:
+    with garbage_kept(for_good=True), open_existing(store) as opened:
         numbers, name = stored_numbers(opened, say, leave_out=True), opened.name
         label = label_of(numbers.studies, workload)
         studies = numbers.of_one(label)

@@ -76,6 +76,8 @@ def index(front: Front, made: Environment) -> tuple[str, str]:
         **tables,
         "machines": site_index.machines(front.machines, past, front.places) if front.machines else None,
         "histories": front.places,
+        "in_brief": sum(one.in_brief for one in front.results),
+        "every": len(front.results),
         "crumbs": crumbs()[1:] if front.results else (),
         "sheet": SHEET,
         "json": "index.json",

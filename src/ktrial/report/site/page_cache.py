@@ -1,20 +1,14 @@
 """Pages that were made before: what a difference is made of takes seconds a kernel, and never changes."""
 
 import json
-from collections.abc import Iterator
-from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from ktrial.installation import VERSION, cache_directory
+from ktrial.installation import cache_directory, program_digest
 from ktrial.model.base import Model, digest
 from ktrial.store import StoredStudy
-
-_SUFFIXES = (".j2", ".css", ".js", ".py")
 
 
 class Reason(NamedTuple):
@@ -40,7 +34,8 @@ class PageCache:
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or cache_directory() / "pages"
-        self._program = _program()
+        # A changed template, table or statistic makes new pages.
+        self._program = program_digest()
 
     def key(self, store: str, stored: StoredStudy, state: str, *, reasons: bool, form: str = "site") -> str:
         """The same for a study of the store in the same state, shown by the same ktrial. `form`: which of its
@@ -54,6 +49,10 @@ class PageCache:
             return ResultPage.model_validate_json(self._file(key).read_text(encoding="utf-8"))
         except (OSError, ValidationError, json.JSONDecodeError):
             return None
+
+    def has(self, key: str) -> bool:
+        """Whether the page was made, as far as can be told without reading it."""
+        return self._file(key).is_file()
 
     def put(self, key: str, page: ResultPage) -> None:
         """Keep it. Raises OSError."""
@@ -69,19 +68,3 @@ class PageCache:
 
     def _file(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
-
-
-def _program() -> str:
-    """What pages are made by: a changed template, table or statistic makes new pages."""
-    program = sha256(VERSION.encode())
-    for part in _parts(files("ktrial")):
-        program.update(part.read_bytes())
-    return program.hexdigest()
-
-
-def _parts(directory: Traversable) -> Iterator[Traversable]:
-    for part in sorted(directory.iterdir(), key=lambda one: one.name):
-        if part.is_dir():
-            yield from _parts(part)
-        elif part.name.endswith(_SUFFIXES):
-            yield part

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from jinja2 import Environment
 
+from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results
 from ktrial.analysis.errors import NoMatrix
 from ktrial.analysis.history.kernel_pairs import kernel_pairs
 from ktrial.analysis.history.series import history
@@ -15,11 +16,13 @@ from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.analysis.treatment_pair import pair_record
 from ktrial.model.base import digest
+from ktrial.model.brief_result import BriefResult
 from ktrial.model.history import History
 from ktrial.model.kernel_pairs import KernelPairs
 from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
+from ktrial.report.html.brief_result import brief_as_json, brief_page
 from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.kernel_pairs import kernel_pairs_page
 from ktrial.report.html.matrix import matrix_page
@@ -71,6 +74,8 @@ class Pages:
         self._answers = {} if answers is None else answers
         self.rendered = 0
         """Results that were rendered now, and not found in the cache."""
+        self.in_brief: frozenset[int] = frozenset()
+        """Results whose pages are in brief."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -99,6 +104,8 @@ class Pages:
     def both(self, page: str) -> tuple[str, str] | None:
         """The page and its numbers as JSON, by its place without an ending; None where there is none."""
         if (number := self.number(f"{page}.html")) is not None:
+            if number in self.in_brief:
+                return self._in_brief(self._studies[number])
             made = self.result(number)
             return made.text, made.data
         for past in self._past.values():
@@ -128,11 +135,19 @@ class Pages:
         of_result = _RESULT.fullmatch(place.removesuffix(".html"))
         return int(of_result[1]) if of_result and int(of_result[1]) in self._studies else None
 
-    def key(self, number: int) -> str:
-        """What the page of this study is made from. Raises KeyError."""
+    def key(self, number: int, *, brief: bool = False) -> str:
+        """What the page of this study is made from, the whole one or the one in brief. Raises KeyError."""
         one, state = self._studies[number], self._numbers.states[number]
-        form = "served" if self._served else "site"
+        form = "brief" if brief else "served" if self._served else "site"
         return self._cache.key(self._store.name, one, state, reasons=self._explains(number), form=form)
+
+    @property
+    def whole_first(self) -> list[int]:
+        """All results in the order in which they are made whole: that of the matrix, whose cells lead to its
+        reasons, then the newest.
+        """
+        first = self._largest.study_id if self._largest else None
+        return sorted(self._studies, key=lambda number: (number == first, number), reverse=True)
 
     def _rendered(self, one: StoredStudy) -> ResultPage:
         key = self.key(one.id)
@@ -145,6 +160,28 @@ class Pages:
         self._answers[one.id] = page.answer
         return page
 
+    def _in_brief(self, one: StoredStudy) -> tuple[str, str]:
+        brief = self._brief(one)
+        self._answers[one.id] = brief.answer
+        histories = {label: f"../{place}" for label, place in self._histories.items()}
+        page = brief_page(one, brief, histories, crumbs("../"), f"../{SHEET}", self._made)
+        return page, brief_as_json(one, brief, self._store.name)
+
+    def _brief(self, one: StoredStudy) -> BriefResult:
+        known = one.id in self._briefs.content
+        return self._briefs.of(one.id) if known else brief_of(self._record(one))
+
+    @cached_property
+    def _briefs(self) -> BriefResults:
+        """Of all results that are in brief, or whose answer is not known otherwise."""
+        wanted = [
+            one
+            for one in self._studies.values()
+            if one.id in self.in_brief
+            or not (one.id in self._answers or one.id in self._results or self._cache.has(self.key(one.id)))
+        ]
+        return brief_results(self._store, wanted, self._numbers.states, self._tell)
+
     def _record(self, one: StoredStudy) -> StudyRecord:
         return record_of(self._store, one, self._store.trials(one.id, counted=False))
 
@@ -155,7 +192,7 @@ class Pages:
         """Without rendering a page that nobody asks for."""
         if one.id not in self._answers:
             known = self._results.get(one.id) or self._cache.get(self.key(one.id))
-            self._answers[one.id] = known.answer if known else self._record(one).result.answer
+            self._answers[one.id] = known.answer if known else self._brief(one).answer
         return self._answers[one.id]
 
     @cached_property
@@ -205,18 +242,18 @@ class Pages:
         return page, json_text(self._pairs.model_dump(mode="json"))
 
     def _matrix(self) -> tuple[str, str]:
-        chosen = self._largest()
+        chosen = self._largest
         links = (*crumbs()[:1], *crumbs()[2:])
         if chosen is None:
             return notice_page("Matrix", _NO_MATRIX, links, SHEET, "matrix.json", self._made), json_text(None)
-        page = f"results/{chosen.study_id}.html"
+        page, in_brief = f"results/{chosen.study_id}.html", chosen.study_id in self.in_brief
         places = {
-            (one.workload, one.treatment): f"{page}#comparisons"
+            (one.workload, one.treatment): page if in_brief else f"{page}#comparisons"
             for row in chosen.rows
             for one in (cell.comparison for cell in row.cells)
             if one is not None
         }
-        for one in self.result(chosen.study_id).reasons:
+        for one in () if in_brief else self.result(chosen.study_id).reasons:
             places[one.workload, one.treatment] = f"{page}#why-{one.place}"
         text = matrix_page(
             chosen,
@@ -229,6 +266,7 @@ class Pages:
         )
         return text, json_text(chosen.model_dump(mode="json"))
 
+    @cached_property
     def _largest(self) -> Matrix | None:
         """Of the study with the most treatments and workloads; of several the newest."""
         studies = self._studies.values()
@@ -250,7 +288,8 @@ class Pages:
         )
 
     def _row(self, one: StoredStudy) -> StudyRow:
-        return StudyRow(one.study.name, one.id, one.created, self._answer(one), f"results/{one.id}.html")
+        page, brief = f"results/{one.id}.html", one.id in self.in_brief
+        return StudyRow(one.study.name, one.id, one.created, self._answer(one), page, brief)
 
 
 class _Reasons(Mapping[Step, int]):
@@ -261,6 +300,8 @@ class _Reasons(Mapping[Step, int]):
 
     def __getitem__(self, step: Step) -> int:
         number, workload, treatment = step
+        if number in self._pages.in_brief:
+            raise KeyError(step)
         for one in self._pages.result(number).reasons:
             if (one.workload, one.treatment) == (workload, treatment):
                 return one.place

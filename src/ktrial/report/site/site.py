@@ -8,6 +8,7 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.report.html.site import SHEET
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.pages import Pages, Tell
+from ktrial.report.site.whole_pages import MOST_AT_ONCE, files_of, left_in_brief
 from ktrial.report.site.written_pages import WrittenPages
 from ktrial.store import Store
 
@@ -22,6 +23,9 @@ class Site(NamedTuple):
     pages: int
     made: int
     """Results that were rendered now, and not found in the cache."""
+    results: int
+    in_brief: int
+    """How many of the results have the verdicts alone."""
 
 
 def build(
@@ -29,6 +33,7 @@ def build(
     directory: Path,
     *,
     reasons: bool = True,
+    full: int | None = MOST_AT_ONCE,
     tell: Tell = lambda _text: None,
     cache: PageCache | None = None,
 ) -> Site:
@@ -36,6 +41,8 @@ def build(
     StoreError.
 
     `reasons`: say what changes are made of, from the profiles in the store: seconds for a new result, once.
+    `full`: how many results' pages are made whole now, those that are whole already not counted; None: all.
+    The others are in brief, and say so.
     """
     _check(directory)
     kept = cache or PageCache()
@@ -45,6 +52,7 @@ def build(
         answers: dict[int, str] = {}
         pages = Pages(numbers, studies, kept, reasons=reasons, answers=answers, tell=tell)
         written = WrittenPages(directory, kept.site_file(directory))
+        pages.in_brief = left_in_brief(pages, written, kept, full)
         for place in pages.places:
             _write_both(pages, place, written, answers)
         for name, text in {MARK: "A site made by ktrial.\n", SHEET: pages.text(SHEET) or ""}.items():
@@ -52,21 +60,21 @@ def build(
         written.end()
     except OSError as error:
         raise SiteNotWritten(directory=directory, problem=error.strerror or str(error)) from error
-    return Site(directory / "index.html", len(pages.places), pages.rendered)
+    results = sum(pages.number(place) is not None for place in pages.places)
+    return Site(directory / "index.html", len(pages.places), pages.rendered, results, len(pages.in_brief))
 
 
 def _write_both(pages: Pages, place: str, written: WrittenPages, answers: dict[int, str]) -> None:
     """A page and its numbers; a result's only where it is not there as it would be written."""
-    page, number = place.removesuffix(".html"), pages.number(place)
-    data = f"{page}.json"
-    key = "" if number is None else pages.key(number)
-    if number is not None and (answer := written.as_written(key, place, data)) is not None:
+    (page, data), number = files_of(place), pages.number(place)
+    key = "" if number is None else pages.key(number, brief=number in pages.in_brief)
+    if number is not None and (answer := written.as_written(key, page, data)) is not None:
         answers[number] = answer
         return
-    for each, text in zip((place, data), pages.both(page) or (), strict=False):
+    for each, text in zip((page, data), pages.both(page.removesuffix(".html")) or (), strict=False):
         written.write(each, text)
     if number is not None:
-        written.note(key, answers[number], place, data)
+        written.note(key, answers[number], page, data)
 
 
 def _check(directory: Path) -> None:

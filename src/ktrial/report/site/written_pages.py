@@ -23,12 +23,16 @@ class WrittenPages:
         for own in _OWN:
             (directory / own).mkdir(parents=True, exist_ok=True)
 
+    def is_there(self, key: str, *places: str) -> bool:
+        """Whether the files of a page are as they were written, and were made from the same."""
+        note = self._before.get(places[0])
+        return note is not None and note[0] == key and note[2] == self._states(places)
+
     def as_written(self, key: str, *places: str) -> str | None:
         """The answer of a page that was made from the same, if its files are as they were written then."""
-        note = self._before.get(places[0])
-        if note is None or note[0] != key or note[2] != self._states(places):
+        if not self.is_there(key, *places):
             return None
-        self._now[places[0]] = note
+        self._now[places[0]] = note = self._before[places[0]]
         self._places.update(places)
         return str(note[1])
 

@@ -14,6 +14,7 @@ from ktrial.model.machine_agreement import Across, OnSystem
 from ktrial.model.workload import short_labels
 
 _LONGEST_ANSWER = 240
+_IN_BRIEF = ("in brief",)
 
 
 class StudyRow(NamedTuple):
@@ -24,6 +25,8 @@ class StudyRow(NamedTuple):
     created: datetime
     answer: str
     page: str
+    in_brief: bool = False
+    """Whether its page has the verdicts alone."""
 
 
 class _Past(NamedTuple):
@@ -129,7 +132,10 @@ _MACHINES: tuple[Field[_Machines], ...] = (
 )
 
 _RESULTS: tuple[Field[StudyRow], ...] = (
-    Field(Column("study", "study"), lambda row: name(row.study, link=row.page)),
+    Field(
+        Column("study", "study"),
+        lambda row: name(row.study, link=row.page, notes=_IN_BRIEF if row.in_brief else ()),
+    ),
     Field(Column("answer", "answer"), lambda row: _answer(row.answer)),
     Field(Column("created", "made"), lambda row: own(number_format.moment(row.created))),
     Field(Column("number", "number", numeric=True), lambda row: _count(row.number)),

@@ -1,0 +1,148 @@
+"""What each study of a store came to, in brief: kept beside its trials, and made from them where it is not.
+
+It is true for the study's state, and for the rules by which verdicts are reached: with a ktrial that has
+others it is made again.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+
+from pydantic_core import from_json
+
+from ktrial.analysis.history.garbage import garbage_kept
+from ktrial.analysis.result import record_of
+from ktrial.installation import program_digest
+from ktrial.model.brief_result import BriefResult, WarningsAlike
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
+from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import Mode
+from ktrial.store import Store, StoredStudy
+from ktrial.store.summaries import OF_RESULT, StudySummaries
+
+_RULES = ("analysis", "model", "stats", "workloads")
+"""The rooms that decide what a result says."""
+_LEVEL = 1
+"""Of compression: ten times smaller, and quick."""
+_AT_ONCE = 50
+"""Studies whose results are written in one transaction."""
+_TOLD = 5_000
+"""Trials that are worth a word: they take some seconds."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BriefResults:
+    """What studies came to; each is taken apart when it is asked for: a thousand bytes are many objects."""
+
+    content: Mapping[int, bytes]
+
+    def of(self, number: int) -> BriefResult:
+        """Of the study. Raises KeyError."""
+        with garbage_kept():
+            return unpacked_brief(self.content[number])
+
+
+def brief_results(
+    store: Store,
+    studies: Collection[StoredStudy],
+    states: Mapping[int, str],
+    tell: Tell = lambda _text: None,
+) -> BriefResults:
+    """Of these studies. `states`: Store.study_states, from before the studies were read.
+
+    Trials are read of those only of which nothing is kept that is true. Raises StoreError, TrialsDamaged
+    among them.
+    """
+    kept = store.summaries(OF_RESULT)
+    found: dict[int, bytes] = {}
+    wanted: list[StoredStudy] = []
+    for one in studies:
+        own = kept.get(one.id)
+        if own and own.state == _true_for(states[one.id]):
+            found[one.id] = own.content
+        else:
+            wanted.append(one)
+    return BriefResults(found | _made_now(store, wanted, states, tell))
+
+
+def _made_now(
+    store: Store, wanted: Collection[StoredStudy], states: Mapping[int, str], tell: Tell
+) -> dict[int, bytes]:
+    every = sum(one.finished for one in wanted)
+    if every >= _TOLD:
+        tell(f"{store.name}: {every:,} trials are read, once, for the results of their studies in brief")
+    made: dict[int, bytes] = {}
+    waiting: list[StudySummaries] = []
+    for one in wanted:
+        summary = summary_of(record_of(store, one, store.trials(one.id, counted=False)), states[one.id])
+        made[one.id] = summary.by_workload[OF_RESULT]
+        waiting.append(summary)
+        if len(waiting) >= _AT_ONCE:
+            store.keep_summaries(waiting)
+            waiting = []
+    if waiting:
+        store.keep_summaries(waiting)
+    return made
+
+
+def summary_of(record: StudyRecord, state: str) -> StudySummaries:
+    """What the store keeps of a result. `state`: the study's, from before the record was read."""
+    return StudySummaries(record.id, _true_for(state), {OF_RESULT: packed_brief(brief_of(record))})
+
+
+def brief_of(record: StudyRecord) -> BriefResult:
+    """From the whole result."""
+    comparisons = record.result.comparisons
+    modes = {one.mode for one in comparisons}
+    modes |= {sample.mode for trial in record.trials for sample in trial.samples}
+    failed = sum(trial.outcome is not Outcome.COMPLETED for trial in record.trials)
+    started = min((trial.started for trial in record.trials), default=None)
+    return BriefResult(
+        answer=record.result.answer,
+        modes=tuple(mode for mode in Mode if mode in modes),
+        planned=record.planned,
+        completed=len(record.trials) - failed,
+        failed=failed,
+        started=started.isoformat() if started else "",
+        warnings=_alike(record),
+        rows=[list(one.model_dump(mode="json").values()) for one in comparisons],
+    )
+
+
+def _alike(record: StudyRecord) -> tuple[WarningsAlike, ...]:
+    """The result's warnings, then those of the trials, each once; by kind and advice."""
+    of_trials = (warning for trial in record.trials for warning in trial.warnings)
+    groups: dict[tuple[str, str], list[DataWarning]] = {}
+    for warning in dict.fromkeys((*record.result.warnings, *of_trials)):
+        groups.setdefault((warning.kind, warning.advice), []).append(warning)
+    return tuple(WarningsAlike(alike[0], len(alike)) for alike in groups.values())
+
+
+def packed_brief(brief: BriefResult) -> bytes:
+    """As the store keeps it."""
+    warnings = [(one.first.model_dump(mode="json"), one.number) for one in brief.warnings]
+    plain = brief._asdict() | {"warnings": warnings}
+    return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), _LEVEL)
+
+
+def unpacked_brief(content: bytes) -> BriefResult:
+    """What `packed_brief` packed."""
+    plain = from_json(zlib.decompress(content))
+    warnings = (WarningsAlike(DataWarning.model_validate(one), count) for one, count in plain["warnings"])
+    typed = {"modes": tuple(map(Mode, plain["modes"])), "warnings": tuple(warnings)}
+    return BriefResult(**plain | typed)
+
+
+def _true_for(state: str) -> str:
+    """A study's state, and the rules by which its verdicts are reached."""
+    return sha256(f"{state} {_rules()}".encode()).hexdigest()
+
+
+@cache
+def _rules() -> str:
+    return program_digest(*_RULES)
