@@ -11,7 +11,9 @@ from typing import Any
 import psycopg
 from tests.support.growing_studies import growing_study, trials_of
 
+from ktrial.analysis.brief_results import summary_of
 from ktrial.analysis.history.study_numbers import facts_of, numbers_of, packed
+from ktrial.analysis.result import record_of
 from ktrial.model.base import digest
 from ktrial.model.study import Study
 from ktrial.store import Store, open_store
@@ -143,9 +145,10 @@ def _said(connection: Any) -> list[tuple[int, str, str]]:
 
 
 def summarised(store: Store) -> None:
-    """What histories ask of the studies is there, too, as it is once each has been asked for one."""
+    """What histories and sites ask of the studies is there, too, as each run leaves it."""
     states, (first, *copies) = store.study_states(), store.studies()
     trials = store.trials(first.id, counted=False)
+    record = record_of(store, first, trials)
     facts = facts_of(first.id, first.study, trials)
     numbers = [
         (use.label, numbers_of(first.id, first.study, trials, use.label)) for use in first.study.workloads
@@ -156,4 +159,5 @@ def summarised(store: Store) -> None:
         by_workload = {label: packed(each._replace(**own)) for label, each in numbers}  # type: ignore[arg-type]
         by_workload[OF_STUDY] = packed(facts._replace(**own))  # type: ignore[arg-type]
         made.append(StudySummaries(one.id, states[one.id], by_workload))
+        made.append(summary_of(record, states[one.id])._replace(study_id=one.id))
     assert store.keep_summaries(made)

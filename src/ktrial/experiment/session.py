@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
-from ktrial.analysis.result import metrics_of, record, result
+from ktrial.analysis.kept_summaries import record_kept
+from ktrial.analysis.result import metrics_of, result
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, machine_lease, monitoring, setting_checks
 from ktrial.experiment.executor import (
@@ -110,7 +111,7 @@ def run(
             session.leave()
             if is_own and isinstance(machine, RemoteMachine):
                 machine.close()
-    return record(store, session.study_id)
+    return record_kept(store, session.study_id)
 
 
 @dataclass

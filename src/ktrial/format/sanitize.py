@@ -49,6 +49,8 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def _cells(text: str) -> int:
+    if text.isascii():  # printable by now: a cell each
+        return len(text)
     return sum(_width(character) for character in text)
 
 
@@ -59,6 +61,8 @@ def _width(character: str) -> int:
 
 
 def _leading(text: str, columns: int) -> str:
+    if text.isascii():
+        return text[: max(0, columns)]
     used = 0
     for position, character in enumerate(text):
         used += _width(character)

@@ -17,6 +17,7 @@ from ktrial.analysis.history.study_numbers import (
     unpacked_facts,
     unpacked_numbers,
 )
+from ktrial.model.study_record import StudyRecord
 from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import TrialsDamaged
 from ktrial.store.summaries import OF_STUDY, StudySummaries
@@ -165,6 +166,14 @@ def _made_of(found: StoredNumbers, stored: StoredStudy, *, leave_out: bool) -> S
         return None
     found.made[number] = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
     return facts_of(number, study, trials)
+
+
+def summaries_of(record: StudyRecord, state: str) -> StudySummaries:
+    """What is kept of a study for histories. `state`: the study's, from before the record was read."""
+    number, study, trials = record.id, record.study, record.trials
+    labels = [use.label for use in study.workloads]
+    own = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
+    return StudySummaries(number, state, {OF_STUDY: packed(facts_of(number, study, trials)), **own})
 
 
 def _summaries(found: StoredNumbers, made: StudyFacts) -> StudySummaries:
