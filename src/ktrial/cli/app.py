@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from ktrial.cli.command_line import CommandGroup, KtrialCommand
+from ktrial.cli.error_handling import tell
 from ktrial.cli.git_bisect import CheckCommand
 from ktrial.cli.options.own_command import TakesCommand
 from ktrial.installation import VERSION
@@ -170,6 +171,31 @@ def _ktrial(
 ) -> None:
     """Controlled trials on Linux kernels: whether a change matters, and how much."""
     if context.invoked_subcommand != "restore":
-        from ktrial.cli.unrestored_changes import put_back_at_start
+        _put_back_at_start()
 
-        put_back_at_start()
+
+def _put_back_at_start() -> None:
+    """Put back what a ktrial that was killed has left behind: one stat where there is nothing."""
+    from ktrial.knobs.journal.location import is_anything_to_undo
+
+    if not is_anything_to_undo():
+        return
+    from ktrial.cli.console import say
+    from ktrial.knobs import LEFT, Journal, RestoreOutcome, abandoned
+    from ktrial.knobs.errors import JournalError, JournalHeld
+    from ktrial.target import LocalTarget
+
+    journal = Journal()
+    try:
+        with journal.held(wait=False):
+            undone = abandoned(journal, LocalTarget())
+    except JournalHeld:
+        return  # its owner is alive, and puts everything back itself
+    except JournalError as error:
+        tell(error.message, error.advice, kind="warning")
+        return
+    for one in undone:
+        if one.ending in LEFT:
+            tell(one.text, kind="warning")
+        elif one.ending in {RestoreOutcome.RESTORED, RestoreOutcome.OTHER_BOOT}:
+            say(f"ktrial: left by an earlier ktrial that was ended: {one.text}")

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import run_delay, waits
+from ktrial.experiment import parallel_monitors
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
@@ -114,14 +114,14 @@ def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...]
 def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
     workload = job.workload
     if name == RUN_DELAY:
-        own = _performed(target, job, run_delay.watching(steps), (run_delay.program(),))
+        own = _performed(target, job, parallel_monitors.watching(steps), (parallel_monitors.program(),))
         samples = workload.samples(job.use, mode, own)
-        delays = run_delay.delays(own)
+        delays = parallel_monitors.delays(own)
         return Watched(
             name,
             samples=samples,
-            found=run_delay.samples(job.label, mode, delays),
-            counters=run_delay.counters(delays),
+            found=parallel_monitors.samples(job.label, mode, delays),
+            counters=parallel_monitors.delay_counters(delays),
         )
     if name == WAITS:
         return Watched(name, counters=_waits(target, job, steps))
@@ -155,7 +155,7 @@ def _waits(target: BootedTarget, job: Job, steps: tuple[Step, ...]) -> tuple[tup
     before = (*job.before, *job.preparation, *(setting.step for setting in job.settings))
     results = counting.counted((*before, *steps, *job.after), symbols.text)
     own = own_results(results[: len(before) + len(steps)], len(before))
-    return waits.counters(counted_profile(job, target.identity, own, symbols))
+    return parallel_monitors.waits_counters(counted_profile(job, target.identity, own, symbols))
 
 
 def _performed(

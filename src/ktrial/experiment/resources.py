@@ -20,8 +20,8 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile import Registry
 from ktrial.studyfile.references import RUNNING_KERNEL
 from ktrial.workloads import Workload
-from ktrial.workloads.elsewhere import CommandElsewhere, only_built_in
 from ktrial.workloads.host_files import with_all_they_need
+from ktrial.workloads.remote_command import RemoteCommand, only_built_in
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,6 @@ def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
     """Workloads whose programs are on another machine already, or are ktrial's own."""
 
     def found(use: WorkloadUse) -> Workload:
-        return CommandElsewhere() if use.command else only_built_in(use, sources.workload(use))
+        return RemoteCommand() if use.command else only_built_in(use, sources.workload(use))
 
     return found

@@ -1,4 +1,8 @@
-"""The built-in workloads, operations of the guest program `work` (crates/work), and named sets of them."""
+"""The built-in workloads, and named sets of them.
+
+They are operations of the guest programs `work` (crates/work) and, for one to many tasks at the same time,
+`tasks` (crates/tasks).
+"""
 
 import json
 import subprocess
@@ -26,7 +30,9 @@ from ktrial.workloads.program_runs import ended_well, run_step
 
 WORK = "/ktrial/work"
 """Where the machine puts the program."""
-
+TASKS = "/usr/lib/ktrial/tasks"
+"""Where a guest finds the program that it is given."""
+_TASKS_MODE = 0o755
 _DESCRIPTIONS = TypeAdapter(tuple[WorkloadDescription, ...])
 
 
@@ -223,11 +229,10 @@ def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
 
     Raises GuestProgramsMissing.
     """
-    directory = guest or package_directory() / "_guest" / "x86_64"
-    return tuple(BuiltIn(each) for each in listed(directory, "work", "workloads.json"))
+    return tuple(BuiltIn(each) for each in _listed(guest or _directory(), "work", "workloads.json"))
 
 
-def listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
+def _listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
     """What a program of the guest's has: what `--list` printed when it was built, or prints now.
 
     Raises GuestProgramsMissing.
@@ -276,3 +281,25 @@ DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio",
 
 WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
 """Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
+
+
+class SeveralTasks(BuiltIn):
+    """One operation of `tasks`. Its value is the median over the passes, while all tasks work."""
+
+    program = TASKS
+
+    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
+        """The program, which other workloads' guests do not have: theirs stay as they were."""
+        return (CarriedFile(host=_directory() / "tasks", guest=TASKS, mode=_TASKS_MODE),)
+
+
+def several_tasks(guest: Path | None = None) -> tuple[SeveralTasks, ...]:
+    """All operations of the program in the directory `guest` (the installed one by default).
+
+    Raises GuestProgramsMissing.
+    """
+    return tuple(SeveralTasks(each) for each in _listed(guest or _directory(), "tasks", "tasks.json"))
+
+
+def _directory() -> Path:
+    return package_directory() / "_guest" / "x86_64"

@@ -6,12 +6,11 @@ from ktrial import plugin_discovery
 from ktrial.model.suggestions import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
-from ktrial.workloads.builtin import built_ins
+from ktrial.workloads.builtin import built_ins, several_tasks
 from ktrial.workloads.command import NAME as COMMAND
 from ktrial.workloads.command import check_command
 from ktrial.workloads.errors import BadParameter, UnknownParameter, UnknownWorkload
 from ktrial.workloads.protocol import Workload
-from ktrial.workloads.several_tasks import several_tasks
 
 _GROUP = "ktrial.workloads"
 

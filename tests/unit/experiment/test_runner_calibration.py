@@ -16,7 +16,7 @@ from ktrial.analysis.aa_calibration import (
     next_calibration,
 )
 from ktrial.analysis.errors import CalibrationNotThere, NothingToCalibrate, NothingToConfirm
-from ktrial.experiment.confirmation import confirmation_of
+from ktrial.experiment.derived_studies import confirmation_of
 from ktrial.experiment.session import run
 from ktrial.model.design import FactorKind
 from ktrial.model.plan import plan

@@ -12,8 +12,8 @@ from ktrial.analysis.result import record
 from ktrial.analysis.waits import waits
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.parallel_monitors import waits_counters
 from ktrial.experiment.trial import run_trial
-from ktrial.experiment.waits import counters
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.parallel import RUN_DELAY, WAITS
 from ktrial.model.plan import perturbation
@@ -29,7 +29,7 @@ KERNELS = ("debian:6.1", "debian:6.12")
 
 
 def test_counters_are_the_parts_and_their_first_places() -> None:
-    found = dict(counters(profile()))
+    found = dict(waits_counters(profile()))
     parts = {name: found[f"waits.{name}"] for name in ("work", "waiting", "cache lines", "idle")}
     assert parts == {"work": 920 / 4, "waiting": 640 / 4, "cache lines": 60 / 4, "idle": 2380 / 4}
     assert sum(parts.values()) == 4000 / 4

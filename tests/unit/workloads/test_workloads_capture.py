@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.model.workload import Command, WorkloadUse
-from ktrial.workloads.capture import kept
+from ktrial.workloads.capture import capture_cache
 from ktrial.workloads.capture.captured import Captured, CaptureOptions, capture
 from ktrial.workloads.capture.strace_lines import calls, unescaped
 from ktrial.workloads.command import WORKLOAD
@@ -226,12 +226,12 @@ def test_what_was_captured_is_kept_for_as_long_as_its_files_stay(
     monkeypatch.setenv("KTRIAL_CACHE", str(place.parent / "cache"))
     (place / "data").write_text("x")
     words = ("cat", "data")
-    assert kept.find(words, place) is None
+    assert capture_cache.find(words, place) is None
     found = captured(*words)
-    kept.keep(words, place, found)
-    assert kept.find(words, place) == found
+    capture_cache.keep(words, place, found)
+    assert capture_cache.find(words, place) == found
     (place / "data").write_text("y")
-    assert kept.find(words, place) is None
+    assert capture_cache.find(words, place) is None
 
 
 def test_memory_grows_with_the_files() -> None:

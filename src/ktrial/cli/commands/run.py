@@ -126,7 +126,7 @@ def run(
     goes on where it stopped.
     """
     from ktrial.cli.running.study import RunOptions, run_and_print
-    from ktrial.experiment.confirmation import confirmation_of
+    from ktrial.experiment.derived_studies import confirmation_of
 
     if list_:
         _list(json)

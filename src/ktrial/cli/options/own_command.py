@@ -113,16 +113,16 @@ def captured(words: tuple[str, ...]) -> "Captured":
     """
     from ktrial.cli.console import breakable, say
     from ktrial.cli.installed import registry
-    from ktrial.workloads.capture import kept
+    from ktrial.workloads.capture import capture_cache
     from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of, summary
 
     directory = Path.cwd()
-    known = kept.find(words, directory)
+    known = capture_cache.find(words, directory)
     if known is None:
         say(f"running it once here, under strace, to find what it needs: {' '.join(words)}")
         name = name_of(words[0], frozenset(registry().workloads))
         known = capture(words, directory, CaptureOptions(name))
-        kept.keep(words, directory, known)
+        capture_cache.keep(words, directory, known)
     say(breakable(f"{known.use.name}: {summary(known)}"))
     for note in known.notes:
         say(f"note: {note.text}" + (f"\n  {note.advice}" if note.advice else ""))
@@ -138,10 +138,10 @@ def study_table(found: "Captured") -> dict[str, Any]:
 
 def memory_for(words: tuple[str, ...], given: str | None) -> str | None:
     """What was given; else as much as the command's files need, where that is more than usual."""
-    from ktrial.workloads.capture import kept
+    from ktrial.workloads.capture import capture_cache
     from ktrial.workloads.capture.captured import USUAL_MEMORY_MIB
 
-    known = kept.find(words, Path.cwd()) if words and given is None else None
+    known = capture_cache.find(words, Path.cwd()) if words and given is None else None
     if known is None or known.memory_mib <= USUAL_MEMORY_MIB:
         return given
     from ktrial.cli.console import say

@@ -14,7 +14,7 @@ from ktrial.cli.console import say
 from ktrial.cli.files import write_page
 from ktrial.cli.options.stored_study import find, open_existing
 from ktrial.cli.running.progress import progress
-from ktrial.experiment.counted_study import SUFFIX, counted_study
+from ktrial.experiment.derived_studies import COUNTED_SUFFIX, counted_study
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
 from ktrial.model.fidelity import FidelityResult
@@ -76,7 +76,7 @@ def _both(store: Store, given: str, asked: Asked) -> Both:
     """A study in real time, and the one that counts. Of a file, what is missing is run."""
     if not given.endswith(".toml"):
         timed = record(store, find(store, given).id)
-        return record(store, find(store, f"{timed.study.name}{SUFFIX}").id), timed
+        return record(store, find(store, f"{timed.study.name}{COUNTED_SUFFIX}").id), timed
     study = asked.load(Path(given))
     if study.machine.kind in EXACT_MACHINES:
         raise WrongMachineForFidelity(study=study.name, machine=study.machine.kind, wanted="in real time")

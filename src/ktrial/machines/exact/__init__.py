@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
-from ktrial.machines.exact import flags
+from ktrial.machines.exact import cmpxchg_flags
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
 from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
@@ -125,7 +125,7 @@ class ExactMachine:
         installed = qemu.find(NAME)
         setup = prepare(boot, installed, self._guest, NAME, self.mode)
         self._in_use.check(setup, setup.identity.mode)
-        reasons = {"clock_reason": self._chosen().reason, "flags_reason": flags.mistaken(installed)}
+        reasons = {"clock_reason": self._chosen().reason, "flags_reason": cmpxchg_flags.mistaken(installed)}
         told = setup.identity.model_copy(update=reasons)
         return replace(setup, identity=told)
 

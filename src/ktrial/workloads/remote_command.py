@@ -8,7 +8,7 @@ from ktrial.workloads.errors import BadCommand
 from ktrial.workloads.protocol import Workload
 
 
-class CommandElsewhere(CommandWorkload):
+class RemoteCommand(CommandWorkload):
     """Runs what `use.command` says; its program is looked for on the machine that it runs on."""
 
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:

@@ -1,23 +1,35 @@
-"""How long tasks waited for a CPU: `monitors = ["run-delay"]` on several CPUs in simulated time.
+"""What is watched on several CPUs in simulated time: how long tasks waited for a CPU, and where CPUs wait.
 
-The programs run once more, started by `tasks delays` (crates/tasks). The kernel tells it of each task that
-ends how long that was ready to run and did not (taskstats; while a task lives, /proc/PID/schedstat has it).
+`monitors = ["run-delay"]`: the programs run once more, started by `tasks delays` (crates/tasks). The kernel
+tells it of each task that ends how long that was ready to run and did not (taskstats; while a task lives,
+/proc/PID/schedstat has it).
+
+`monitors = ["waits"]`: the programs run once more, counted by function, under the first perturbation alone:
+that is dearer. What the CPUs worked, waited and idled together, and the places that have most of it, are
+counters of the trial.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from statistics import fmean
 
 from pydantic import BaseModel, ValidationError
 
+from ktrial.analysis.guest_time import Part, by_cpu, places, together
 from ktrial.machines import guest_programs
-from ktrial.model.parallel import RUN_DELAY
+from ktrial.model.parallel import RUN_DELAY, waits_counter
+from ktrial.model.profile import Profile
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.target import Push, Run, Step, StepResult
 from ktrial.target.monitor_errors import MonitorFailed
 
 _IN_GUEST = guest_programs.TASKS_IN_GUEST
 _MODE = 0o755
+_MOST = 3
+"""Places of each part."""
+_PARTS = (Part.WORK, Part.WAITING, Part.LINES, Part.IDLE)
+_WITH_PLACES = (Part.WAITING, Part.LINES, Part.IDLE)
 
 
 class Delays(BaseModel):
@@ -84,7 +96,7 @@ def _sample(label: str, mode: Mode, metric: str, value: float) -> Sample:
     )
 
 
-def counters(found: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
+def delay_counters(found: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
     """Kept with the trial's other counters: tasks, how often they ran, what they waited (ns)."""
     totals = {
         "tasks": sum(each.tasks for each in found),
@@ -92,3 +104,16 @@ def counters(found: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
         "waited": sum(each.waited for each in found),
     }
     return tuple((f"{RUN_DELAY}.{name}", float(total)) for name, total in totals.items())
+
+
+def waits_counters(found: Profile) -> tuple[tuple[str, float], ...]:
+    """Nanoseconds of guest time an operation, of all CPUs together: each part, and its first places."""
+    time = together(by_cpu(found))
+    parts = dict(zip(_PARTS, (time.work, time.waiting, time.lines, time.idle), strict=True))
+    return (*((waits_counter(part.value), spent) for part, spent in parts.items()), *_places(found))
+
+
+def _places(found: Profile) -> Iterator[tuple[str, float]]:
+    for part in _WITH_PLACES:
+        for place, spent in islice(places(found, part).items(), _MOST):
+            yield waits_counter(part.value, place.name), spent

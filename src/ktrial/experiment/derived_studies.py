@@ -1,12 +1,14 @@
-"""The study that counts what another one times: the same treatments and workloads, on the machine exact."""
+"""Studies that are made of others: the same, counted in place of timed; fresh blocks for an effect's size."""
 
+from ktrial.analysis.errors import NothingToConfirm
 from ktrial.model.machine_model import ModelledMachine
-from ktrial.model.study import REAL_MACHINES, MachineSettings, Study
+from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study
 from ktrial.model.workload import WorkloadUse
 
 _EXACT = "exact"
-SUFFIX = "-counted"
-"""Of its name."""
+COUNTED_SUFFIX = "-counted"
+_CONFIRMATION_SUFFIX = "-confirmation"
+"""Of their names."""
 
 
 def counted_study(timed: Study, machine: MachineSettings, perturbations: int) -> Study:
@@ -18,7 +20,7 @@ def counted_study(timed: Study, machine: MachineSettings, perturbations: int) ->
     here = machine if timed.machine.kind in REAL_MACHINES else _as_it_is(timed.machine, machine.model)
     return timed.model_copy(
         update={
-            "name": f"{timed.name}{SUFFIX}",
+            "name": f"{timed.name}{COUNTED_SUFFIX}",
             "machine": here.model_copy(update={"kind": _EXACT}),
             "workloads": tuple(map(_counted, timed.workloads)),
             "timing": None,
@@ -38,3 +40,17 @@ def _counted(use: WorkloadUse) -> WorkloadUse:
     if use.command is None:
         return use
     return use.model_copy(update={"command": use.command.model_copy(update={"metrics": (), "user": ""})})
+
+
+def confirmation_of(study: Study, blocks: int) -> Study:
+    """The study again, with other draws, in a number of blocks that is fixed. Raises NothingToConfirm.
+
+    An effect that ended its study early looks larger than it is. What ended the first study has no part in
+    the second: its estimates are not inflated by it. (Whitehead, 'On the bias of maximum likelihood
+    estimation following a sequential test', Biometrika 73(3), 1986, has the bias of the first.)
+    """
+    if study.timing is None:
+        raise NothingToConfirm(study=study.name)
+    timing = study.timing.model_copy(update={"blocks": blocks, "stopping": Stopping.FIXED})
+    name, seed = f"{study.name}{_CONFIRMATION_SUFFIX}", (study.seed + 1) % 2**31
+    return study.model_copy(update={"name": name, "seed": seed, "timing": timing})
