@@ -15,7 +15,7 @@ from typing import Any
 from ktrial.model.comparison import Comparison
 from ktrial.model.workload import STRING_BYTES
 from ktrial.report.charts import palette, ratios
-from ktrial.report.text.study_summary import Group
+from ktrial.report.text.study_summary import TreatmentComparisons
 
 HERE = Path(__file__).parent
 KEPT, PICTURE = HERE / "quick.json", HERE / "quick.svg"
@@ -36,7 +36,7 @@ def kept(result: dict[str, Any]) -> dict[str, Any]:
 def drawing(numbers: dict[str, Any]) -> str:
     """The picture as an SVG file. `numbers`: as `kept` gives them."""
     comparisons = tuple(Comparison.model_validate(one) for one in numbers["comparisons"])
-    group = Group(comparisons[0].baseline, comparisons[0].treatment, comparisons)
+    group = TreatmentComparisons(comparisons[0].baseline, comparisons[0].treatment, comparisons)
     svg = ratios.draw(group, (group,), _MARGIN, ratios.ALONE, "quick")
     head, end, rest = svg.partition("</desc>")
     return head + end + _PAPER + rest + "\n"

@@ -13,7 +13,7 @@ from tests.support.report_whys import a_counted_record, whys_for
 from tests.support.tuned_results import a_result, a_study
 
 from ktrial import report
-from ktrial.model.kernel_diff import KernelDifference, OptionChange, Respect, Side
+from ktrial.model.kernel_diff import KernelDifference, KernelSide, OptionChange, Respect
 from ktrial.report.html import tuning
 
 pytestmark = needs_a_browser
@@ -82,7 +82,7 @@ def on_paper(page: str, directory: Path) -> dict[str, Any]:
 def a_kernel_difference() -> KernelDifference:
     """Two kernels with long names, and more options than a sheet has lines."""
     sides = (
-        Side(
+        KernelSide(
             name=name,
             release=f"{name[7:]}.0-46-cloud-amd64",
             compiler=f"x86_64-linux-gnu-gcc-{at}",

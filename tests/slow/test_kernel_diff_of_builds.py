@@ -7,7 +7,7 @@ from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.kernels import build
 from ktrial.model.kernel import Build, Kernel
-from ktrial.model.kernel_diff import Cause, Respect
+from ktrial.model.kernel_diff import OptionCause, Respect
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(2 * 3600)]
 SOURCE = "debian:linux-source-6.1"
@@ -26,7 +26,7 @@ def test_only_the_allocators_options_differ(allocators: tuple[Kernel, Kernel]) -
     found = difference_of(*allocators)
     assert found.respects == (Respect.OPTIONS,), found.respects
     assert [one.option for one in found.decided] == ["CONFIG_SLAB"]
-    assert {one.cause for one in found.options} == {Cause.OWN, Cause.OPTION}
+    assert {one.cause for one in found.options} == {OptionCause.OWN, OptionCause.OPTION}
     assert {"CONFIG_SLUB", "CONFIG_SLUB_DEBUG", "CONFIG_SLUB_CPU_PARTIAL"} <= {
         one.option for one in found.following("CONFIG_SLAB")
     }

@@ -55,7 +55,7 @@ def files_of(file: Path) -> dict[str, bytes]:
 def packed(files: Mapping[str, bytes]) -> bytes:
     """An archive of these files, as they are."""
     made = io.BytesIO()
-    archive.write(made, [archive.Entry(name, content) for name, content in files.items()])
+    archive.write(made, [archive.ArchiveEntry(name, content) for name, content in files.items()])
     return made.getvalue()
 
 

@@ -88,7 +88,7 @@ def _nearest(y: float, results: Sequence[Text]) -> int:
     return min(range(len(results)), key=lambda place: abs(results[place].y - y))
 
 
-def _assert_overview(found: Drawing, group: study_summary.Group) -> None:
+def _assert_overview(found: Drawing, group: study_summary.TreatmentComparisons) -> None:
     rows, at = ratio_rows(found), _place_of(ratio_axis(found))
     assert len(rows) == len(group.comparisons)
     names = study_summary.row_names([(one.workload, one.metric) for one in group.comparisons])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ktrial.bisect.ddmin import Search
+from ktrial.bisect.ddmin import DeltaDebugging
 from ktrial.bisect.decision import BisectionMetric, ExactJudge, Memory, Numbers
 from ktrial.bisect.plan import Items, Subset
 from ktrial.model.workload import Direction, Metric
@@ -40,10 +40,10 @@ def fork_only(*effects: tuple[set[int], float]) -> Planted:
     return Planted({FORK: {frozenset(wanted): factor for wanted, factor in effects}})
 
 
-def searched(planted: Planted, items: Items | int, limit: int | None = None) -> Search:
+def searched(planted: Planted, items: Items | int, limit: int | None = None) -> DeltaDebugging:
     """The search of everything that the planted causes explain."""
     items = items if isinstance(items, Items) else Items(items)
     memory: Memory[Subset] = Memory(planted, limit)
-    search = Search(items, [ExactJudge(target, memory, MARGIN) for target in planted.effects])
+    search = DeltaDebugging(items, [ExactJudge(target, memory, MARGIN) for target in planted.effects])
     search.run()
     return search

@@ -9,7 +9,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.study_numbers import StudyNumbers
 from docs.measured.wording import decimal, prose, table
 
-from ktrial.analysis.guest_time import Part, by_cpu, places, together
+from ktrial.analysis.guest_time import TimePart, by_cpu, places, together
 from ktrial.analysis.scaling import curves
 from ktrial.model.profile import Profile
 
@@ -131,7 +131,7 @@ def _profile(measuring: Measuring, kernel: str) -> Profile:
 
 def _counted(profile: Profile) -> _Counted:
     time = together(by_cpu(profile))
-    idle, waiting = (next(iter(places(profile, part))).name for part in (Part.IDLE, Part.WAITING))
+    idle, waiting = (next(iter(places(profile, part))).name for part in (TimePart.IDLE, TimePart.WAITING))
     return _Counted(
         100 * time.idle / time.whole, 100 * time.waiting / time.whole, idle, waiting, time.switches
     )

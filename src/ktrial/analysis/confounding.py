@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
-from ktrial.model.kernel_diff import Cause, KernelDifference, OptionChange, Respect
+from ktrial.model.kernel_diff import KernelDifference, OptionCause, OptionChange, Respect
 from ktrial.model.levels import told_apart
 from ktrial.model.study import Study
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -176,7 +176,7 @@ class _AccountedFor:
         """Options that are neither a factor's nor follow from one. Of a choice any of its own will do."""
         own = [one for one in difference.options if one.option in self.options]
         roots = {one.option for one in own} | {
-            one.follows for one in own if one.cause is Cause.OPTION and one.choice
+            one.follows for one in own if one.cause is OptionCause.OPTION and one.choice
         }
         return tuple(one for one in difference.decided if one.option not in roots)
 

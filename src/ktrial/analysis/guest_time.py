@@ -22,7 +22,7 @@ _WAKEUP = "try_to_wake_up"
 _MIGRATION = "set_task_cpu"
 
 
-class Part(Enum):
+class TimePart(Enum):
     """What a CPU does with its time."""
 
     WORK = "work"
@@ -61,7 +61,7 @@ class CpuTime:
 class TimePlace:
     """A part of the time, and where it was spent."""
 
-    part: Part
+    part: TimePart
     function: str
     caller: str = ""
 
@@ -99,7 +99,7 @@ def together(cpus: Iterable[CpuTime]) -> CpuTime:
     return CpuTime(**{name: sum(row[name] for row in rows) for name in CpuTime.__annotations__})
 
 
-def places(profile: Profile, part: Part) -> dict[TimePlace, float]:
+def places(profile: Profile, part: TimePart) -> dict[TimePlace, float]:
     """Nanoseconds an operation by place, all CPUs together, the longest first.
 
     Work and cache lines go by function.
@@ -111,19 +111,19 @@ def places(profile: Profile, part: Part) -> dict[TimePlace, float]:
     return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0].name)))
 
 
-def differences(before: Profile, after: Profile, part: Part) -> list[PlaceDifference]:
+def differences(before: Profile, after: Profile, part: TimePart) -> list[PlaceDifference]:
     """Places of both, those that differ most first."""
     old, new = places(before, part), places(after, part)
     rows = [PlaceDifference(place, old.get(place, 0.0), new.get(place, 0.0)) for place in old | new]
     return sorted(rows, key=lambda row: (-abs(row.difference), row.place.name))
 
 
-def _places(counts: CpuCounts, part: Part) -> Iterable[tuple[TimePlace, float]]:
-    if part is Part.WAITING:
+def _places(counts: CpuCounts, part: TimePart) -> Iterable[tuple[TimePlace, float]]:
+    if part is TimePart.WAITING:
         for wait in counts.waits:
             caller = _named(wait.caller, wait.caller_module)
             yield TimePlace(part, _named(wait.symbol, wait.module), caller), wait.ns
-    elif part is Part.IDLE:
+    elif part is TimePart.IDLE:
         for idle in counts.idle:
             caller = _named(idle.caller, idle.caller_module)
             yield TimePlace(part, _named(idle.symbol, idle.module), caller), idle.ns
@@ -134,8 +134,8 @@ def _places(counts: CpuCounts, part: Part) -> Iterable[tuple[TimePlace, float]]:
                 yield TimePlace(part, _named(each.symbol, each.module)), spent
 
 
-def _spent(share: CpuShare, part: Part) -> int:
-    return share.lines_ns if part is Part.LINES else share.instructions - share.waited
+def _spent(share: CpuShare, part: TimePart) -> int:
+    return share.lines_ns if part is TimePart.LINES else share.instructions - share.waited
 
 
 def _named(symbol: str, module: str) -> str:

@@ -19,14 +19,14 @@ from ktrial.kernels.kconfig.implied_options import changed_options
 from ktrial.kernels.kconfig.renamed_options import paired
 from ktrial.model.kernel import Kernel, Patch
 from ktrial.model.kernel_diff import (
-    Cause,
     KernelDifference,
+    KernelSide,
     ModuleChange,
+    OptionCause,
     OptionChange,
     PatchDifference,
     RenamedOption,
     Respect,
-    Side,
 )
 
 
@@ -104,7 +104,7 @@ def _with_old_names(
     """Of an option that was renamed, the sources tell two names: somebody has decided on its value."""
     older = {one.newer: one.before if one.forward else one.after for one in renamed}
     return tuple(
-        one.model_copy(update={"renamed_from": older[one.option], "cause": Cause.OWN, "follows": ""})
+        one.model_copy(update={"renamed_from": older[one.option], "cause": OptionCause.OWN, "follows": ""})
         if one.option in older
         else one
         for one in changes
@@ -134,7 +134,9 @@ def _rules(
     return rules[0], rules[1]
 
 
-def _patches(before: Side, after: Side, notes: _Notes) -> tuple[tuple[PatchDifference, ...], bool]:
+def _patches(
+    before: KernelSide, after: KernelSide, notes: _Notes
+) -> tuple[tuple[PatchDifference, ...], bool]:
     others = [side.name for side in (before, after) if not side.built]
     if others:
         if before.digest != after.digest:
@@ -163,12 +165,12 @@ def _modules(a: Kernel, b: Kernel, notes: _Notes) -> tuple[ModuleChange, ...]:
     return () if missing else changed_modules(a, b)
 
 
-def _respects(before: Side, after: Side, options: Iterable[OptionChange]) -> Iterable[Respect]:
+def _respects(before: KernelSide, after: KernelSide, options: Iterable[OptionChange]) -> Iterable[Respect]:
     if source := _source_respect(before, after):
         yield source
     if [one.digest for one in before.patches] != [one.digest for one in after.patches]:
         yield Respect.PATCHES
-    if any(one.cause is Cause.OWN and not one.of_command_line for one in options):
+    if any(one.cause is OptionCause.OWN and not one.of_command_line for one in options):
         yield Respect.OPTIONS
     if before.compiler and after.compiler and before.compiler != after.compiler:
         yield Respect.COMPILER
@@ -178,7 +180,7 @@ def _respects(before: Side, after: Side, options: Iterable[OptionChange]) -> Ite
         yield Respect.COMMAND_LINE
 
 
-def _source_respect(before: Side, after: Side) -> Respect | None:
+def _source_respect(before: KernelSide, after: KernelSide) -> Respect | None:
     """Whether the sources are not the same, before any patch: another version, or only another commit."""
     if before.digest and before.digest == after.digest:
         return None

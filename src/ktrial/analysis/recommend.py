@@ -9,7 +9,7 @@ from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, SystemIdentity
-from ktrial.model.recommendation import Candidate, Recommendation, Regret, WithoutOne
+from ktrial.model.recommendation import KernelCandidate, Recommendation, Regret, WithoutOne
 from ktrial.model.workload import EXACT_MODES, short_labels
 from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
 from ktrial.store import Store
@@ -104,7 +104,7 @@ def _recommendation(
 
 
 def _best(
-    candidates: Sequence[Candidate], margin: float, left_out: str = ""
+    candidates: Sequence[KernelCandidate], margin: float, left_out: str = ""
 ) -> tuple[tuple[str, ...], float]:
     """Those that no other dominates, with a geometric mean within the margin of the smallest, and that."""
     means = {
@@ -118,7 +118,7 @@ def _best(
 
 
 def _without(
-    candidates: Sequence[Candidate], workloads: Sequence[str], margin: float
+    candidates: Sequence[KernelCandidate], workloads: Sequence[str], margin: float
 ) -> Iterator[WithoutOne]:
     """A summary that hangs on one workload is told by leaving each out in turn."""
     for workload in workloads if len(workloads) > 1 else ():
@@ -143,7 +143,7 @@ def _measured_by(lines: Iterable[Line]) -> str:
 
 def _candidate(
     name: str, table: _Table, ratios: Mapping[str, Mapping[str, RegretRatio]], over: tuple[str, ...]
-) -> Candidate:
+) -> KernelCandidate:
     its = tuple(
         Regret(
             workload=workload,
@@ -156,7 +156,7 @@ def _candidate(
     )
     worst = max(its, key=lambda one: one.ratio)
     release = next(iter(table.values()))[name].release
-    return Candidate(
+    return KernelCandidate(
         version=name,
         release=release,
         regrets=its,

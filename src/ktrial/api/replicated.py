@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from ktrial.bundle.reading import open_bundle
-from ktrial.bundle.replicating import Asked, Replicated, replicate
+from ktrial.bundle.replicating import Replicated, ReplicationRequest, replicate
 from ktrial.model.replication import Agreement, Replication
 from ktrial.report.html.notebook import replication_fragment
 from ktrial.report.html.replication import page
@@ -49,4 +49,6 @@ def run_again(
         open_store(Path(directory) / "bundle.db") as first,
         open_store(Path(directory) / "fresh.db") as fresh,
     ):
-        return ReplicatedStudy(replicate(bundle, (first, fresh), Asked(only, perturbations), jobs=jobs))
+        return ReplicatedStudy(
+            replicate(bundle, (first, fresh), ReplicationRequest(only, perturbations), jobs=jobs)
+        )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ktrial.bisect.confirmation import Confirmed, confirm
-from ktrial.bisect.ddmin import Cause, Search
+from ktrial.bisect.ddmin import DeltaDebugging, MinimalCause
 from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, way
 from ktrial.bisect.measurement import Ground, Laboratory, TrialOracle, in_order_of_size, targets_of
 from ktrial.bisect.plan import NOTHING, Items, Subset
@@ -65,7 +65,7 @@ class Investigation:
         judges = {target: ExactJudge(target, self.memory, self.terms.margin) for target in targets}
         effects = {target: judge.effect(self.everything, NOTHING) or 0.0 for target, judge in judges.items()}
         self.judges = [judges[target] for target in in_order_of_size(targets, effects)]
-        search = Search(self.ground.items, self.judges)
+        search = DeltaDebugging(self.ground.items, self.judges)
         try:
             search.run()
             causes = [self._cause(cause) for cause in search.causes]
@@ -74,13 +74,13 @@ class Investigation:
             self._tell_so_far(search)
             raise
 
-    def _tell_so_far(self, search: Search) -> None:
+    def _tell_so_far(self, search: DeltaDebugging) -> None:
         """What follows from the candidates that have been measured, and nothing else."""
         self.memory.limit = len(self.memory.known)
         search.stop(INTERRUPTED)
         self.so_far(self._result(search, [self._cause(cause) for cause in search.causes], Confirmed()))
 
-    def _confirmed(self, search: Search) -> Confirmed:
+    def _confirmed(self, search: DeltaDebugging) -> Confirmed:
         if not search.causes:
             return Confirmed()
         named = {"A": NOTHING, "A with the causes": search.found, "B": self.everything}
@@ -93,7 +93,7 @@ class Investigation:
     def _differing(self) -> list[ExactJudge[Subset]]:
         return [judge for judge in self.judges if judge.differ(NOTHING, self.everything) is Answer.YES]
 
-    def _cause(self, cause: Cause) -> FoundCause:
+    def _cause(self, cause: MinimalCause) -> FoundCause:
         members = tuple(self._member(cause, member) for member in sorted(cause.members))
         shares = self._asked(lambda: self._shares(cause.base | cause.items, cause.base))
         needed_alone = self._asked(lambda: self._shares(cause.base | cause.needed, cause.base))
@@ -106,7 +106,7 @@ class Investigation:
             ratios=self._ratios(cause),
         )
 
-    def _member(self, cause: Cause, member: int) -> FoundMember:
+    def _member(self, cause: MinimalCause, member: int) -> FoundMember:
         items = self.ground.described(member)
         if not 1 < len(cause.members) <= _MOST_MEMBERS_TAKEN_APART:
             return FoundMember(items=items)
@@ -136,7 +136,7 @@ class Investigation:
                 shares[judge.target.label] = way(start, high, end) - way(start, low, end)
         return shares
 
-    def _ratios(self, cause: Cause) -> dict[str, float]:
+    def _ratios(self, cause: MinimalCause) -> dict[str, float]:
         effects = {
             judge.target.label: judge.effect(cause.base | cause.items, cause.base) for judge in self.judges
         }
@@ -145,7 +145,7 @@ class Investigation:
     def _described(self, items: Sequence[int]) -> tuple[FoundItem, ...]:
         return tuple(one for item in items for one in self.ground.described(item))
 
-    def _target(self, judge: ExactJudge[Subset], search: Search) -> FoundTarget:
+    def _target(self, judge: ExactJudge[Subset], search: DeltaDebugging) -> FoundTarget:
         target: BisectionMetric = judge.target
         return FoundTarget(
             label=target.label,
@@ -161,7 +161,9 @@ class Investigation:
             explained=target not in search.unexplained,
         )
 
-    def _result(self, search: Search, causes: Sequence[FoundCause], confirmed: Confirmed) -> BisectResult:
+    def _result(
+        self, search: DeltaDebugging, causes: Sequence[FoundCause], confirmed: Confirmed
+    ) -> BisectResult:
         items = self.ground.items
         digests = {setup.kernel.digest for setup in self.oracle.setups.values()}
         return BisectResult(

@@ -53,7 +53,7 @@ _MOST_CAUSES = 8
 
 
 @dataclass(frozen=True)
-class Cause:
+class MinimalCause:
     """A smallest set of items that shows a difference."""
 
     members: Subset
@@ -72,14 +72,14 @@ class Cause:
 
 
 @dataclass
-class Search:
+class DeltaDebugging:
     """What a search has found so far; all of it is right at any moment."""
 
     items: Items
     judges: Sequence[Judge[Subset]]
     """One for each target, the most important first."""
-    causes: list[Cause] = field(default_factory=list)
-    alternatives: list[Cause] = field(default_factory=list)
+    causes: list[MinimalCause] = field(default_factory=list)
+    alternatives: list[MinimalCause] = field(default_factory=list)
     """Sets that show the first cause's difference without it: either would do."""
     unexplained: list[BisectionMetric] = field(default_factory=list)
     """Targets of which a part beyond the margin is left."""
@@ -121,7 +121,7 @@ class Search:
 
     def _add(self, members: Subset, base: Subset, judge: Judge[Subset]) -> None:
         needed = self.items.closed(members) - members - base
-        self.causes.append(Cause(members, needed, base, judge.target))
+        self.causes.append(MinimalCause(members, needed, base, judge.target))
 
     def _look_for_others(self) -> None:
         """Whether B without the first cause shows its difference all the same."""
@@ -134,7 +134,7 @@ class Search:
             return
         members = smallest(self.items, judge, NOTHING, self.items.everything, among=rest)
         needed = self.items.closed(members) - members
-        self.alternatives.append(Cause(members, needed, NOTHING, judge.target))
+        self.alternatives.append(MinimalCause(members, needed, NOTHING, judge.target))
 
     def _note_unexplained(self) -> None:
         explained = {cause.target for cause in self.causes}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ktrial.analysis import interim
 from ktrial.bisect.bisection import SubsetGround
 from ktrial.bisect.confirmation import levels_of, study_of
-from ktrial.bisect.ddmin import Cause, Search
+from ktrial.bisect.ddmin import DeltaDebugging, MinimalCause
 from ktrial.bisect.decision import Answer, BisectionMetric
 from ktrial.bisect.errors import EndUnresolved
 from ktrial.bisect.measurement import Setup, targets_of
@@ -159,7 +159,7 @@ class SequentialInvestigation:
             for target in self.source.targets()
         ]
         notes = [note for judge in judges if (note := self._planned(judge))]
-        search = Search(self.ground.items, judges)
+        search = DeltaDebugging(self.ground.items, judges)
         try:
             search.run()
         except (KeyboardInterrupt, Interrupted):
@@ -184,7 +184,7 @@ class SequentialInvestigation:
             f"and is decided with probability {power * 100:.1f} % where its answer is clear"
         )
 
-    def _cause(self, cause: Cause, judges: Sequence[SequentialJudge[Subset]]) -> FoundCause:
+    def _cause(self, cause: MinimalCause, judges: Sequence[SequentialJudge[Subset]]) -> FoundCause:
         whole = self._effects(judges, self.everything, NOTHING)
         added = self._effects(judges, cause.base | cause.items, cause.base)
         described = self.ground.described
@@ -202,7 +202,7 @@ class SequentialInvestigation:
         effects = {judge.target.label: judge.effect(candidate, base) for judge in judges}
         return {label: effect for label, effect in effects.items() if effect is not None}
 
-    def _target(self, judge: SequentialJudge[Subset], search: Search) -> FoundTarget:
+    def _target(self, judge: SequentialJudge[Subset], search: DeltaDebugging) -> FoundTarget:
         target = judge.target
         blocks = self.source.blocks((NOTHING, self.everything), _FIRST_LOOK)
         values = blocks[target] if blocks else np.full((2, 1), math.nan)
@@ -224,7 +224,7 @@ class SequentialInvestigation:
         )
 
     def _result(
-        self, search: Search, judges: Sequence[SequentialJudge[Subset]], notes: Sequence[str]
+        self, search: DeltaDebugging, judges: Sequence[SequentialJudge[Subset]], notes: Sequence[str]
     ) -> BisectResult:
         items = self.ground.items
         left = [f"{one.label}: whether more is left was not decided" for one in search.undecided]

@@ -41,14 +41,14 @@ _BROKEN = (
 """What `zipfile` raises on what is no sound archive."""
 
 
-class Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
     """One file to be written."""
 
     name: str
     content: bytes | Path
 
 
-def write(file: IO[bytes], entries: Iterable[Entry]) -> None:
+def write(file: IO[bytes], entries: Iterable[ArchiveEntry]) -> None:
     """Write the archive, by name. Raises OSError."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9, allowZip64=False) as archive:
         for name, content in sorted(entries):

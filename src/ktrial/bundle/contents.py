@@ -61,7 +61,7 @@ class Guests(Model):
     """Name → SHA-256, as crates/SHA256SUMS has them."""
 
 
-class Contents(Model):
+class BundleContents(Model):
     """`bundle.json`: what a bundle says of itself. Everything that verdicts rest on is in other files."""
 
     format: int = FORMAT

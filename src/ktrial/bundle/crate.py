@@ -8,7 +8,7 @@ import mimetypes
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ktrial.bundle.contents import CRATE, Contents, KernelEntry
+from ktrial.bundle.contents import CRATE, BundleContents, KernelEntry
 from ktrial.model.study_record import StudyRecord
 
 _CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -25,7 +25,7 @@ class Described(NamedTuple):
     digest: str
 
 
-def metadata(record: StudyRecord, contents: Contents, files: Sequence[Described]) -> bytes:
+def metadata(record: StudyRecord, contents: BundleContents, files: Sequence[Described]) -> bytes:
     """`ro-crate-metadata.json`: the same for the same bundle."""
     graph = [
         _descriptor(),
@@ -48,7 +48,7 @@ def _descriptor() -> dict[str, Any]:
     }
 
 
-def _root(record: StudyRecord, contents: Contents, files: Sequence[Described]) -> dict[str, Any]:
+def _root(record: StudyRecord, contents: BundleContents, files: Sequence[Described]) -> dict[str, Any]:
     licence = f"https://spdx.org/licenses/{contents.licence}" if contents.licence else ""
     return {
         "@id": "./",
@@ -77,7 +77,7 @@ def _file(file: Described) -> dict[str, Any]:
     }
 
 
-def _software(contents: Contents) -> list[dict[str, Any]]:
+def _software(contents: BundleContents) -> list[dict[str, Any]]:
     versions = contents.versions or (contents.ktrial,)
     own = {
         "@id": _KTRIAL,
@@ -116,7 +116,7 @@ def _fragment(text: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in text)
 
 
-def _run(contents: Contents, files: Sequence[Described]) -> dict[str, Any]:
+def _run(contents: BundleContents, files: Sequence[Described]) -> dict[str, Any]:
     """That the trials came of running the study (provenance: a CreateAction)."""
     trials = (each.name for each in files if each.name.startswith("trials/"))
     return {

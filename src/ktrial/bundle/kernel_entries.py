@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ktrial import kernels
-from ktrial.bundle.archive import Entry, is_plain
+from ktrial.bundle.archive import ArchiveEntry, is_plain
 from ktrial.bundle.contents import KERNELS, KernelEntry
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.modules.depmod import GENERATED
@@ -60,12 +60,12 @@ def _obtained_by(name: str, release: str, kernel: Kernel | None) -> str:
     return f"debian:{release}" if provider == "debian" and release else ""
 
 
-def entries_of_files(entries: Sequence[KernelEntry]) -> Iterator[Entry]:
+def entries_of_files(entries: Sequence[KernelEntry]) -> Iterator[ArchiveEntry]:
     """The kernels' files for the archive: those that the entries list."""
     for entry in {one.digest: one for one in entries if one.files}.values():
         kernel = cached(entry.digest)
         for name, path in _files(kernel) if kernel else ():
-            yield Entry(f"{KERNELS}/{entry.digest}/{name}", path)
+            yield ArchiveEntry(f"{KERNELS}/{entry.digest}/{name}", path)
 
 
 def missing_files(entries: Sequence[KernelEntry]) -> list[str]:

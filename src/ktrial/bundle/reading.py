@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ktrial.bundle import archive, manifest, signature
 from ktrial.bundle import contents as parts
 from ktrial.bundle.archive import Archive
-from ktrial.bundle.contents import FORMAT, Contents
+from ktrial.bundle.contents import FORMAT, BundleContents
 from ktrial.bundle.errors import BundleDamaged, BundleNewer, BundleTooLarge, NotABundle, NotSigned
 from ktrial.format.sanitize import printable
 from ktrial.model.base import digest
@@ -45,7 +45,7 @@ class Bundle:
     """A bundle that is open."""
 
     file: Path
-    contents: Contents
+    contents: BundleContents
     study: Study
     signer: str
     """Who signed it; empty where that was not asked."""
@@ -154,12 +154,12 @@ def _read(file: Path, opened: Archive, digests: Mapping[str, str], name: str) ->
     return content
 
 
-def _contents(file: Path, content: bytes) -> Contents:
+def _contents(file: Path, content: bytes) -> BundleContents:
     data = _json(file, parts.CONTENTS, content)
     found = data.get("format") if isinstance(data, dict) else None
     if isinstance(found, int) and found > FORMAT:
         raise BundleNewer(file=file, found=found, known=FORMAT, version=data.get("ktrial", "a newer one"))
-    return _valid(file, parts.CONTENTS, lambda: Contents.model_validate(data))
+    return _valid(file, parts.CONTENTS, lambda: BundleContents.model_validate(data))
 
 
 def _text(file: Path, name: str, content: bytes) -> str:
@@ -208,7 +208,7 @@ def _valid(file: Path, name: str, make: Callable[[], Made]) -> Made:
         raise BundleDamaged(file=file, problem=printable(problem)[:300]) from error
 
 
-def _study(file: Path, content: bytes, contents: Contents) -> Study:
+def _study(file: Path, content: bytes, contents: BundleContents) -> Study:
     """Raises BundleDamaged, BundleTooLarge."""
     study = _parsed(file, parts.STUDY, content, Study)
     _check_size(file, study, contents)
@@ -218,7 +218,7 @@ def _study(file: Path, content: bytes, contents: Contents) -> Study:
     return study
 
 
-def _check_size(file: Path, study: Study, contents: Contents) -> None:
+def _check_size(file: Path, study: Study, contents: BundleContents) -> None:
     """Raise BundleTooLarge, BundleDamaged: what a study file could not ask for, a bundle cannot either."""
     levels = [len(factor.levels) for factor in study.factors]
     if max(levels, default=0) > _MOST_LEVELS or len(levels) > _MOST_LEVELS:

@@ -1,19 +1,19 @@
 """The page in a bundle that tells a stranger what it is, and what to do with it."""
 
-from ktrial.bundle.contents import Contents, KernelEntry
+from ktrial.bundle.contents import BundleContents, KernelEntry
 from ktrial.bundle.signature import NAMESPACE
 from ktrial.format.sanitize import one_line
 from ktrial.model.study import REAL_MACHINES
 from ktrial.model.study_record import StudyRecord
 
 
-def text(record: StudyRecord, contents: Contents) -> str:
+def text(record: StudyRecord, contents: BundleContents) -> str:
     """As Markdown, in lines that can also be read as they are."""
     parts = (_head(record, contents), _again(contents), _inside(), _kernels(contents), _rights(contents))
     return "\n".join(parts)
 
 
-def _head(record: StudyRecord, contents: Contents) -> str:
+def _head(record: StudyRecord, contents: BundleContents) -> str:
     kinds = {"exact": "exact mode: the same numbers to the last digit on any machine"}
     measured = kinds.get(contents.machine, f"machine {contents.machine}: the statistics of repeated trials")
     return f"""# {_plain(contents.study)}: a study of Linux kernels, with all that it measured
@@ -28,7 +28,7 @@ It comes from {contents.trials} of {contents.planned} planned trials, measured i
 """
 
 
-def _again(contents: Contents) -> str:
+def _again(contents: BundleContents) -> str:
     if contents.machine in REAL_MACHINES:
         again = "It was measured on its author's machine itself; `ktrial run study.toml` repeats it on yours."
     else:
@@ -67,7 +67,7 @@ def _inside() -> str:
 """
 
 
-def _kernels(contents: Contents) -> str:
+def _kernels(contents: BundleContents) -> str:
     rows = "\n".join(_kernel(each) for each in contents.kernels)
     return f"## Kernels\n\n{rows or 'None is known.'}\n"
 
@@ -82,7 +82,7 @@ def _kernel(entry: KernelEntry) -> str:
     return f"- `{_plain(entry.asked)}` is {_plain(what)}: {how}."
 
 
-def _rights(contents: Contents) -> str:
+def _rights(contents: BundleContents) -> str:
     data = f"What was measured: {contents.licence}." if contents.licence else _NO_LICENCE
     kernels = _KERNELS if any(each.files for each in contents.kernels) else ""
     page = "The page's scripts and style sheets are ktrial's: GPL-2.0-or-later."

@@ -32,7 +32,7 @@ FileReader = Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplicationRequest:
     """What of a bundle is run again."""
 
     only: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Asked:
     """Whether guests may be given the files of this system that the study names."""
 
 
-def study_again(bundle: Bundle, asked: Asked) -> Study:
+def study_again(bundle: Bundle, asked: ReplicationRequest) -> Study:
     """The part of the bundle's study that is run again.
 
     Raises NotReplicable, HostFilesNamed, NoSuchWorkloadInBundle.
@@ -65,7 +65,7 @@ def study_again(bundle: Bundle, asked: Asked) -> Study:
     return study.model_copy(update={"workloads": kept, "perturbations": fewer, "timing": timing})
 
 
-def _check(bundle: Bundle, study: Study, asked: Asked) -> None:
+def _check(bundle: Bundle, study: Study, asked: ReplicationRequest) -> None:
     if study.machine.kind not in IN_GUESTS:
         _refuse(bundle, f"its machine is {study.machine.kind}: its commands would run on this system itself")
     if study.search:
@@ -90,7 +90,7 @@ class Replicated:
 def replicate(
     bundle: Bundle,
     stores: tuple[Store, Store],
-    asked: Asked,
+    asked: ReplicationRequest,
     *,
     observer: Observer | None = None,
     jobs: int | None = None,

@@ -13,8 +13,8 @@ from ktrial import report
 from ktrial.analysis.result import record_of
 from ktrial.bundle import archive, crate, kernel_entries, manifest, readme, signature, software
 from ktrial.bundle import contents as parts
-from ktrial.bundle.archive import Entry
-from ktrial.bundle.contents import Contents
+from ktrial.bundle.archive import ArchiveEntry
+from ktrial.bundle.contents import BundleContents
 from ktrial.bundle.errors import BundleNotWritten, NothingToBundle
 from ktrial.installation import VERSION
 from ktrial.model.design import FactorKind, scheduler_argv
@@ -49,7 +49,7 @@ class Written:
     size: int
     digest: str
     """SHA-256 of the archive."""
-    contents: Contents
+    contents: BundleContents
     signed: bool
 
 
@@ -103,9 +103,9 @@ def _alone(trial: Trial) -> Trial:
     return trial.model_copy(update={"profiles": (), "sampled": ()})
 
 
-def _contents(record: StudyRecord, wanted: Wanted) -> Contents:
+def _contents(record: StudyRecord, wanted: Wanted) -> BundleContents:
     study, met = record.study, [trial.provenance for trial in record.trials]
-    return Contents(
+    return BundleContents(
         ktrial=VERSION,
         study=study.name,
         study_digest=record.study_digest,
@@ -142,54 +142,58 @@ def host_files(study: Study) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _of_study(store: Store, stored: StoredStudy, record: StudyRecord, contents: Contents) -> Iterator[Entry]:
+def _of_study(
+    store: Store, stored: StoredStudy, record: StudyRecord, contents: BundleContents
+) -> Iterator[ArchiveEntry]:
     whys = report.whys(store, record)
-    yield Entry(parts.CONTENTS, _json(contents.model_dump(mode="json")))
+    yield ArchiveEntry(parts.CONTENTS, _json(contents.model_dump(mode="json")))
     # The order of a workload's parameters is that of its program's arguments, which its digits depend on.
-    yield Entry(parts.STUDY, _json(record.study.model_dump(mode="json", by_alias=True), in_order=False))
+    yield ArchiveEntry(
+        parts.STUDY, _json(record.study.model_dump(mode="json", by_alias=True), in_order=False)
+    )
     if not record.study.search:
-        yield Entry(parts.STUDY_FILE, study_toml(record.study).encode())
-        yield Entry(parts.RESULT, _json(record.result.model_dump(mode="json")))
-        yield Entry(parts.PAGE, report.study_html(record, whys).encode())
-        yield Entry(parts.MARKDOWN, report.study_markdown(record, whys).encode())
+        yield ArchiveEntry(parts.STUDY_FILE, study_toml(record.study).encode())
+        yield ArchiveEntry(parts.RESULT, _json(record.result.model_dump(mode="json")))
+        yield ArchiveEntry(parts.PAGE, report.study_html(record, whys).encode())
+        yield ArchiveEntry(parts.MARKDOWN, report.study_markdown(record, whys).encode())
     if tuned := store.answer(stored.id):
-        yield Entry(parts.SEARCHED, _json(tuned.model_dump(mode="json")))
-    yield Entry(parts.DIFFERENCES, _json([one.model_dump(mode="json") for one in record.kernels]))
-    yield Entry(parts.PACKAGES, software.packages().encode())
-    yield Entry(parts.README, readme.text(record, contents).encode())
+        yield ArchiveEntry(parts.SEARCHED, _json(tuned.model_dump(mode="json")))
+    yield ArchiveEntry(parts.DIFFERENCES, _json([one.model_dump(mode="json") for one in record.kernels]))
+    yield ArchiveEntry(parts.PACKAGES, software.packages().encode())
+    yield ArchiveEntry(parts.README, readme.text(record, contents).encode())
     if licence := software.licence_text():
-        yield Entry(parts.LICENCE, licence)
+        yield ArchiveEntry(parts.LICENCE, licence)
 
 
-def _of_trials(trials: Sequence[Trial]) -> Iterator[Entry]:
+def _of_trials(trials: Sequence[Trial]) -> Iterator[ArchiveEntry]:
     for number, trial in enumerate(trials):
         plain = trial.model_dump(mode="json", exclude={"profiles", "sampled"})
-        yield Entry(parts.trial_name(number), _json(plain))
+        yield ArchiveEntry(parts.trial_name(number), _json(plain))
         for kind, several in (("profiles", trial.profiles), ("series", trial.sampled)):
             for place, one in enumerate(several):
                 text = _json(one.model_dump(mode="json", exclude_defaults=kind == "profiles"))
-                yield Entry(parts.part_name(kind, number, place), text)
+                yield ArchiveEntry(parts.part_name(kind, number, place), text)
 
 
-def _patches(study: Study) -> Iterator[Entry]:
+def _patches(study: Study) -> Iterator[ArchiveEntry]:
     """Those that are where they were, and are what was applied."""
     for patch in patches_of(study):
         with contextlib.suppress(OSError):  # its digest is in bundle.json
             content = Path(patch.path).read_bytes()
             if hashlib.sha256(content).hexdigest() == patch.digest:
-                yield Entry(f"{parts.PATCHES}/{patch.digest}.patch", content)
+                yield ArchiveEntry(f"{parts.PATCHES}/{patch.digest}.patch", content)
 
 
 def _packed(
-    file: Path, record: StudyRecord, contents: Contents, entries: list[Entry], key: Path | None
+    file: Path, record: StudyRecord, contents: BundleContents, entries: list[ArchiveEntry], key: Path | None
 ) -> bytes:
     described = [_described(entry) for entry in sorted(entries)]
-    entries = [*entries, Entry(parts.CRATE, crate.metadata(record, contents, described))]
+    entries = [*entries, ArchiveEntry(parts.CRATE, crate.metadata(record, contents, described))]
     digests = {entry.name: _described(entry).digest for entry in entries}
     listed = manifest.text_of(digests).encode()
-    entries.append(Entry(manifest.NAME, listed))
+    entries.append(ArchiveEntry(manifest.NAME, listed))
     if key:
-        entries.append(Entry(manifest.SIGNATURE, signature.signed(file, key, listed)))
+        entries.append(ArchiveEntry(manifest.SIGNATURE, signature.signed(file, key, listed)))
     made = io.BytesIO()
     try:
         archive.write(made, entries)
@@ -201,7 +205,7 @@ def _packed(
     return made.getvalue()
 
 
-def _described(entry: Entry) -> crate.Described:
+def _described(entry: ArchiveEntry) -> crate.Described:
     content = entry.content if isinstance(entry.content, bytes) else entry.content.read_bytes()
     return crate.Described(entry.name, len(content), hashlib.sha256(content).hexdigest())
 

@@ -40,7 +40,7 @@ class State(StrEnum):
     """Exact mode cannot run."""
 
 
-class Check(Model):
+class SystemCheck(Model):
     """One thing that was looked at."""
 
     name: str
@@ -50,7 +50,7 @@ class Check(Model):
     """The command that brings what is missing, or what to do; empty where all is fine."""
 
 
-def examine(progress: Progress) -> Iterator[Check]:
+def examine(progress: Progress) -> Iterator[SystemCheck]:
     """Look at everything, one check after another. `progress` is told what takes long."""
     yield _python()
     yield from _qemu()
@@ -72,24 +72,26 @@ def examine(progress: Progress) -> Iterator[Check]:
     yield _memory()
 
 
-def _python() -> Check:
-    return Check(name="Python", state=State.FINE, found=f"{platform.python_version()} ({sys.executable})")
+def _python() -> SystemCheck:
+    return SystemCheck(
+        name="Python", state=State.FINE, found=f"{platform.python_version()} ({sys.executable})"
+    )
 
 
-def _qemu() -> Iterator[Check]:
+def _qemu() -> Iterator[SystemCheck]:
     from ktrial.machines.qemu import program as qemu
 
     try:
         program = qemu.find()
     except KtrialError as error:
-        yield Check(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
+        yield SystemCheck(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
         return
-    yield Check(name="QEMU", state=State.FINE, found=f"{program.text} ({program.program})")
+    yield SystemCheck(name="QEMU", state=State.FINE, found=f"{program.text} ({program.program})")
     yield _plugin(program)
     yield _several_cpus(program)
 
 
-def _plugin(program: "Qemu") -> Check:
+def _plugin(program: "Qemu") -> SystemCheck:
     from ktrial.machines import guest_programs
     from ktrial.machines.exact import target
 
@@ -98,11 +100,11 @@ def _plugin(program: "Qemu") -> Check:
         build = target.usable_plugin(program, guest_programs.directory(), "exact")
     except NoPluginHere as error:
         problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
-        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
-    return Check(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
+        return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
+    return SystemCheck(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
 
 
-def _several_cpus(program: "Qemu") -> Check:
+def _several_cpus(program: "Qemu") -> SystemCheck:
     """The machine exact-parallel works with the inside of QEMU, of versions that it knows."""
     from ktrial.machines.exact_parallel import NAME, setup
 
@@ -110,38 +112,40 @@ def _several_cpus(program: "Qemu") -> Check:
     try:
         setup.check_qemu(program, NAME)
     except KtrialError as error:
-        return Check(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
-    return Check(name=name, state=State.FINE, found=f"machine {NAME} knows the inside of this QEMU")
+        return SystemCheck(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
+    return SystemCheck(name=name, state=State.FINE, found=f"machine {NAME} knows the inside of this QEMU")
 
 
-def _guest_programs() -> Check:
+def _guest_programs() -> SystemCheck:
     from ktrial.machines import guest_programs
 
     where = guest_programs.directory()
     try:
         guest_programs.programs(where)
     except KtrialError as error:
-        return Check(name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice)
+        return SystemCheck(
+            name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice
+        )
     others = guest_programs.unpublished(where)
     if others:
         found = (
             f"{where}: {', '.join(others)} are not the published ones; numbers may differ in the last digits"
         )
         remedy = "rustup, which takes the compiler that rust-toolchain.toml names; then make guest"
-        return Check(name="guest programs", state=State.LIMITED, found=found, remedy=remedy)
-    return Check(name="guest programs", state=State.FINE, found=f"{where}, as they are published")
+        return SystemCheck(name="guest programs", state=State.LIMITED, found=found, remedy=remedy)
+    return SystemCheck(name="guest programs", state=State.FINE, found=f"{where}, as they are published")
 
 
-def _program(program: str, package: str, purpose: str, otherwise: State) -> Check:
+def _program(program: str, package: str, purpose: str, otherwise: State) -> SystemCheck:
     # Without sbin, as most users have it, depmod would not be found.
     path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if path:
-        return Check(name=program, state=State.FINE, found=path)
+        return SystemCheck(name=program, state=State.FINE, found=path)
     remedy = on_this_system(f"sudo apt-get install {package}")
-    return Check(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
+    return SystemCheck(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
 
 
-def _debian_kernels() -> Check:
+def _debian_kernels() -> SystemCheck:
     """Ask for a version that no mirror has: the answer names those that there are."""
     from ktrial import kernels
 
@@ -149,23 +153,23 @@ def _debian_kernels() -> Check:
     try:
         kernels.add(f"debian:{_NO_SUCH_VERSION}")
     except NoSuchRelease as error:
-        return Check(name=name, state=State.FINE, found=error.advice)
+        return SystemCheck(name=name, state=State.FINE, found=error.advice)
     except NoDebianSource as error:
         problem = "this system's apt knows no Debian archive"
-        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
+        return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     except KernelError as error:
         problem = str(error.facts.get("problem", error.message))
-        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
+        return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
 
 
-def _kvm() -> Check:
+def _kvm() -> SystemCheck:
     from ktrial.machines.kvm import probe
 
     kvm = probe.probe()
     if kvm.usable:
-        return Check(name="KVM", state=State.FINE, found=f"usable: {kvm.reason}")
-    return Check(
+        return SystemCheck(name="KVM", state=State.FINE, found=f"usable: {kvm.reason}")
+    return SystemCheck(
         name="KVM",
         state=State.LIMITED,
         found=f"not usable: {kvm.reason}",
@@ -181,7 +185,7 @@ def _kvm_remedy(device: Path) -> str:
     return "a host whose KVM runs guests (nested virtualization often does not)"
 
 
-def _monitors(progress: Progress) -> Iterator[Check]:
+def _monitors(progress: Progress) -> Iterator[SystemCheck]:
     """What can watch programs of this system, beside the kernel's own files."""
     from ktrial import monitors
 
@@ -192,10 +196,10 @@ def _monitors(progress: Progress) -> Iterator[Check]:
         except KtrialError as error:
             problem = str(error.facts.get("problem", error.message))
             remedy = str(error.facts.get("remedy", ""))
-            yield Check(name=f"monitor {name}", state=State.LIMITED, found=problem, remedy=remedy)
+            yield SystemCheck(name=f"monitor {name}", state=State.LIMITED, found=problem, remedy=remedy)
         else:
             left_out = "".join(f"; {each.text.removeprefix(f'{name}: ')}" for each in prepared.warnings)
-            yield Check(name=f"monitor {name}", state=State.FINE, found=f"{prepared.program}{left_out}")
+            yield SystemCheck(name=f"monitor {name}", state=State.FINE, found=f"{prepared.program}{left_out}")
 
 
 def _cache_directory() -> Path:
@@ -211,17 +215,19 @@ def _store_directory() -> Path | None:
     return None if "://" in where else Path(where).expanduser().absolute().parent
 
 
-def _room(name: str, directory: Path | None, needed: int, variable: str) -> Check:
+def _room(name: str, directory: Path | None, needed: int, variable: str) -> SystemCheck:
     """Whether the directory, or what it will be made in, can be written and has room."""
     if directory is None:
-        return Check(name=f"{name} directory", state=State.FINE, found="on a server")
+        return SystemCheck(name=f"{name} directory", state=State.FINE, found="on a server")
     there = next(path for path in (directory, *directory.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
         problem = f"{directory} cannot be written"
-        return Check(name=f"{name} directory", state=State.MISSING, found=problem, remedy=f"set {variable}")
+        return SystemCheck(
+            name=f"{name} directory", state=State.MISSING, found=problem, remedy=f"set {variable}"
+        )
     free = shutil.disk_usage(there).free
     enough = free >= needed
-    return Check(
+    return SystemCheck(
         name=f"{name} directory",
         state=State.FINE if enough else State.LIMITED,
         found=f"{directory}, {free / _GIB:.1f} GiB free",
@@ -229,12 +235,12 @@ def _room(name: str, directory: Path | None, needed: int, variable: str) -> Chec
     )
 
 
-def _memory() -> Check:
+def _memory() -> SystemCheck:
     lines = Path("/proc/meminfo").read_text().splitlines()
     facts = dict(line.split(":", 1) for line in lines)
     available = int(facts["MemAvailable"].split()[0]) * 1024
     enough = available >= _MEMORY_ROOM
-    return Check(
+    return SystemCheck(
         name="memory",
         state=State.FINE if enough else State.LIMITED,
         found=f"{available / _GIB:.1f} GiB available",

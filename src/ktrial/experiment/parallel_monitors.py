@@ -16,7 +16,7 @@ from statistics import fmean
 
 from pydantic import BaseModel, ValidationError
 
-from ktrial.analysis.guest_time import Part, by_cpu, places, together
+from ktrial.analysis.guest_time import TimePart, by_cpu, places, together
 from ktrial.machines import guest_programs
 from ktrial.model.parallel import RUN_DELAY, waits_counter
 from ktrial.model.profile import Profile
@@ -28,8 +28,8 @@ _IN_GUEST = guest_programs.TASKS_IN_GUEST
 _MODE = 0o755
 _MOST = 3
 """Places of each part."""
-_PARTS = (Part.WORK, Part.WAITING, Part.LINES, Part.IDLE)
-_WITH_PLACES = (Part.WAITING, Part.LINES, Part.IDLE)
+_PARTS = (TimePart.WORK, TimePart.WAITING, TimePart.LINES, TimePart.IDLE)
+_WITH_PLACES = (TimePart.WAITING, TimePart.LINES, TimePart.IDLE)
 
 
 class Delays(BaseModel):

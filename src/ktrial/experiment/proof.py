@@ -16,7 +16,7 @@ from ktrial.experiment.proof_screening import LEAST, NO_ROOM, Screening, expecte
 from ktrial.experiment.proof_study import BOOT_CONTROL, CONTROL, Reverting, boots_of_their_own
 from ktrial.model.base import digest
 from ktrial.model.conditions_diff import Attribution
-from ktrial.model.proof import Candidate, Cost, LeftOut, Proof, Side, Status, Together, Tried
+from ktrial.model.proof import Candidate, Cost, Proof, ProofSide, Status, Together, Tried, Untried
 from ktrial.model.suggestions import nearest
 from ktrial.studyfile.references import resolved
 
@@ -79,8 +79,8 @@ class _Proving:
             workload=self._asked.workload,
             before=why.explanation.before.label,
             after=why.explanation.after.label,
-            values_before=ends[Side.FROM],
-            values_after=ends[Side.TO],
+            values_before=ends[ProofSide.FROM],
+            values_after=ends[ProofSide.TO],
             left_out=(*found.left_out, *left_out),
             estimated=estimated,
         )
@@ -118,7 +118,7 @@ class _Proving:
                 store.add_proof(number, proof)
 
     def _why(self, base: Counted) -> Attribution:
-        before, after = (base.treatment(Reverting(side)).label for side in (Side.FROM, Side.TO))
+        before, after = (base.treatment(Reverting(side)).label for side in (ProofSide.FROM, ProofSide.TO))
         guests = Guests(self._runs.machine, self._how.sources, self._how.observer)
         return explain_record(self._how.store, base.record, self._asked.workload, before, after, guests)
 
@@ -129,7 +129,7 @@ class _Proving:
         modules = [kernels.module_names(one) for one in booted]
         return candidates(study, *both, why, modules)
 
-    def _chosen(self, found: Candidates) -> tuple[tuple[Candidate, ...], tuple[LeftOut, ...]]:
+    def _chosen(self, found: Candidates) -> tuple[tuple[Candidate, ...], tuple[Untried, ...]]:
         """Those that are wanted; tried alone, as many as the budget has room for, the likeliest first."""
         every = found.found
         if self._how.wanted:
@@ -144,7 +144,7 @@ class _Proving:
         left_out = []
         for one in every:
             if self._how.budget is not None and self._cost_alone((*chosen, one)).seconds > self._how.budget:
-                left_out.append(LeftOut(name=one.name, reason=NO_ROOM))
+                left_out.append(Untried(name=one.name, reason=NO_ROOM))
             else:
                 chosen.append(one)
         return tuple(chosen), tuple(left_out)
@@ -209,7 +209,7 @@ class _Proving:
         names = tuple(one.candidate.name for one in helped)
         if len(helped) < 2:
             return Together(names=names, effects=helped[0].effects) if helped else None
-        by_side = {side: tuple(one.candidate for one in helped if one.side is side) for side in Side}
+        by_side = {side: tuple(one.candidate for one in helped if one.side is side) for side in ProofSide}
         rows = [Reverting(side, changed) for side, changed in by_side.items() if changed]
         counted = self._runs.run(rows)
         parts = []

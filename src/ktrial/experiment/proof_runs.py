@@ -16,7 +16,7 @@ from ktrial.experiment.stored_trials import take_over
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Treatment
-from ktrial.model.proof import Candidate, Cost, Proof, Side
+from ktrial.model.proof import Candidate, Cost, Proof, ProofSide
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import CountedBy
 from ktrial.store import Store
@@ -119,9 +119,9 @@ class Counted:
         return treatment_of(self.asked, self.record.study, row)
 
     @property
-    def ends(self) -> dict[Side, tuple[float, ...]]:
+    def ends(self) -> dict[ProofSide, tuple[float, ...]]:
         """What the two treatments have as they are. Raises NotCounted."""
-        return {side: self.counts.values(self.treatment(Reverting(side))) for side in Side}
+        return {side: self.counts.values(self.treatment(Reverting(side))) for side in ProofSide}
 
     def effect(self, row: Reverting) -> tuple[float, ...]:
         """What the row does, under each perturbation; empty where it was not run, or failed."""

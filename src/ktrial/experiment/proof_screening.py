@@ -29,7 +29,17 @@ from ktrial.experiment.resources import Resources
 from ktrial.experiment.settings import SettingRefused, TreatmentSetting, read_back
 from ktrial.kernels import silent
 from ktrial.machines import Machine
-from ktrial.model.proof import Candidate, CauseKind, Cost, Group, GroupKind, LeftOut, Side, Status, Tried
+from ktrial.model.proof import (
+    Candidate,
+    CandidateGroup,
+    CauseKind,
+    Cost,
+    GroupKind,
+    ProofSide,
+    Status,
+    Tried,
+    Untried,
+)
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 
@@ -43,7 +53,7 @@ _WRITTEN = (CauseKind.SETTING, CauseKind.FEATURE)
 
 
 @dataclass(frozen=True)
-class Part:
+class ScreenedPart:
     """Several things on one side, or a single one, and what they move the count by."""
 
     row: Reverting
@@ -63,11 +73,13 @@ class Part:
         """Whether nothing is left to divide."""
         return len(self.row.changed) == 1
 
-    def group(self, kind: GroupKind, effect: float | None = None) -> Group:
+    def group(self, kind: GroupKind, effect: float | None = None) -> CandidateGroup:
         """It, as the proof keeps it."""
         told = self.effect if effect is None else effect
         names = tuple(one.name for one in self.row.changed)
-        return Group(kind=kind, names=names, side=self.row.side, effect=told or 0.0, control=self.control)
+        return CandidateGroup(
+            kind=kind, names=names, side=self.row.side, effect=told or 0.0, control=self.control
+        )
 
 
 @dataclass
@@ -78,13 +90,13 @@ class Screening:
     difference: float
     """Under the first perturbation."""
     refused: list[Tried] = field(default_factory=list)
-    whole: list[Part] = field(default_factory=list)
+    whole: list[ScreenedPart] = field(default_factory=list)
     """Each group as it was before it was divided."""
-    open: list[Part] = field(default_factory=list)
-    still: list[Part] = field(default_factory=list)
+    open: list[ScreenedPart] = field(default_factory=list)
+    still: list[ScreenedPart] = field(default_factory=list)
     found: list[Reverting] = field(default_factory=list)
     """Single things that have to be measured."""
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[Untried] = field(default_factory=list)
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Divide until each part moves nothing or is a single thing, or the budget is used up."""
@@ -100,10 +112,10 @@ class Screening:
 
     def leave_out(self, row: Reverting) -> None:
         """As there is no room."""
-        self.left_out += [LeftOut(name=one.name, reason=NO_ROOM) for one in row.changed]
+        self.left_out += [Untried(name=one.name, reason=NO_ROOM) for one in row.changed]
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[CandidateGroup, ...]:
         """What was found of several at once."""
         still = (part.group(GroupKind.NOTHING) for part in self.still)
         return (*still, *(part.group(GroupKind.OPEN) for part in self.open))
@@ -117,7 +129,7 @@ class Screening:
             for one in part.row.changed
         )
 
-    def only_together(self, tried: Iterable[Tried]) -> tuple[Group, ...]:
+    def only_together(self, tried: Iterable[Tried]) -> tuple[CandidateGroup, ...]:
         """Of each group that was divided: what it has beyond all that its members have alone."""
         alone = {one.candidate.name: one.effects[0] for one in tried if one.effects}
         found = []
@@ -137,8 +149,8 @@ class Screening:
         """The groups: what a kernel takes, each on its first side where it is taken."""
         rest = [one for one in candidates if one.kind is not CauseKind.LEVEL]
         reasons: dict[str, list[str]] = {}
-        placed: dict[tuple[Side, int], list[Candidate]] = {}
-        for side in (Side.TO, Side.FROM):
+        placed: dict[tuple[ProofSide, int], list[Candidate]] = {}
+        for side in (ProofSide.TO, ProofSide.FROM):
             mine = [one for one in rest if one.value_on(side) is not None]
             answers = _refusals(self.runs.asked, side, mine, self.runs.machine, self.runs.how.sources)
             for one in mine:
@@ -164,7 +176,7 @@ class Screening:
         for row, control in zip(rows, controls, strict=True):
             moved = abs(counted[control] or 0.0)
             least = max(moved, LEAST_SHARE * abs(self.difference))
-            part = Part(row, counted[row], least, moved)
+            part = ScreenedPart(row, counted[row], least, moved)
             self.whole.append(part)
             self._sort([part])
 
@@ -183,7 +195,7 @@ class Screening:
             rest = counted.get(second, rest)
             self._sort([replace(part, row=first, effect=own), replace(part, row=second, effect=rest)])
 
-    def _sort(self, parts: Iterable[Part]) -> None:
+    def _sort(self, parts: Iterable[ScreenedPart]) -> None:
         for part in parts:
             if not part.moves:
                 self.still.append(part)
@@ -211,7 +223,7 @@ class Screening:
 
 def expected(candidates: Sequence[Candidate]) -> list[Reverting]:
     """Rows like those of a screening in which two of the largest group move the count."""
-    grouped: dict[tuple[Side, int], list[Candidate]] = {}
+    grouped: dict[tuple[ProofSide, int], list[Candidate]] = {}
     for one in candidates:
         if one.kind is not CauseKind.LEVEL:
             grouped.setdefault((one.sides[0], _kind(one)), []).append(one)
@@ -232,7 +244,7 @@ def _halves(row: Reverting) -> tuple[Reverting, Reverting]:
     return Reverting(row.side, row.changed[:middle]), Reverting(row.side, row.changed[middle:])
 
 
-def _is_of(part: Part, whole: Part) -> bool:
+def _is_of(part: ScreenedPart, whole: ScreenedPart) -> bool:
     return part.row.side is whole.row.side and set(part.row.changed) <= set(whole.row.changed)
 
 
@@ -243,20 +255,24 @@ def _unchanged(row: Reverting) -> Reverting:
     return Reverting(row.side, tuple(_as_it_is(one, row.side) for one in row.changed))
 
 
-def _as_it_is(one: Candidate, side: Side) -> Candidate:
-    shown, taken = (one.after, one.on_from) if side is Side.TO else (one.before, one.on_to)
+def _as_it_is(one: Candidate, side: ProofSide) -> Candidate:
+    shown, taken = (one.after, one.on_from) if side is ProofSide.TO else (one.before, one.on_to)
     value = taken or shown
     update = {"name": f"{one.name} as it is", "on_to": value, "on_from": value}
     return one.model_copy(update=update)
 
 
-def _beside(part: Part) -> str:
+def _beside(part: ScreenedPart) -> str:
     others = len(part.row.changed) - 1
     return f"with {others} more, which together move nothing" if others else "under one perturbation"
 
 
 def _refusals(
-    asked: AttributionQuestion, side: Side, found: Sequence[Candidate], machine: Machine, sources: Resources
+    asked: AttributionQuestion,
+    side: ProofSide,
+    found: Sequence[Candidate],
+    machine: Machine,
+    sources: Resources,
 ) -> dict[str, str]:
     """Candidate's name → what the kernel of this side answers, of those that it does not take.
 

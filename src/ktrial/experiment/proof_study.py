@@ -8,7 +8,7 @@ from ktrial.analysis.attribution.target import AttributionQuestion
 from ktrial.model.design import Design, Factor, FactorKind, Treatment
 from ktrial.model.kernel import BuildChange
 from ktrial.model.levels import AS_IT_IS, LevelValue
-from ktrial.model.proof import Candidate, CauseKind, Side
+from ktrial.model.proof import Candidate, CauseKind, ProofSide
 from ktrial.model.study import Study
 
 _PREFIX = "explain-"
@@ -45,7 +45,7 @@ BOOT_CONTROL = Candidate(
 class Reverting:
     """One treatment more: on this side, these things are as on the other."""
 
-    side: Side
+    side: ProofSide
     changed: tuple[Candidate, ...] = ()
 
 
@@ -57,7 +57,7 @@ def proof_study(asked: AttributionQuestion, perturbations: int, rows: Sequence[R
     )
     changed = {one.name: one for row in rows for one in row.changed if one.kind is not CauseKind.LEVEL}
     factors = (*own, *(_factor(one) for one in changed.values()))
-    every = [Reverting(Side.TO), *rows]
+    every = [Reverting(ProofSide.TO), *rows]
     old, new = asked.before.label, asked.after.label
     return study.model_copy(
         update={
@@ -86,7 +86,7 @@ def treatment_of(asked: AttributionQuestion, study: Study, row: Reverting) -> Tr
 
 def _levels(asked: AttributionQuestion, row: Reverting) -> Mapping[str, LevelValue]:
     """Factor → level, where that is not the baseline's."""
-    own, other = (asked.after, asked.before) if row.side is Side.TO else (asked.before, asked.after)
+    own, other = (asked.after, asked.before) if row.side is ProofSide.TO else (asked.before, asked.after)
     levels: dict[str, LevelValue] = dict(own.levels)
     for one in row.changed:
         if one.kind is CauseKind.LEVEL:

@@ -68,7 +68,7 @@ class CheckedMetric:
 
 
 @dataclass(frozen=True)
-class Check:
+class RegressionCheck:
     """What came of a check."""
 
     kernel: str
@@ -87,7 +87,7 @@ class Check:
 
 def check(
     kernel: Kernel, baseline: Baseline, how: Measurement, limits: Mapping[str, float], runs: Runs
-) -> Check:
+) -> RegressionCheck:
     """Measure the kernel, and compare it with the baseline.
 
     `limits`: the label of a workload's use → the largest change for the worse that is allowed.
@@ -99,14 +99,14 @@ def check(
     warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel), *raised(limits))
     if wrong := failed(tested):
         problem, console = failures(wrong, tested.planned), wrong[0].console
-        return Check(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
+        return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
     rows = tuple(
         row
         for use in how.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
     told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
-    return Check(*about, worst(row.decision for row in rows), told, warnings=warnings)
+    return RegressionCheck(*about, worst(row.decision for row in rows), told, warnings=warnings)
 
 
 def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:

@@ -17,7 +17,7 @@ from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.experiment.profile import agent_in_region, counted_profile, own_results
 from ktrial.experiment.replay import complaints_in
 from ktrial.experiment.settings import SettingRefused, read_back
-from ktrial.experiment.trial_recorder import LONGEST_CONSOLE, Notes
+from ktrial.experiment.trial_recorder import LONGEST_CONSOLE, TrialNotes
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
 from ktrial.machines.errors import MachineError
 from ktrial.model.boot import Boot
@@ -54,7 +54,7 @@ def run_trial(
     matters.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
-    notes = Notes(
+    notes = TrialNotes(
         planned,
         symbols or KernelSymbols(),
         replayed=machine.name == _ON_SEVERAL,
@@ -80,7 +80,7 @@ def _by_boot(jobs: Iterable[Job]) -> dict[Boot, list[Job]]:
     return grouped
 
 
-def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes) -> None:
+def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: TrialNotes) -> None:
     with machine.start(boot) as target:
         for job in jobs:
             notes.warnings += host_checks.warnings_of(machine, job)
@@ -100,7 +100,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
                 return
 
 
-def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
+def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
     """One job, and its programs once more for each monitor: before it in every other block."""
     steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
@@ -113,7 +113,7 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes
         _keep_watched(each, job, notes)
 
 
-def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
+def _keep_watched(watched: monitoring.Watched, job: Job, notes: TrialNotes) -> None:
     counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
     notes.counters += [
         CounterDelta(workload=job.label, name=name, delta=delta)
@@ -125,7 +125,7 @@ def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
     notes.warnings += watched.warnings
 
 
-def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
+def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
     """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
     steps = job.steps(machine.mode, notes.planned.perturbation)
@@ -164,7 +164,7 @@ def _checked_manipulation(
     job: Job,
     before: tuple[StepResult, ...],
     after: tuple[StepResult, ...],
-    notes: Notes,
+    notes: TrialNotes,
 ) -> dict[str, str]:
     console = target.console if isinstance(target, SpeakingTarget) else ""
     try:
@@ -174,7 +174,9 @@ def _checked_manipulation(
         raise
 
 
-def _perform(target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: Notes) -> tuple[StepResult, ...]:
+def _perform(
+    target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: TrialNotes
+) -> tuple[StepResult, ...]:
     """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
     if not isinstance(target, CountingTarget):
         return target.perform(steps)
@@ -184,7 +186,7 @@ def _perform(target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: Not
     return target.counted(steps, known.text, calls=calls)
 
 
-def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: Notes) -> None:
+def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: TrialNotes) -> None:
     if not notes.symbols.wanted:
         return
     try:

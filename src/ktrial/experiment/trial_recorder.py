@@ -30,7 +30,7 @@ LONGEST_CONSOLE = 64 * 1024
 
 
 @dataclass
-class Notes:
+class TrialNotes:
     """What is known so far about the trial under way."""
 
     planned: PlannedTrial

@@ -17,7 +17,14 @@ from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
 from ktrial.experiment.baseline import Baseline
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, Check, Decision, explained, rows_of, worst
+from ktrial.experiment.regression_check import (
+    DEFAULT_LIMIT,
+    Decision,
+    RegressionCheck,
+    explained,
+    rows_of,
+    worst,
+)
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
 from ktrial.kernels import Progress
 from ktrial.kernels.build import build, requested
@@ -51,7 +58,7 @@ class News(StrEnum):
 
 
 @dataclass(frozen=True)
-class Look:
+class TargetLook:
     """What came of one look at one target."""
 
     target: str
@@ -60,7 +67,7 @@ class Look:
     """The kernel's release, with its digest's start."""
     before: str = ""
     """The same of the kernel that it is compared with."""
-    check: Check | None = None
+    check: RegressionCheck | None = None
     """The comparison; None where there is nothing new."""
     problem: str = ""
     """Why there is no comparison, in one sentence."""
@@ -83,7 +90,7 @@ class Look:
 
 def look(
     target: str, how: Measurement, limits: Mapping[str, float], runs: Runs, obtain: Obtain | None = None
-) -> Look:
+) -> TargetLook:
     """Fetch or build the newest kernel of the target, measure it where it is new, and compare.
 
     `target`: a kernel's name (`debian:6.12`), or `git:DIRECTORY@BRANCH`. A kernel that cannot be had is told
@@ -96,18 +103,18 @@ def look(
     try:
         kernel = (obtain or newest)(target, tell)
     except KernelError as error:
-        return Look(target, News.NOT_HAD, problem=error.message)
+        return TargetLook(target, News.NOT_HAD, problem=error.message)
     known = _looks(runs.store, target, how)
     if known and _content(known[-1]) == kernel.digest:
-        return Look(target, News.UNCHANGED, _shown(known[-1]))
+        return TargetLook(target, News.UNCHANGED, _shown(known[-1]))
     others = [one for one in known if _content(one) != kernel.digest]
     now = measure(PREFIX + target, QUESTION, kernel, how, runs)
     if not others:
-        return Look(target, News.FIRST, _shown(now))
+        return TargetLook(target, News.FIRST, _shown(now))
     before = others[-1]
     check, problem = _compared(kernel, before, now, how, limits, runs)
     names = (before.trials[0].provenance.kernel, kernel.name)
-    return Look(target, News.NEW, _shown(now), _shown(before), check, problem, names)
+    return TargetLook(target, News.NEW, _shown(now), _shown(before), check, problem, names)
 
 
 def newest(target: str, progress: Progress) -> Kernel:
@@ -155,13 +162,13 @@ def _compared(
     how: Measurement,
     limits: Mapping[str, float],
     runs: Runs,
-) -> tuple[Check | None, str]:
+) -> tuple[RegressionCheck | None, str]:
     """The check, or why there is none."""
     labels = (f"before: {_shown(before)}", f"now: {_shown(now)}")
     about = (kernel.name, kernel.release, labels[0])
     if wrong := failed(now):
         problem = failures(wrong, now.planned)
-        return Check(*about, Decision.NOT_RUN, problem=problem, console=wrong[0].console), ""
+        return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=wrong[0].console), ""
     if problem := _incomparable(before, now):
         return None, f"{problem}; the next one is compared with this"
     rows = [
@@ -171,7 +178,7 @@ def _compared(
     ]
     baseline = Baseline(labels[0], False, before)
     told = tuple(explained(row, baseline, now, runs.store) for row in rows)
-    return Check(*about, worst(row.decision for row in told), told), ""
+    return RegressionCheck(*about, worst(row.decision for row in told), told), ""
 
 
 def _incomparable(before: StudyRecord, now: StudyRecord) -> str:
@@ -179,7 +186,7 @@ def _incomparable(before: StudyRecord, now: StudyRecord) -> str:
     return machine_difference(before.trials, now.trials) or mode_difference(modes[0] | modes[1])
 
 
-def worst_of(looks: Sequence[Look]) -> Decision:
+def worst_of(looks: Sequence[TargetLook]) -> Decision:
     """What all looks make together: beyond, then what could not be run or decided, else within."""
     decisions = {one.decision for one in looks}
     for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):

@@ -13,7 +13,7 @@ from ktrial.kernels.kconfig.parser import rules_in
 from ktrial.kernels.modules.dependencies import builtin_names, module_names
 from ktrial.kernels.progress import Progress, silent
 from ktrial.model.kernel import Build, Kernel
-from ktrial.model.kernel_diff import ModuleChange, Side
+from ktrial.model.kernel_diff import KernelSide, ModuleChange
 
 MODULE, BUILT_IN = "module", "built in"
 _KERNEL_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
@@ -21,13 +21,13 @@ _HOW = re.compile(r" \(.*\)$")
 """What a build's version says beside the commit."""
 
 
-def side_of(kernel: Kernel) -> Side:
+def side_of(kernel: Kernel) -> KernelSide:
     """Who a kernel is, by its record and its configuration."""
     origin, build, options = kernel.origin, kernel.origin.build, config_of(kernel)
     commit = _HOW.sub("", origin.version)
     packaged = origin.version if origin.provider not in {"build", "source"} else ""
     number = _KERNEL_VERSION.match(packaged.partition(":")[2] or packaged or kernel.release)
-    return Side(
+    return KernelSide(
         name=kernel.name,
         release=kernel.release,
         version=number[0] if number else kernel.release,

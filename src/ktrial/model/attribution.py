@@ -46,7 +46,7 @@ def summed(counts: Iterable[ModelCounts | None]) -> ModelCounts | None:
     return ModelCounts(**{name: sum(row[name] for row in rows) for name in rows[0]}) if rows else None
 
 
-class Side(Model):
+class ProfileSide(Model):
     """One of the two profiles, as a whole."""
 
     label: str
@@ -110,8 +110,8 @@ class Explanation(Model):
     """Two profiles of one workload, and every function's part in their difference, the heaviest first."""
 
     workload: str
-    before: Side
-    after: Side
+    before: ProfileSide
+    after: ProfileSide
     rows: tuple[FunctionDifference, ...]
     prices: BasePrices | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where cycles of both were modelled, on the same machine."""

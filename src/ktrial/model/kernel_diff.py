@@ -20,7 +20,7 @@ class Respect(StrEnum):
     COMMAND_LINE = "command line"
 
 
-class Cause(StrEnum):
+class OptionCause(StrEnum):
     """Why an option is not the same."""
 
     OWN = "own"
@@ -45,7 +45,7 @@ class OptionChange(Model):
     before: str | None
     """`y`, `m`, a number, a text without its quotes; None where it is not set."""
     after: str | None
-    cause: Cause = Cause.OWN
+    cause: OptionCause = OptionCause.OWN
     follows: str = ""
     """With the cause `option`: the option that it follows from in the end, whose own cause is `own`."""
     against_default: bool = False
@@ -131,7 +131,7 @@ class Reach(Model):
     """Workloads in whose profiles none is; without those that have no profile of both kernels."""
 
 
-class Side(Model):
+class KernelSide(Model):
     """One of the two kernels."""
 
     name: str
@@ -157,8 +157,8 @@ class Side(Model):
 class KernelDifference(Model):
     """All that differs from one kernel to another. What could not be compared is said, with the reason."""
 
-    before: Side
-    after: Side
+    before: KernelSide
+    after: KernelSide
     respects: tuple[Respect, ...] = ()
     """In the order of Respect; empty where the two are the same as far as can be told."""
     options: tuple[OptionChange, ...] = ()
@@ -183,7 +183,7 @@ class KernelDifference(Model):
     @property
     def decided(self) -> tuple[OptionChange, ...]:
         """Options that follow from nothing else, without those of the command line."""
-        own = (one for one in self.options if one.cause is Cause.OWN)
+        own = (one for one in self.options if one.cause is OptionCause.OWN)
         return tuple(one for one in own if not one.of_command_line)
 
     @property
@@ -193,7 +193,7 @@ class KernelDifference(Model):
 
     def following(self, option: str) -> tuple[OptionChange, ...]:
         """Options that follow from this one."""
-        return tuple(one for one in self.options if one.cause is Cause.OPTION and one.follows == option)
+        return tuple(one for one in self.options if one.cause is OptionCause.OPTION and one.follows == option)
 
     @property
     def same_content(self) -> bool:

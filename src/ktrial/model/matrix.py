@@ -4,7 +4,7 @@ from ktrial.model.base import Model
 from ktrial.model.comparison import Comparison, Scatter
 
 
-class Cell(Model):
+class MatrixCell(Model):
     """One workload under one treatment."""
 
     comparison: Comparison | None
@@ -23,7 +23,7 @@ class MatrixRow(Model):
     metric: str
     unit: str
     baseline: float | None
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     """One a column."""
 
 

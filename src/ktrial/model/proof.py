@@ -23,7 +23,7 @@ class CauseKind(StrEnum):
     """Of the configuration of kernels that ktrial builds."""
 
 
-class Side(StrEnum):
+class ProofSide(StrEnum):
     """One of the two treatments that are compared."""
 
     FROM = "from"
@@ -47,17 +47,17 @@ class Candidate(Model):
     """What the first is given, so that it is as the second."""
     subsystem: str = ""
 
-    def value_on(self, side: Side) -> str | None:
+    def value_on(self, side: ProofSide) -> str | None:
         """What that side is given."""
-        return self.on_to if side is Side.TO else self.on_from
+        return self.on_to if side is ProofSide.TO else self.on_from
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[ProofSide, ...]:
         """Where it can be taken back: in the second, and where that is not possible in the first."""
-        return tuple(side for side in (Side.TO, Side.FROM) if self.value_on(side) is not None)
+        return tuple(side for side in (ProofSide.TO, ProofSide.FROM) if self.value_on(side) is not None)
 
 
-class LeftOut(Model):
+class Untried(Model):
     """What differs and was not tried."""
 
     name: str
@@ -86,7 +86,7 @@ class Tried(Model):
     """One candidate, after its trials."""
 
     candidate: Candidate
-    side: Side
+    side: ProofSide
     status: Status
     effects: tuple[float, ...] = ()
     """Its part of the difference under each perturbation, in the unit of the proof. Empty without trials."""
@@ -110,12 +110,12 @@ class GroupKind(StrEnum):
     """What they have together, beyond what each of them has alone."""
 
 
-class Group(Model):
+class CandidateGroup(Model):
     """Several things that were taken back at once, under the first perturbation."""
 
     kind: GroupKind
     names: tuple[str, ...]
-    side: Side
+    side: ProofSide
     effect: float
     """Their part of the difference; of the second of two halves, what it adds to the first."""
     control: float = 0.0
@@ -163,11 +163,11 @@ class Proof(Model):
     """How far a write, or a boot parameter, that changes nothing moved the count at most."""
     tested: tuple[Tried, ...] = ()
     """By the size of their effects."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[CandidateGroup, ...] = ()
     """What was found of several at once. Empty where each was tried alone."""
     together: Together | None = None
     """None where nothing helped."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Untried, ...] = ()
     estimated: Cost = Cost(trials=0)
     used: Cost = Cost(trials=0)
     studies: tuple[str, ...] = Field(default=())

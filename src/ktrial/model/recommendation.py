@@ -16,7 +16,7 @@ class Regret(Model):
     high: float
 
 
-class Candidate(Model):
+class KernelCandidate(Model):
     """One kernel."""
 
     version: str
@@ -47,7 +47,7 @@ class Recommendation(Model):
     workloads: tuple[str, ...]
     margin: float
     system: SystemIdentity
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[KernelCandidate, ...]
     """By the geometric mean of their regrets, the smallest first."""
     best: tuple[str, ...]
     """Undominated, and with a geometric mean within the margin of the smallest."""

@@ -14,10 +14,10 @@ from ktrial.kernels.patch_series import as_patch
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.patch_series import PatchSeries, SeriesPatch
 from ktrial.series.building import Boots
-from ktrial.series.result import Cell
+from ktrial.series.result import SeriesCell
 from ktrial.series.steps import Step, StepState
 
-Measured = Callable[[Step], list[Cell]]
+Measured = Callable[[Step], list[SeriesCell]]
 """The cells of a kernel against the base."""
 
 
@@ -28,7 +28,7 @@ class Alone:
     number: int
     why: str = ""
     """Why it cannot be measured alone, in one sentence; empty where it was."""
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[SeriesCell, ...] = ()
     """Against the base."""
     depends: tuple[str, ...] = ()
     """Workloads in which it costs something else than among the others."""
@@ -45,13 +45,13 @@ class OneByOne:
     measured: Measured
     progress: Progress
 
-    def of(self, steps: Iterable[Step], cells: Iterable[Cell]) -> tuple[Alone, ...]:
+    def of(self, steps: Iterable[Step], cells: Iterable[SeriesCell]) -> tuple[Alone, ...]:
         """Of each patch that has a kernel of its own in the series, whose cells there are `cells`."""
         among = {(one.number, one.workload): one for one in cells}
         own = (one for one in steps if one.patch is not None and one.state is StepState.BUILT)
         return tuple(self._alone(one, among) for one in own)
 
-    def _alone(self, step: Step, among: dict[tuple[int, str], Cell]) -> Alone:
+    def _alone(self, step: Step, among: dict[tuple[int, str], SeriesCell]) -> Alone:
         assert step.patch is not None, "the base is none of them"
         wanted = self.source(step.patch)
         try:
@@ -83,6 +83,6 @@ class OneByOne:
         return self.plain.model_copy(update={"patches": (*self.plain.patches, added)})
 
 
-def differs(alone: Cell, among: Cell) -> bool:
+def differs(alone: SeriesCell, among: SeriesCell) -> bool:
     """Whether a patch costs something else alone: by more than a change that means nothing moves a number."""
     return abs(alone.difference - among.difference) > Fraction(FLOOR) * max(alone.before, among.before)

@@ -25,7 +25,7 @@ INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
 
 
 @dataclass(frozen=True)
-class Cell:
+class SeriesCell:
     """One patch in one workload; or all of them, from base to tip."""
 
     number: int
@@ -114,8 +114,8 @@ class SeriesResult:
     selection: Selection
     asked: bool = False
     """Whether the user named the workloads."""
-    cells: tuple[Cell, ...] = ()
-    totals: tuple[Cell, ...] = ()
+    cells: tuple[SeriesCell, ...] = ()
+    totals: tuple[SeriesCell, ...] = ()
     """From base to tip, measured as such: one for each workload."""
     executed: frozenset[str] = frozenset()
     """Functions that the series changes and that ran somewhere, on the base or on a step."""
@@ -125,7 +125,7 @@ class SeriesResult:
     """Label of a workload → the largest change for the worse that is allowed."""
     notes: tuple[str, ...] = ()
 
-    def cell(self, number: int, workload: str) -> Cell | None:
+    def cell(self, number: int, workload: str) -> SeriesCell | None:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""
         return next((one for one in self.cells if (one.number, one.workload) == (number, workload)), None)
 

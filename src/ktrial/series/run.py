@@ -28,7 +28,7 @@ from ktrial.series.measuring import (
     profile_in,
     trials_of,
 )
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.selection import Selection, executed_in, selected
 from ktrial.series.steps import Step, measured
 
@@ -154,7 +154,7 @@ class _Comparing:
             ),
         )
 
-    def against_base(self, step: Step) -> list[Cell]:
+    def against_base(self, step: Step) -> list[SeriesCell]:
         """The cells of a kernel against the base; none where a workload fails on it."""
         base = self.steps[0]
         records = [(one, self._record(one)) for one in (base, step)]
@@ -181,7 +181,7 @@ class _Comparing:
 
     def _cells(
         self, before: tuple[Step, StudyRecord], after: tuple[Step, StudyRecord], number: int, limits: Limits
-    ) -> list[Cell]:
+    ) -> list[SeriesCell]:
         return [self._cell(use, before, after, number, limits) for use in self.how.workloads]
 
     def _cell(
@@ -191,7 +191,7 @@ class _Comparing:
         after: tuple[Step, StudyRecord],
         number: int,
         limits: Limits,
-    ) -> Cell:
+    ) -> SeriesCell:
         labels = (f"step {before[0].number}", f"step {after[0].number}")
         rows = rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before[1], after[1])
         old, new = (profile_in(one, use.label, self.asked.runs) for one in (before[1], after[1]))
@@ -204,7 +204,7 @@ class _Comparing:
         else:
             values = [_value(one, use.label) for one in (before[1], after[1])]
         changed = after[0].functions if number else self.selection.changed
-        cell = Cell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
+        cell = SeriesCell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
         return replace(cell, profiles=(old, new)) if old and new and cell.is_told else cell
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.single_kernel import Measurement, Runs
-from ktrial.experiment.watch import GIT, Look
+from ktrial.experiment.watch import GIT, TargetLook
 from ktrial.kernels.build import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_git
@@ -36,7 +36,7 @@ class CommitsBetween:
 
 
 def commits_between(
-    look: Look, how: Measurement, limits: Mapping[str, float], runs: Runs, tell: Callable[[str], None]
+    look: TargetLook, how: Measurement, limits: Mapping[str, float], runs: Runs, tell: Callable[[str], None]
 ) -> CommitsBetween | None:
     """Find the commits of a branch that made the difference of a look.
 

@@ -11,7 +11,7 @@ from ktrial.analysis.kernel_diff import difference_between, difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.kernels import build as source
 from ktrial.model.kernel import Build, Kernel, Origin
-from ktrial.model.kernel_diff import Cause, KernelDifference, Respect
+from ktrial.model.kernel_diff import KernelDifference, OptionCause, Respect
 
 pytestmark = pytest.mark.guest
 SOURCE = "debian:linux-source-6.1"
@@ -33,8 +33,8 @@ def test_debians_kernels_differ_in_version_options_and_compiler(found: KernelDif
     assert "gcc-12" in found.before.compiler
     assert "gcc-14" in found.after.compiler
     changed = {one.option: one for one in found.options}
-    assert changed["CONFIG_CC_VERSION_TEXT"].cause is Cause.COMPILER
-    assert changed["CONFIG_PER_VMA_LOCK"].cause is Cause.SOURCE, "Linux 6.4 brought it"
+    assert changed["CONFIG_CC_VERSION_TEXT"].cause is OptionCause.COMPILER
+    assert changed["CONFIG_PER_VMA_LOCK"].cause is OptionCause.SOURCE, "Linux 6.4 brought it"
     assert ("CONFIG_SLAB" in changed) is ("CONFIG_SLAB" in kernels.config_of(kernels.get("debian:6.1")))
     placed = [one for one in found.decided if one.menu]
     assert len(placed) > len(found.decided) * 0.8, "the configurations themselves tell the menus"
@@ -68,7 +68,7 @@ def test_a_source_that_is_named_folds_what_follows(found: KernelDifference) -> N
     assert folded.folded
     assert not found.folded
     assert folded.respects == (Respect.OPTIONS,)
-    followers = sum(one.cause is Cause.OPTION for one in folded.options)
+    followers = sum(one.cause is OptionCause.OPTION for one in folded.options)
     assert followers > 1000, "most of a distribution's drivers hang on a few menus"
     assert folded.following("CONFIG_WLAN") or folded.following("CONFIG_WIRELESS")
 
@@ -97,7 +97,7 @@ def test_slab_and_slub_differ_in_one_choice_and_all_else_follows_from_it(
     assert found.respects == (Respect.OPTIONS,)
     assert [one.option for one in found.decided] == ["CONFIG_SLAB"]
     assert {one.option for one in found.options} <= DEPENDS_ON_THE_ALLOCATOR
-    assert {one.cause for one in found.options} == {Cause.OWN, Cause.OPTION}
+    assert {one.cause for one in found.options} == {OptionCause.OWN, OptionCause.OPTION}
 
 
 def test_the_command_shows_debians_kernels(tmp_path: Path) -> None:

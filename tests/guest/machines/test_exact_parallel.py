@@ -9,7 +9,7 @@ import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 
 from ktrial import kernels, workloads
-from ktrial.analysis.guest_time import Part, by_cpu, places
+from ktrial.analysis.guest_time import TimePart, by_cpu, places
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState
@@ -122,8 +122,8 @@ def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(
     profile = Profile(kernel=kernel.name, workload="hackbench", operations=1, region=region)
     for cpu in by_cpu(profile):
         assert cpu.whole == pytest.approx(region.cpus.time_ns, rel=0.02)
-    assert any(place.function == SPIN_LOCK for place in places(profile, Part.WAITING))
-    assert any("schedule" in place.function or place.caller for place in places(profile, Part.IDLE))
+    assert any(place.function == SPIN_LOCK for place in places(profile, TimePart.WAITING))
+    assert any("schedule" in place.function or place.caller for place in places(profile, TimePart.IDLE))
 
 
 def test_a_shared_counter_scales_only_where_lines_cost_nothing(

@@ -10,7 +10,7 @@ from tests.support.places import SUPPORT
 from typer.testing import CliRunner
 
 from ktrial import kernels
-from ktrial.analysis.guest_time import Part, places
+from ktrial.analysis.guest_time import TimePart, places
 from ktrial.cli.app import app
 from ktrial.experiment.profile import profile
 from ktrial.model.kernel import Kernel
@@ -70,13 +70,13 @@ def test_a_lock_of_all_cpus_halves_the_speed_up_and_is_named(
     name = with_module(kernel, built_against, tmp_path, LOCK, LOCK_LOOPS)
     locked = counted(name, CPUS, LOCK)
     assert speed_up(counted(name, 1, LOCK), locked) < 0.55 * CPUS
-    first, nanoseconds = next(iter(places(locked, Part.WAITING).items()))
+    first, nanoseconds = next(iter(places(locked, TimePart.WAITING).items()))
     assert first.name == f"native_queued_spin_lock_slowpath ← planted_global_lock [{LOCK}]"
-    assert nanoseconds > 0.9 * sum(places(locked, Part.WAITING).values())
+    assert nanoseconds > 0.9 * sum(places(locked, TimePart.WAITING).values())
 
     free = counted(name, CPUS)
     assert speed_up(counted(name, 1), free) > 0.95 * CPUS
-    assert not any(place.caller.startswith("planted") for place in places(free, Part.WAITING))
+    assert not any(place.caller.startswith("planted") for place in places(free, TimePart.WAITING))
 
 
 def study_of_a_race(kernel: str, place: Path) -> Path:

@@ -14,7 +14,7 @@ from ktrial.model.attribution import Explanation
 from ktrial.model.boot import Boot
 from ktrial.model.conditions_diff import Differences, KernelValues, LevelDifference
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel_diff import Cause, KernelDifference, OptionChange, Side
+from ktrial.model.kernel_diff import KernelDifference, KernelSide, OptionCause, OptionChange
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study
 from ktrial.model.trial import OPERATIONS, CounterDelta, Trial
 
@@ -142,12 +142,12 @@ def test_options_are_those_of_the_two_configurations_folded_by_what_the_study_ha
     ]
     assert first.boot
     assert second.boot
-    sides = [Side(name=one.kernel.name, digest=one.kernel.digest) for one in (first.boot, second.boot)]
+    sides = [KernelSide(name=one.kernel.name, digest=one.kernel.digest) for one in (first.boot, second.boot)]
     changes = tuple(
-        OptionChange(option=name, before="y", after=None, cause=Cause.OPTION, follows="CONFIG_SLAB")
+        OptionChange(option=name, before="y", after=None, cause=OptionCause.OPTION, follows="CONFIG_SLAB")
         for name in ("CONFIG_SLUB", "CONFIG_SLUB_DEBUG")
     )
-    other = KernelDifference(before=sides[0], after=Side(name="x", digest="x"))
+    other = KernelDifference(before=sides[0], after=KernelSide(name="x", digest="x"))
     # Which of the two is the first does not matter.
     kept = KernelDifference(before=sides[1], after=sides[0], options=changes)
     folded = found(first, second, kernels=(other, kept)).options

@@ -19,7 +19,7 @@ from ktrial.cli.render.kernel_diff import print_kernel_difference
 from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
 from ktrial.model.kernel import Build, Kernel, Origin, Patch
-from ktrial.model.kernel_diff import Cause, KernelDifference, Respect
+from ktrial.model.kernel_diff import KernelDifference, OptionCause, Respect
 from ktrial.report import kernel_difference_html
 from ktrial.report.text.kernel_diff import shown
 from ktrial.store import open_store
@@ -211,7 +211,7 @@ def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
     ]
     (changed,) = found.options
     assert (changed.option, changed.renamed_from) == ("CONFIG_MITIGATION_SLS", "CONFIG_SLS")
-    assert (changed.before, changed.after, changed.cause) == ("y", None, Cause.OWN)
+    assert (changed.before, changed.after, changed.cause) == ("y", None, OptionCause.OWN)
     text = text_of(found)
     assert "RETPOLINE → MITIGATION_RETPOLINE" in text
     assert "−MITIGATION_SLS  SLS before it was renamed" in text

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from tests.support.planted_causes import FORK, MARGIN
 
-from ktrial.bisect.ddmin import Search
+from ktrial.bisect.ddmin import DeltaDebugging
 from ktrial.bisect.decision import Answer, BisectionMetric, LimitReached
 from ktrial.bisect.plan import Items, Subset
 from ktrial.bisect.sequential_decision import Decisions, SequentialJudge, most_for_two
@@ -42,12 +42,12 @@ class Noisy:
 
 def _search(
     effects: Mapping[Subset, float], count: int, sd: float, seed: int
-) -> tuple[Search, SequentialJudge[Subset]]:
+) -> tuple[DeltaDebugging, SequentialJudge[Subset]]:
     source = Noisy(effects, sd, np.random.default_rng(seed))
     judge: SequentialJudge[Subset] = SequentialJudge(
         FORK, source, MARGIN, Decisions(most_for_two(count) + 2, ALPHA)
     )
-    search = Search(Items(count), [judge])
+    search = DeltaDebugging(Items(count), [judge])
     search.run()
     return search, judge
 

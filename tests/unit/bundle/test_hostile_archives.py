@@ -15,7 +15,7 @@ from ktrial import report
 from ktrial.analysis.result import record as record_of
 from ktrial.bundle.errors import BundleError
 from ktrial.bundle.reading import open_bundle
-from ktrial.bundle.replicating import Asked, study_again
+from ktrial.bundle.replicating import ReplicationRequest, study_again
 from ktrial.errors import KtrialError
 from ktrial.report.json.study import as_json
 from ktrial.store import open_store
@@ -67,7 +67,7 @@ def taken_in(file: Path, store: Path) -> str:
         trials = list(bundle.trials())
         bundle.result()
         bundle.differences()
-        study_again(bundle, Asked())
+        study_again(bundle, ReplicationRequest())
     with open_bundle(file) as bundle, open_store(store) as filled:
         number = bundle.fill(filled)
         record = record_of(filled, number)

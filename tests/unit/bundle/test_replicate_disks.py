@@ -45,7 +45,7 @@ def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
         again = replicating.replicate(
             bundle,
             (first, fresh),
-            replicating.Asked(),
+            replicating.ReplicationRequest(),
             machine=ScriptedMachine(),
             sources=sources(),
             cached=cached,

@@ -6,7 +6,7 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
-from ktrial.experiment.regression_check import Check, CheckedMetric, Decision
+from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Mode
 
@@ -18,7 +18,7 @@ AFTER = a_profile(
 )
 
 
-def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> Check:
+def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> RegressionCheck:
     comparison = Comparison(
         workload="fork", metric=metric, unit="instructions", direction=Direction.LOWER,
         baseline="debian:6.1", treatment="path:/vmlinux", baseline_value=1505, value=1706.5, ratio=1.134,
@@ -27,7 +27,7 @@ def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> Che
     row = CheckedMetric(
         comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explain(BEFORE, AFTER)
     )
-    return Check("path:/vmlinux", "6.1.7", "debian:6.1", Decision.BEYOND, (row,))
+    return RegressionCheck("path:/vmlinux", "6.1.7", "debian:6.1", Decision.BEYOND, (row,))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_no_more_functions_are_shown_than_were_asked_for(top: int, functions: in
 
 
 def test_names_from_a_kernel_are_no_markup() -> None:
-    check = Check(
+    check = RegressionCheck(
         "path:/a|b`c", "6.1 @somebody <b>", "debian:6.1", Decision.NOT_RUN, (), "*no*", "\x1b[31mred\n"
     )
     text = as_markdown(check, 5)

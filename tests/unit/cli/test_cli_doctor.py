@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import CommandLine
 
 from ktrial import kernels
-from ktrial.experiment.doctor import Check, State, examine
+from ktrial.experiment.doctor import State, SystemCheck, examine
 from ktrial.kernels.errors import FetchFailed, NoDebianSource, NoSuchRelease
 from ktrial.machines.kvm import probe
 from ktrial.model.kernel import Kernel
@@ -53,7 +53,7 @@ def _install_qemu(directory: Path, version: str = NEW_QEMU, plugin: str = "true"
     _install(directory, "qemu-system-x86_64", QEMU.format(version=version, plugin=plugin))
 
 
-def _checks() -> dict[str, Check]:
+def _checks() -> dict[str, SystemCheck]:
     return {check.name: check for check in examine(lambda _what: None)}
 
 

@@ -11,7 +11,7 @@ from ktrial.analysis.errors import OtherMachine, UnknownCandidate
 from ktrial.errors import Interrupted
 from ktrial.experiment.proof import Proven, Proving, prove
 from ktrial.experiment.session import run
-from ktrial.model.proof import Side, Status, Tried
+from ktrial.model.proof import ProofSide, Status, Tried
 from ktrial.model.study import MachineSettings
 from ktrial.store import Store, open_store
 
@@ -75,7 +75,7 @@ def test_a_setting_that_nothing_uses_is_told_from_one_that_counts(world: World, 
 
 def test_what_a_kernel_refuses_is_tried_the_other_way_round_and_told(world: World, store: Store) -> None:
     refused = by_name(proven(world, store, wanted=("*/preempt",)))["/sys/kernel/debug/sched/preempt"]
-    assert (refused.status, refused.side) == (Status.REFUSED, Side.FROM)
+    assert (refused.status, refused.side) == (Status.REFUSED, ProofSide.FROM)
     assert "= voluntary was refused: EINVAL; the other way round:" in refused.reason
     assert "= lazy was refused" in refused.reason
 
@@ -87,7 +87,7 @@ def test_where_the_other_kernel_takes_it_that_is_measured(world: World, store: S
         plain(kernel, written, *more) + 200 * (kernel == OLD and written.get(FEATURES) == "HRTICK")
     )
     tick = by_name(proven(world, store, wanted=("HRTICK",)))["HRTICK"]
-    assert (tick.status, tick.side, tick.effects) == (Status.MEASURED, Side.FROM, (201, 201))
+    assert (tick.status, tick.side, tick.effects) == (Status.MEASURED, ProofSide.FROM, (201, 201))
 
 
 def test_an_effect_no_larger_than_a_write_that_changes_nothing_is_no_cause(
@@ -115,7 +115,7 @@ def test_an_option_that_a_boot_parameter_switches_off_is_tried_on_the_kernel_tha
 ) -> None:
     """6.12 has PSI, 7.2 has not: switched off in 6.12, 40 instructions fewer there: the difference grows."""
     told = by_name(proven(world, store, wanted=("psi=0",)))["psi=0"]
-    assert (told.side, told.status, told.effects) == (Side.FROM, Status.MEASURED, (-40, -40))
+    assert (told.side, told.status, told.effects) == (ProofSide.FROM, Status.MEASURED, (-40, -40))
 
 
 def test_nothing_is_run_twice(world: World, store: Store) -> None:

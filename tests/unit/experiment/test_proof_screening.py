@@ -9,7 +9,7 @@ from tests.unit.experiment.test_proof import ASKED, by_name, proven
 
 from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
-from ktrial.model.proof import GroupKind, Proof, Side, Status
+from ktrial.model.proof import GroupKind, Proof, ProofSide, Status
 from ktrial.report.text.proof import closing, known_so_far
 from ktrial.store import Store, open_store
 
@@ -55,7 +55,7 @@ def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: Wo
     settings, boots = 2, 2
     assert len(world.ran) == 4 + settings + boots
     (moved,) = (one for one in proof.groups if len(one.names) > MANY)
-    assert (moved.kind, moved.side, moved.effect) == (GroupKind.NOTHING, Side.TO, -5 * len(moved.names))
+    assert (moved.kind, moved.side, moved.effect) == (GroupKind.NOTHING, ProofSide.TO, -5 * len(moved.names))
     assert moved.control == -moved.effect, "as many files written with what they have move it as far"
     told = {one.candidate.name: one.status for one in proof.tested}
     assert told["vm.inert_07"] is told["HRTICK"] is Status.GROUPED
@@ -66,10 +66,10 @@ def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: Wo
 def test_what_one_kernel_refuses_does_not_spoil_its_group(world: World, store: Store) -> None:
     world.refused |= {(NEW, "1")}
     told = by_name(proven(world, store))
-    assert told["vm.inert_03"].side is Side.FROM, "it is tried where the kernel takes it"
+    assert told["vm.inert_03"].side is ProofSide.FROM, "it is tried where the kernel takes it"
     assert told["vm.inert_03"].status is Status.GROUPED
     preempt = told["/sys/kernel/debug/sched/preempt"]
-    assert (preempt.status, preempt.side) == (Status.REFUSED, Side.FROM)
+    assert (preempt.status, preempt.side) == (Status.REFUSED, ProofSide.FROM)
     assert "= voluntary was refused: EINVAL" in preempt.reason
     assert "; the other way round: " in preempt.reason
     assert told["HRTICK"].status is Status.MEASURED

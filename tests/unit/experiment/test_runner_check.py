@@ -16,7 +16,7 @@ from ktrial.analysis.errors import (
 )
 from ktrial.experiment import baseline as baselines
 from ktrial.experiment import regression_check as checks
-from ktrial.experiment.regression_check import Check, Decision, check
+from ktrial.experiment.regression_check import Decision, RegressionCheck, check
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.kernels.errors import ImageUnreadable
 from ktrial.machines.errors import MachineError
@@ -53,7 +53,9 @@ def runs(store: Store, where: ScriptedMachine) -> Runs:
     return Runs(store, machine=where, sources=sources())
 
 
-def checked(store: Store, good: tuple[float, ...], tested: tuple[float, ...], limit: float = 0.01) -> Check:
+def checked(
+    store: Store, good: tuple[float, ...], tested: tuple[float, ...], limit: float = 0.01
+) -> RegressionCheck:
     here = runs(store, machine({GOOD.name: good, TESTED.name: tested}))
     return check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {"fork": limit}, here)
 

@@ -11,7 +11,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement, Runs
-from ktrial.experiment.watch import Look, News, look, newest, worst_of
+from ktrial.experiment.watch import News, TargetLook, look, newest, worst_of
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def seen(store: Store, release: str, qemu: str = "7.2.22") -> Look:
+def seen(store: Store, release: str, qemu: str = "7.2.22") -> TargetLook:
     def obtain(_target: str, _progress: Progress) -> Kernel:
         return version(release)
 
@@ -98,7 +98,7 @@ def test_watch_ends_as_check_does(
 ) -> None:
     releases = iter(["6.12.1", "6.12.3", "6.12.3"])
 
-    def next_look(*_: object) -> Look:
+    def next_look(*_: object) -> TargetLook:
         return seen(store, next(releases))
 
     monkeypatch.setattr("ktrial.experiment.watch.look", next_look)

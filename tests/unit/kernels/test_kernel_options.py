@@ -15,7 +15,7 @@ from ktrial.kernels.kconfig.config import read
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import ConfigSide, changed_options, is_of_tools
 from ktrial.kernels.kconfig.parser import rules_in
-from ktrial.model.kernel_diff import Cause, OptionChange
+from ktrial.model.kernel_diff import OptionCause, OptionChange
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_child_that_was_set_against_its_own_default_is_marked(
 ) -> None:
     changes = found(known(before, rules), known(after, rules))
     assert {name for name, one in changes.items() if one.against_default} == by_hand
-    assert all(changes[name].cause is Cause.OPTION for name in by_hand)
+    assert all(changes[name].cause is OptionCause.OPTION for name in by_hand)
 
 
 def test_a_default_that_depends_on_another_option_follows_from_it(rules: Rules) -> None:
@@ -108,7 +108,7 @@ def test_a_number_that_somebody_has_chosen_is_a_decision(rules: Rules) -> None:
 def test_what_the_compiler_can_do_is_nobodys_decision(rules: Rules) -> None:
     after = 'CONFIG_CC_VERSION_TEXT="gcc 13"\nCONFIG_CC_HAS_FANCY=y\nCONFIG_GCC_VERSION=130000\n'
     changes = found(known('CONFIG_CC_VERSION_TEXT="gcc 12"\n', rules), known(after, rules))
-    assert {one.cause for one in changes.values()} == {Cause.COMPILER}
+    assert {one.cause for one in changes.values()} == {OptionCause.COMPILER}
 
 
 @pytest.mark.parametrize(
@@ -242,5 +242,5 @@ def test_what_follows_follows_from_something_that_was_decided(
     rules: Rules, one: dict[str, str], other: dict[str, str]
 ) -> None:
     changes = changed_options(known(written(one), rules), known(written(other), rules), same_source=True)
-    own = {each.option for each in changes if each.cause is Cause.OWN}
-    assert {each.follows for each in changes if each.cause is Cause.OPTION} <= own
+    own = {each.option for each in changes if each.cause is OptionCause.OWN}
+    assert {each.follows for each in changes if each.cause is OptionCause.OPTION} <= own

@@ -38,11 +38,11 @@ def programs(tmp_path: Path) -> dict[str, Path]:
     return {"/init": tmp_path / "agent"}
 
 
-def entries(boot: Boot, programs: dict[str, Path]) -> tuple[initramfs.Entry, ...]:
+def entries(boot: Boot, programs: dict[str, Path]) -> tuple[initramfs.InitramfsEntry, ...]:
     return initramfs.entries(boot, programs, b'{"protocol":1}', "exact")
 
 
-def archive(found: tuple[initramfs.Entry, ...]) -> bytes:
+def archive(found: tuple[initramfs.InitramfsEntry, ...]) -> bytes:
     with tempfile.TemporaryFile() as file:
         initramfs.write(found, file.fileno(), "exact")
         file.seek(0)

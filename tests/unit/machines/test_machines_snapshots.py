@@ -19,8 +19,8 @@ from ktrial.machines.qemu.snapshot_cache import (
     NOTE,
     RAM,
     STATE,
-    Contents,
     SnapshotCache,
+    SnapshotContents,
     key,
     snapshots_directory,
     snapshots_limit,
@@ -34,7 +34,7 @@ PAGES = ((0, b"first"), (MIB + 100, b"in the middle"), (SIZE - 4, b"last"))
 
 
 @contextmanager
-def contents(data: int = 0) -> Iterator[Contents]:
+def contents(data: int = 0) -> Iterator[SnapshotContents]:
     """What a guest leaves: RAM with holes, and `data` bytes of noise; the state of its devices."""
     ram = os.memfd_create("ram")
     try:
@@ -42,7 +42,7 @@ def contents(data: int = 0) -> Iterator[Contents]:
         for at, page in PAGES:
             os.pwrite(ram, page, at)
         os.pwrite(ram, os.urandom(data), 2 * MIB)
-        yield Contents(ram, b"devices")
+        yield SnapshotContents(ram, b"devices")
     finally:
         os.close(ram)
 
@@ -142,7 +142,7 @@ def test_one_that_is_whole_is_not_made_again(tmp_path: Path) -> None:
     snapshots.make(FACTS, contents, nothing)
 
     @contextmanager
-    def never() -> Iterator[Contents]:
+    def never() -> Iterator[SnapshotContents]:
         raise AssertionError("made again")
         yield
 
@@ -151,7 +151,7 @@ def test_one_that_is_whole_is_not_made_again(tmp_path: Path) -> None:
 
 def test_a_failure_on_the_way_leaves_nothing(tmp_path: Path) -> None:
     @contextmanager
-    def panics() -> Iterator[Contents]:
+    def panics() -> Iterator[SnapshotContents]:
         raise ZeroDivisionError
         yield
 
@@ -177,7 +177,7 @@ def test_no_room_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
     with contents(MIB) as made:
 
         @contextmanager
-        def ready() -> Iterator[Contents]:
+        def ready() -> Iterator[SnapshotContents]:
             yield made
 
         with files_no_longer_than(MIB), pytest.raises(NoSpaceForSnapshot) as caught:
@@ -195,7 +195,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
 
 def _make(directory: str, made: "multiprocessing.Queue[int]") -> None:
     @contextmanager
-    def slowly() -> Iterator[Contents]:
+    def slowly() -> Iterator[SnapshotContents]:
         made.put(os.getpid())
         time.sleep(0.3)
         with contents() as ready:
@@ -220,7 +220,7 @@ def test_processes_that_want_the_same_make_it_once(tmp_path: Path) -> None:
 
 def _die_while_making(directory: str) -> None:
     @contextmanager
-    def dies() -> Iterator[Contents]:
+    def dies() -> Iterator[SnapshotContents]:
         (Path(directory) / f"{NAME}.new").mkdir()
         (Path(directory) / f"{NAME}.new" / RAM).write_bytes(bytes(1000))
         os._exit(9)
@@ -248,7 +248,7 @@ def test_waiting_for_another_process_can_be_stopped(tmp_path: Path) -> None:
         raise MachineStopped(machine="exact")
 
     @contextmanager
-    def meanwhile() -> Iterator[Contents]:
+    def meanwhile() -> Iterator[SnapshotContents]:
         with suppress(MachineStopped):
             cache(tmp_path).make(FACTS, contents, stopped)
             raise AssertionError("it did not wait")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.counted_cpus import LINE, SPIN, counts, profile
 
-from ktrial.analysis.guest_time import Part, by_cpu, differences, places, together
+from ktrial.analysis.guest_time import TimePart, by_cpu, differences, places, together
 from ktrial.machines.exact_parallel.region import region_of
 from ktrial.model.profile import PROGRAM
 
@@ -38,15 +38,15 @@ def test_each_cpus_parts_add_up_to_the_time_that_passed() -> None:
 @pytest.mark.parametrize(
     ("part", "name", "nanoseconds"),
     [
-        (Part.WAITING, f"{SPIN} ← ext4_write [ext4]", 580),
-        (Part.WAITING, PROGRAM, 60),
-        (Part.IDLE, "schedule_timeout ← kthread", 1188),
-        (Part.IDLE, "[before a task was seen]", 1192),
-        (Part.WORK, SPIN, 20),
-        (Part.LINES, "asm_sysvec_reschedule_ipi", 60),
+        (TimePart.WAITING, f"{SPIN} ← ext4_write [ext4]", 580),
+        (TimePart.WAITING, PROGRAM, 60),
+        (TimePart.IDLE, "schedule_timeout ← kthread", 1188),
+        (TimePart.IDLE, "[before a task was seen]", 1192),
+        (TimePart.WORK, SPIN, 20),
+        (TimePart.LINES, "asm_sysvec_reschedule_ipi", 60),
     ],
 )
-def test_places_name_who_waits_and_for_whom(part: Part, name: str, nanoseconds: int) -> None:
+def test_places_name_who_waits_and_for_whom(part: TimePart, name: str, nanoseconds: int) -> None:
     found = {place.name: time for place, time in places(profile(), part).items()}
     assert found[name] == nanoseconds / 4
 
@@ -54,7 +54,7 @@ def test_places_name_who_waits_and_for_whom(part: Part, name: str, nanoseconds: 
 def test_a_difference_is_told_where_it_is() -> None:
     waits = [[SPIN, "", "ext4_write", "ext4", 480, 10]]
     after = profile(LINE | {"counted": LINE["counted"] | {"waits": waits}})
-    first, second = differences(profile(), after, Part.WAITING)
+    first, second = differences(profile(), after, TimePart.WAITING)
     assert (first.place.name, first.difference) == (f"{SPIN} ← ext4_write [ext4]", 100)
     assert (second.place.function, second.difference) == (PROGRAM, -15)
     assert replace(first.place, caller="").name == SPIN

@@ -132,10 +132,10 @@ def test_a_level_without_numbers_is_drawn_empty() -> None:
     assert "debian:6.12</text>" in levels.draw(by_name["fork"], "x")
 
 
-def a_group(low: float | None, ratio: float | None, high: float | None) -> study_summary.Group:
+def a_group(low: float | None, ratio: float | None, high: float | None) -> study_summary.TreatmentComparisons:
     first = a_record(workloads=("fork",)).result.comparisons[0]
     changed: Comparison = first.model_copy(update={"low": low, "ratio": ratio, "high": high})
-    return study_summary.Group(first.baseline, first.treatment, (changed,))
+    return study_summary.TreatmentComparisons(first.baseline, first.treatment, (changed,))
 
 
 @pytest.mark.parametrize(

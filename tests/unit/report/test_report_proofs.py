@@ -14,7 +14,7 @@ from ktrial import report
 from ktrial.analysis.result import record as record_in
 from ktrial.cli.render.attribution import print_whys
 from ktrial.model.conditions_diff import Governed, ValueDifference
-from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
+from ktrial.model.proof import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.json.study import whys_as_json
 from ktrial.report.text.attribution import Why, explained
@@ -42,8 +42,15 @@ def a_proof(workload: str, before: str, after: str) -> Proof:
         values_before=(5000, 5000, 5000),
         values_after=(6000, 6000, 6000),
         tested=(
-            Tried(candidate=a_candidate(READ_AHEAD), side=Side.TO, status=Status.MEASURED, effects=effects),
-            Tried(candidate=a_candidate(RATIO), side=Side.TO, status=Status.NOTHING, effects=(0.0, 0.0, 0.0)),
+            Tried(
+                candidate=a_candidate(READ_AHEAD), side=ProofSide.TO, status=Status.MEASURED, effects=effects
+            ),
+            Tried(
+                candidate=a_candidate(RATIO),
+                side=ProofSide.TO,
+                status=Status.NOTHING,
+                effects=(0.0, 0.0, 0.0),
+            ),
         ),
         together=Together(names=("read_ahead_kb",), effects=effects),
         studies=("explain-fork (number 2)",),

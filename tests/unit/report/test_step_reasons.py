@@ -3,7 +3,7 @@
 import pytest
 
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point, SystemIdentity
-from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
+from ktrial.model.proof import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.workload import Direction, Mode
 from ktrial.report.html.history import site_environment
 
@@ -50,7 +50,7 @@ def test_a_step_whose_causes_were_measured_says_so_and_no_other() -> None:
         after=VERSIONS[2],
         values_before=(1000,),
         values_after=(2000,),
-        tested=(Tried(candidate=candidate, side=Side.TO, status=Status.MEASURED, effects=effects),),
+        tested=(Tried(candidate=candidate, side=ProofSide.TO, status=Status.MEASURED, effects=effects),),
         together=Together(names=("HRTICK",), effects=effects),
     )
     measured = site_environment().filters["measured_causes"]

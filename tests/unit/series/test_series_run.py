@@ -22,7 +22,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
 from ktrial.series.alone import differs
 from ktrial.series.building import Forward
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.series.steps import StepState
 from ktrial.store import Store, open_store
@@ -283,8 +283,8 @@ def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(tmp_
 
 @pytest.mark.parametrize(("alone", "depends"), [(1010, False), (1012, False), (1030, True), (980, True)])
 def test_a_patch_depends_on_others_where_it_costs_something_else_alone(alone: int, depends: bool) -> None:
-    among = Cell(3, "fork", Fraction(2000), Fraction(2010))
-    assert differs(Cell(3, "fork", Fraction(1000), Fraction(alone)), among) is depends
+    among = SeriesCell(3, "fork", Fraction(2000), Fraction(2010))
+    assert differs(SeriesCell(3, "fork", Fraction(1000), Fraction(alone)), among) is depends
 
 
 def test_a_patch_that_does_not_build_alone_says_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.killing import directory_in_memory
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
-from ktrial.model.kernel_diff import KernelDifference, Side
+from ktrial.model.kernel_diff import KernelDifference, KernelSide
 from ktrial.model.proof import Proof
 from ktrial.model.time_series import Sampled, Series, SeriesKind
 from ktrial.model.trial import Outcome
@@ -24,7 +24,7 @@ from ktrial.store.errors import StudyNotStored
 from ktrial.store.schema_version import SCHEMA_VERSION
 
 LOST = frozenset({Outcome.KERNEL_MISSING})
-DIFFERENCE = KernelDifference(before=Side(name="a", digest="1"), after=Side(name="b", digest="2"))
+DIFFERENCE = KernelDifference(before=KernelSide(name="a", digest="1"), after=KernelSide(name="b", digest="2"))
 SAMPLED = Sampled(
     workload="fork",
     interval=0.1,

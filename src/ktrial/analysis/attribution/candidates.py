@@ -11,7 +11,7 @@ from ktrial.analysis.attribution.setting_effects import setting_owner
 from ktrial.knobs.values import chosen
 from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
 from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
-from ktrial.model.proof import Candidate, CauseKind, LeftOut
+from ktrial.model.proof import Candidate, CauseKind, Untried
 from ktrial.model.study import Study, build_of
 
 FEATURES = ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features")
@@ -29,7 +29,7 @@ class Candidates:
     """What can be tried, and what differs and cannot."""
 
     found: tuple[Candidate, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Untried, ...]
 
 
 def candidates(
@@ -99,7 +99,7 @@ class _Search:
     ) -> None:
         self._study, self._before, self._after = study, before, after
         self._differences, self._heavy, self._modules = differences, heavy, modules
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[Untried] = []
 
     def parts(self) -> Iterator[Iterable[Candidate]]:
         """Each kind's candidates."""
@@ -139,7 +139,7 @@ class _Search:
             for side in ("before", "after")
         )
         if not old or not new:
-            self.left_out.append(LeftOut(name="scheduler features", reason="one of the kernels shows none"))
+            self.left_out.append(Untried(name="scheduler features", reason="one of the kernels shows none"))
             return
         path = FEATURES[0] if FEATURES[0] in values else FEATURES[1]
         for name in sorted(old.keys() | new.keys()):

@@ -7,7 +7,7 @@ from ktrial.analysis.attribution.function_map import FunctionMap, function_map
 from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
 from ktrial.analysis.attribution.profiled_functions import functions_of
 from ktrial.analysis.attribution.subsystems import USER, subsystem
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side, summed
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, ProfileSide, summed
 from ktrial.model.profile import PROGRAM, FunctionFiles, Profile
 
 _NOTHING_KNOWN = FunctionFiles()
@@ -98,10 +98,10 @@ def _user_part(before: Profile, after: Profile) -> FunctionDifference:
     )
 
 
-def _side(profile: Profile) -> Side:
+def _side(profile: Profile) -> ProfileSide:
     region = profile.region
     bundle = profile.operations / region.operations.count
-    return Side(
+    return ProfileSide(
         label=profile.label,
         release=profile.release,
         operations=profile.operations,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ktrial.analysis.errors import NotCounted
 from ktrial.model.design import Treatment
-from ktrial.model.proof import Candidate, Side, Status, Tried
+from ktrial.model.proof import Candidate, ProofSide, Status, Tried
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import STRING_BYTES, Mode, Sample
@@ -61,10 +61,10 @@ def _value(sample: Sample) -> float:
 
 def tested(
     candidate: Candidate,
-    side: Side,
+    side: ProofSide,
     counts: Counts,
     treatment: Treatment,
-    ends: Mapping[Side, Sequence[float]],
+    ends: Mapping[ProofSide, Sequence[float]],
     control: Sequence[float],
 ) -> Tried:
     """What came of one candidate on one side.
@@ -82,9 +82,11 @@ def tested(
     return Tried(candidate=candidate, side=side, status=status, effects=effects, reason=reason)
 
 
-def effect_of(side: Side, values: Sequence[float], ends: Mapping[Side, Sequence[float]]) -> tuple[float, ...]:
+def effect_of(
+    side: ProofSide, values: Sequence[float], ends: Mapping[ProofSide, Sequence[float]]
+) -> tuple[float, ...]:
     """The part of the difference that is gone: in the second when taken back there, in the first likewise."""
-    sign = 1 if side is Side.TO else -1
+    sign = 1 if side is ProofSide.TO else -1
     return tuple(sign * (end - value) for end, value in zip(ends[side], values, strict=True))
 
 

@@ -21,7 +21,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptio
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 
 if TYPE_CHECKING:
-    from ktrial.experiment.regression_check import Check
+    from ktrial.experiment.regression_check import RegressionCheck
 
 
 @examples(
@@ -92,7 +92,7 @@ def _checked(
     maximum: list[str],
     store: str | None,
     jobs: int | None,
-) -> "Check":
+) -> "RegressionCheck":
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines

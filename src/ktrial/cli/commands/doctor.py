@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table as RichTable
 
-    from ktrial.experiment.doctor import Check
+    from ktrial.experiment.doctor import SystemCheck
     from ktrial.model.environment import Environment, Reading
 
 _VERDICTS = {
@@ -47,7 +47,7 @@ def doctor(json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _checks_table(checks: "list[Check]") -> "RichTable":
+def _checks_table(checks: "list[SystemCheck]") -> "RichTable":
     return _marked((one.state.value, one.name, one.found, "", one.remedy) for one in checks)
 
 

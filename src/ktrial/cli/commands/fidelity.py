@@ -73,7 +73,7 @@ def fidelity(
     """
     from ktrial.cli.console import output, print_json, print_link
     from ktrial.cli.installed import registry
-    from ktrial.cli.running.fidelity import Asked, compared, written
+    from ktrial.cli.running.fidelity import FidelityRequest, compared, written
     from ktrial.studyfile import bundled_studies, load
 
     def loaded(path: Path) -> "Study":
@@ -81,7 +81,7 @@ def fidelity(
 
     machine = _machine(kernel, model, memory, tuple(boot or ()), tuple(module or ()))
     found = compared(
-        Asked(studies, machine, perturbations, seed, store, jobs, allow_host_changes, fit, loaded)
+        FidelityRequest(studies, machine, perturbations, seed, store, jobs, allow_host_changes, fit, loaded)
     )
     name = " and ".join(Path(one).stem for one in studies)
     path = None if no_html and not html else written(found, name, html or _default_page(name, store))

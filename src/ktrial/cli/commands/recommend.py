@@ -12,7 +12,7 @@ from ktrial.cli.options.completion import workload_sets
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from ktrial.model.recommendation import Candidate, Recommendation
+    from ktrial.model.recommendation import KernelCandidate, Recommendation
 
 
 @examples("ktrial recommend --workloads fork,pipe")
@@ -86,7 +86,7 @@ def _table(recommendation: "Recommendation") -> "RichTable":
     return rendered(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
 
 
-def _behind(one: "Candidate", place: int, margin: float) -> str:
+def _behind(one: "KernelCandidate", place: int, margin: float) -> str:
     """How far behind the best, in %."""
     regret = one.regrets[place]
     # `~`: inside margin and spread, as good as the best.

@@ -14,7 +14,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
-    from ktrial.experiment.watch import Look
+    from ktrial.experiment.watch import TargetLook
     from ktrial.series.watched_branch import CommitsBetween
 
     Found = dict[str, CommitsBetween]
@@ -84,7 +84,7 @@ def _looks(
     jobs: int | None,
     *,
     commits: bool,
-) -> "tuple[list[Look], Found]":
+) -> "tuple[list[TargetLook], Found]":
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
@@ -101,7 +101,7 @@ def _looks(
         return looks, {target: one for target, one in between.items() if one}
 
 
-def _tell(looks: "list[Look]", found: "Found", top: int, summary: Path | None, *, json: bool) -> None:
+def _tell(looks: "list[TargetLook]", found: "Found", top: int, summary: Path | None, *, json: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import append_text
     from ktrial.cli.render.regression_check import print_check

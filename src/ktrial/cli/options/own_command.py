@@ -43,7 +43,7 @@ def own_words(context: typer.Context) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedWorkloads:
     """The workloads that a command line names."""
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Asked:
     format: str = ""
     """What the command prints; empty: nothing that is read."""
 
-    def printing(self, format: str | None) -> "Asked":
+    def printing(self, format: str | None) -> "NamedWorkloads":
         """With metrics of a format. Raises FormatNotKnown; BadOption where there is no command."""
         from ktrial.program_outputs import find
 
@@ -76,10 +76,10 @@ class Asked:
         return (*map(use_of, self.names), *own)
 
 
-def asked(texts: "list[str] | tuple[str, ...] | None", words: tuple[str, ...]) -> Asked:
+def asked(texts: "list[str] | tuple[str, ...] | None", words: tuple[str, ...]) -> NamedWorkloads:
     """From `--workload`, which may be repeated and hold commas, and the command. Raises BadOption."""
     names = [name.strip() for text in texts or () for name in text.split(",")]
-    found = Asked(tuple(dict.fromkeys(filter(None, names))), words)
+    found = NamedWorkloads(tuple(dict.fromkeys(filter(None, names))), words)
     if not found.names and not found.words:
         hint = "ktrial workload list names them; a command of your own stands at the end: -- CMD ARGS"
         raise BadOption(option="--workload", problem="which workload, or which command?", hint=hint)

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from ktrial.analysis.guest_time import (
     CpuTime,
-    Part,
     PlaceDifference,
+    TimePart,
     by_cpu,
     differences,
     places,
@@ -25,9 +25,9 @@ _MOST = 8
 """Places that are shown of each part."""
 _UNIT = "simulated nanoseconds per operation: an instruction takes one, a pause 50"
 _HEADINGS = {
-    Part.WAITING: "waiting in a loop ← for",
-    Part.LINES: "waiting for cache lines in",
-    Part.IDLE: "idle after a task slept in ← called by",
+    TimePart.WAITING: "waiting in a loop ← for",
+    TimePart.LINES: "waiting for cache lines in",
+    TimePart.IDLE: "idle after a task slept in ← called by",
 }
 _TIMES = ("work", "waiting", "lines", "idle")
 _EVENTS = ("interrupts", "switches", "wakeups", "migrations")
@@ -90,13 +90,13 @@ def guest_time_difference_as_json(before: Profile, after: Profile) -> dict[str, 
             for row in differences(before, after, part)
             if row.difference
         ]
-        for part in Part
+        for part in TimePart
     }
     sides = {name: vars(together(by_cpu(profile))) for name, profile in (("from", before), ("to", after))}
     return {"guest_time": {"unit": "ns/operation", **sides, **parts}}
 
 
-def _places_as_json(profile: Profile, part: Part) -> list[dict[str, Any]]:
+def _places_as_json(profile: Profile, part: TimePart) -> list[dict[str, Any]]:
     return [
         {"function": place.function, "caller": place.caller, "ns": time}
         for place, time in places(profile, part).items()

@@ -10,7 +10,7 @@ from ktrial.format.labels import SCATTER_MARK, SCATTER_MEANING, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table
 from ktrial.model.levels import told_apart
-from ktrial.model.matrix import Cell, Matrix
+from ktrial.model.matrix import Matrix, MatrixCell
 from ktrial.report.tables.matrix import answer_of, heat_map
 
 _MOST_WHYS = 5
@@ -41,7 +41,7 @@ def print_matrix(whole: Matrix, console: Console) -> None:
         console.print(f"in words: ktrial show {whole.study_id}")
 
 
-def _size(cell: Cell) -> float:
+def _size(cell: MatrixCell) -> float:
     ratio = cell.comparison.ratio if cell.comparison else None
     return -max(ratio, 1 / ratio) if ratio else -1.0
 

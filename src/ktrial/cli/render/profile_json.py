@@ -6,7 +6,7 @@ from typing import Any
 from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.cli.render.guest_time import guest_time_as_json, guest_time_difference_as_json
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, ProfileSide
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import CycleModel, FunctionCount, Profile
 from ktrial.model.workload import Mode
@@ -96,7 +96,7 @@ def why_as_json(why: Attribution) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: ProfileSide) -> dict[str, Any]:
     return {**side.model_dump(mode="json"), "mean": side.mean}
 
 
@@ -116,7 +116,7 @@ def _row(explanation: Explanation, row: FunctionDifference) -> dict[str, Any]:
     }
 
 
-def _count(count: Count, side: Side) -> dict[str, Any]:
+def _count(count: Count, side: ProfileSide) -> dict[str, Any]:
     return {**count.model_dump(mode="json"), "per_operation": count.instructions / side.operations}
 
 

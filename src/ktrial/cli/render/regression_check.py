@@ -9,7 +9,7 @@ from rich.text import Text
 from ktrial.cli.console import breakable
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.cli.render.table import rendered
-from ktrial.experiment.regression_check import Check, CheckedMetric, Decision
+from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
@@ -34,7 +34,7 @@ _LEAST_OF_THE_LARGEST = Fraction(1, 100)
 """What is smaller than this part of the largest difference explains nothing: a timer tick more, or less."""
 
 
-def print_check(check: Check, top: int, console: Console) -> None:
+def print_check(check: RegressionCheck, top: int, console: Console) -> None:
     """A line a metric, what makes the difference where it is beyond, and the answer."""
     console.print(Text(one_line(f"{check.kernel} ({check.release}) against {check.baseline}"), style="bold"))
     if check.rows:
@@ -60,7 +60,7 @@ def _kind(warning: DataWarning) -> str:
     return "note" if warning.is_note else "warning"
 
 
-def answer(check: Check) -> str:
+def answer(check: RegressionCheck) -> str:
     """The whole check in one sentence."""
     total = number_format.counted(len(check.rows), "metric")
     beyond = [row for row in check.rows if row.decision is Decision.BEYOND]
@@ -77,14 +77,14 @@ def answer(check: Check) -> str:
             return f"Within the limit: {total}, {_basis(check)}."
 
 
-def _basis(check: Check) -> str:
+def _basis(check: RegressionCheck) -> str:
     """What was compared: instructions, or what programs told by the guest's clock."""
     if any(_is_told(row) for row in check.rows):
         return "as the command tells them by the guest's clock, where an instruction takes 1 ns"
     return "by instructions counted, not time"
 
 
-def as_markdown(check: Check, top: int) -> str:
+def as_markdown(check: RegressionCheck, top: int) -> str:
     """GitHub-flavoured Markdown, with a line feed at its end."""
     parts = [
         f"### ktrial check: {_decision(check.decision).text}",
@@ -99,7 +99,7 @@ def as_markdown(check: Check, top: int) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(check: Check) -> dict[str, Any]:
+def as_json(check: RegressionCheck) -> dict[str, Any]:
     """What `check --json` prints; docs/check.md names every field."""
     return {
         "kernel": check.kernel,
@@ -124,12 +124,12 @@ def _row_as_json(row: CheckedMetric) -> dict[str, Any]:
     }
 
 
-def _what(check: Check) -> str:
+def _what(check: RegressionCheck) -> str:
     modes = dict.fromkeys(MODE_NAMES[row.comparison.mode] for row in check.rows)
     return "; ".join(["only changes for the worse are limited", *modes])
 
 
-def _table(check: Check) -> Table:
+def _table(check: RegressionCheck) -> Table:
     return table(_FIELDS, check.rows)
 
 
@@ -206,7 +206,7 @@ def _markdown_causes(row: CheckedMetric, explanation: Explanation, top: int) -> 
     return f"{prose(_cause_title(row))}:\n\n{grid(made)}"
 
 
-def _console_end(check: Check) -> list[str]:
+def _console_end(check: RegressionCheck) -> list[str]:
     return printable(check.console).rstrip().splitlines()[-_CONSOLE_LINES:]
 
 

@@ -8,7 +8,7 @@ from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.format import number_format
 from ktrial.report.text.series import answer, exercised
 from ktrial.series.alone import Alone
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.steps import Step
 
 
@@ -68,7 +68,7 @@ def _step(result: SeriesResult, step: Step) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: SeriesCell) -> dict[str, Any]:
     return {
         "workload": cell.workload,
         "before": _number(cell.before),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ktrial.cli.render import regression_check, series
-from ktrial.experiment.watch import Look, News, worst_of
+from ktrial.experiment.watch import News, TargetLook, worst_of
 from ktrial.format.sanitize import one_line
 from ktrial.report.markdown import series as markdown
 from ktrial.report.markdown.markup import code, prose
@@ -12,7 +12,7 @@ from ktrial.report.text import series as text
 from ktrial.series.watched_branch import CommitsBetween
 
 
-def sentence(one: Look) -> str:
+def sentence(one: TargetLook) -> str:
     """One target, in one line."""
     match one.news:
         case News.FIRST:
@@ -33,7 +33,7 @@ def commits_as_text(found: CommitsBetween, top: int) -> str:
     return text.as_text(found.result, found.command, top)
 
 
-def as_markdown(looks: Sequence[Look], top: int, found: Mapping[str, CommitsBetween]) -> str:
+def as_markdown(looks: Sequence[TargetLook], top: int, found: Mapping[str, CommitsBetween]) -> str:
     """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
     lines = [f"- {code(one.target)}: {prose(sentence(one).partition(': ')[2])}" for one in looks]
     parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
@@ -51,7 +51,7 @@ def _commits_as_markdown(found: CommitsBetween, top: int) -> str:
     return markdown.as_markdown(found.result, found.command, top)
 
 
-def as_json(looks: Sequence[Look], found: Mapping[str, CommitsBetween]) -> dict[str, Any]:
+def as_json(looks: Sequence[TargetLook], found: Mapping[str, CommitsBetween]) -> dict[str, Any]:
     """What `watch --json` prints; docs/history.md names every field."""
     return {
         "decision": worst_of(looks).value,

@@ -26,7 +26,7 @@ from ktrial.store import Store, default_location, open_store
 
 
 @dataclass(frozen=True)
-class Asked:
+class FidelityRequest:
     """What the command was given."""
 
     studies: Sequence[str]
@@ -41,7 +41,7 @@ class Asked:
     load: Callable[[Path], Study]
 
 
-def compared(asked: Asked) -> FidelityResult:
+def compared(asked: FidelityRequest) -> FidelityResult:
     """Run what is missing, and compare. With `fit`, the file of fitted constants is written."""
     files = [Path(one) for one in asked.studies if one.endswith(".toml")]
     location = asked.store or default_location()
@@ -72,7 +72,7 @@ def _stored_two(store: Store, given: Sequence[str]) -> list[Both] | None:
     return [(first, second)] if any(counts) else None
 
 
-def _both(store: Store, given: str, asked: Asked) -> Both:
+def _both(store: Store, given: str, asked: FidelityRequest) -> Both:
     """A study in real time, and the one that counts. Of a file, what is missing is run."""
     if not given.endswith(".toml"):
         timed = record(store, find(store, given).id)
@@ -84,7 +84,7 @@ def _both(store: Store, given: str, asked: Asked) -> Both:
     return _run(store, counted, asked), _run(store, study, asked)
 
 
-def _run(store: Store, study: Study, asked: Asked) -> StudyRecord:
+def _run(store: Store, study: Study, asked: FidelityRequest) -> StudyRecord:
     say(f"{study.name}: {study.question}")
     with (
         machine_for(study, allow_host_changes=asked.allow_host_changes, say=say) as machine,

@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 
 from ktrial.bundle.reading import Bundle, open_bundle
-from ktrial.bundle.replicating import Asked, Replicated, replicate, study_again
+from ktrial.bundle.replicating import Replicated, ReplicationRequest, replicate, study_again
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import say
 from ktrial.cli.files import write_page
@@ -32,7 +32,7 @@ def replicated(
     jobs: int | None,
 ) -> Replicated:
     """The replication of the bundle in a file, with its progress on standard error."""
-    asked = Asked(only, perturbations, host_files)
+    asked = ReplicationRequest(only, perturbations, host_files)
     with open_bundle(file, signers) as bundle:
         study_again(bundle, asked)  # what is refused is refused before anything is made
         _introduce(bundle)
@@ -59,7 +59,7 @@ def _introduce(bundle: Bundle) -> None:
 
 
 @contextmanager
-def _fresh(bundle: Bundle, asked: Asked, named: Path | None) -> Iterator[Store]:
+def _fresh(bundle: Bundle, asked: ReplicationRequest, named: Path | None) -> Iterator[Store]:
     """A store that has nothing, or the trials of this replication that an interruption left.
 
     One that is named stays; else it is deleted when all of it has been compared.

@@ -24,7 +24,7 @@ from ktrial.kernels.cache.manifest import (
 )
 from ktrial.kernels.errors import ConfigUnusable
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
-from ktrial.kernels.image.image import Image, boot_image, read_image
+from ktrial.kernels.image.image import KernelImage, boot_image, read_image
 from ktrial.kernels.kconfig.config import embedded_config, parse_config
 from ktrial.kernels.modules.depmod import module_files, place_modules, run_depmod
 from ktrial.kernels.progress import Progress
@@ -147,7 +147,9 @@ def _copied_bytes(parts: Parts, workspace: Path) -> Iterator[int]:
             yield path.stat().st_size if path.exists() else 0
 
 
-def _take_config(name: str, parts: Parts, image: Image, vmlinux: bytes, made: Path, workspace: Path) -> None:
+def _take_config(
+    name: str, parts: Parts, image: KernelImage, vmlinux: bytes, made: Path, workspace: Path
+) -> None:
     """The configuration that was given, else the one inside the image (CONFIG_IKCONFIG), else none."""
     if parts.config is None:
         if inside := embedded_config(vmlinux):

@@ -22,7 +22,7 @@ from elftools.construct import ConstructError
 
 from ktrial.kernels.errors import ImageDamaged
 from ktrial.kernels.image.elf import ELF_MAGIC, has_pvh_entry
-from ktrial.kernels.image.image import Image, ImageKind
+from ktrial.kernels.image.image import ImageKind, KernelImage
 
 _LZ4_LEGACY_BLOCK = 8 << 20
 """`lz4 -l` cuts its input into blocks of 8 MiB."""
@@ -42,7 +42,7 @@ class _CannotUnpack(Exception):
     """The payload is in a form that cannot be unpacked here."""
 
 
-def extract_vmlinux(image: Image) -> Extracted:
+def extract_vmlinux(image: KernelImage) -> Extracted:
     """Unpack the payload of `image` and check that QEMU can start it. Raises ImageDamaged."""
     try:
         data = image.payload if image.kind is ImageKind.VMLINUX else _unpack(image)
@@ -59,7 +59,7 @@ def extract_vmlinux(image: Image) -> Extracted:
     return Extracted(data, unchecked=unchecked)
 
 
-def _unchecked(image: Image) -> str:
+def _unchecked(image: KernelImage) -> str:
     if image.kind is ImageKind.VMLINUX or image.has_checksum:
         return ""
     known = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
@@ -69,7 +69,7 @@ def _unchecked(image: Image) -> str:
     return f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
 
 
-def _unpack(image: Image) -> bytes:
+def _unpack(image: KernelImage) -> bytes:
     payload = image.payload
     if payload[:4] == ELF_MAGIC:
         return _checked(image, payload)
@@ -84,14 +84,14 @@ def _unpack(image: Image) -> bytes:
     raise _CannotUnpack(f"its payload is compressed in an unknown way (it starts {payload[:4].hex(' ')})")
 
 
-def _checked(image: Image, data: bytes) -> bytes:
+def _checked(image: KernelImage, data: bytes) -> bytes:
     """Of a payload that has no checksum of its own: by that of the whole image. Raises ImageDamaged."""
     if image.has_wrong_checksum:
         raise _damaged(image, "it does not have the checksum that its build gave it")
     return data
 
 
-def _damaged(image: Image, problem: str) -> ImageDamaged:
+def _damaged(image: KernelImage, problem: str) -> ImageDamaged:
     return ImageDamaged(name=image.path, path=image.path, problem=problem)
 
 

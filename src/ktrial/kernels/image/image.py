@@ -55,7 +55,7 @@ class ImageKind(Enum):
 
 
 @dataclass(frozen=True)
-class Image:
+class KernelImage:
     """A checked kernel image."""
 
     kind: ImageKind
@@ -74,7 +74,7 @@ class Image:
         return self.kind is ImageKind.BZIMAGE and _builds_have_checksum(self.release)
 
 
-def read_image(path: Path) -> Image:
+def read_image(path: Path) -> KernelImage:
     """Read and check the image at `path`.
 
     Raises ImageUnreadable, NotAKernel, ImageTruncated or WrongArchitecture.
@@ -126,15 +126,15 @@ def _refuse(path: Path, kind: str) -> NoReturn:
     raise NotAKernel(name=path, path=path, found=kind)
 
 
-def _vmlinux(path: Path, data: bytes) -> Image:
+def _vmlinux(path: Path, data: bytes) -> KernelImage:
     check_elf(path, data)
     match = _LINUX_VERSION.search(data)
     if match is None:
         raise NotAKernel(name=path, path=path, found="an ELF program without a Linux version string")
-    return Image(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
+    return KernelImage(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
 
 
-def _bzimage(path: Path, data: bytes) -> Image:
+def _bzimage(path: Path, data: bytes) -> KernelImage:
     if len(data) < _HEADER_END:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {_HEADER_END}")
     version, xloadflags = _u16(data, 0x206), _u16(data, 0x236)
@@ -152,7 +152,7 @@ def _bzimage(path: Path, data: bytes) -> Image:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {needed}")
     release, loaded = _release(path, data), _u32(data, 0x1F4) * 16
     wrong = bool(loaded) and _is_checksum_wrong(data[: setup_bytes + loaded], release)
-    return Image(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
+    return KernelImage(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
 
 
 def _release(path: Path, data: bytes) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ktrial.kernels.kconfig.config import ConfigText
 from ktrial.kernels.kconfig.evaluator import Config, MenuPosition, Rules
-from ktrial.model.kernel_diff import Cause, OptionChange
+from ktrial.model.kernel_diff import OptionCause, OptionChange
 
 _TOOLS = re.compile(
     r"CONFIG_("
@@ -69,14 +69,14 @@ def _placed(one: OptionChange, before: ConfigSide, after: ConfigSide) -> OptionC
 
 def _by_name(one: OptionChange, before: ConfigSide, after: ConfigSide, *, same_source: bool) -> OptionChange:
     if is_of_tools(one.option):
-        return one.model_copy(update={"cause": Cause.COMPILER})
+        return one.model_copy(update={"cause": OptionCause.COMPILER})
     offered = all(side.text.mentions(one.option) for side in (before, after) if side.text.menus)
-    return one if offered or same_source else one.model_copy(update={"cause": Cause.SOURCE})
+    return one if offered or same_source else one.model_copy(update={"cause": OptionCause.SOURCE})
 
 
 @dataclass(frozen=True)
 class _Root:
-    cause: Cause
+    cause: OptionCause
     option: str = ""
     """With the cause `option`."""
 
@@ -103,7 +103,7 @@ class _Folding:
         self._resolve(waiting)
         for name, one in self.changes.items():
             root = self.roots[name]
-            follows = root.option if root.cause is Cause.OPTION else ""
+            follows = root.option if root.cause is OptionCause.OPTION else ""
             by_hand = bool(follows) and self._set_by_hand(one)
             yield one.model_copy(update={"cause": root.cause, "follows": follows, "against_default": by_hand})
 
@@ -120,11 +120,11 @@ class _Folding:
         """The root of an option that follows from no other; None for one that does."""
         name = one.option
         if is_of_tools(name):
-            return _Root(Cause.COMPILER)
+            return _Root(OptionCause.COMPILER)
         known = self.old.knows(name), self.new.knows(name)
         if not all(known):
-            return _Root(Cause.SOURCE if any(known) or not self.same_source else Cause.OWN)
-        return None if self._could_not_stay(one) else _Root(Cause.OWN)
+            return _Root(OptionCause.SOURCE if any(known) or not self.same_source else OptionCause.OWN)
+        return None if self._could_not_stay(one) else _Root(OptionCause.OWN)
 
     def _could_not_stay(self, one: OptionChange) -> bool:
         old, new = self.before.config, self.after.config
@@ -142,11 +142,13 @@ class _Folding:
 
     def _choose_one_of_each_choice(self) -> None:
         """Of the alternatives that changed places, the first by name stands for the choice."""
-        for name in [name for name, root in self.roots.items() if root.cause is Cause.OWN]:
+        for name in [name for name, root in self.roots.items() if root.cause is OptionCause.OWN]:
             others = self.old.alternatives(name) | self.new.alternatives(name)
-            first = min((one for one in others if self.roots.get(one) == _Root(Cause.OWN)), default=name)
+            first = min(
+                (one for one in others if self.roots.get(one) == _Root(OptionCause.OWN)), default=name
+            )
             if first < name:
-                self.roots[name] = _Root(Cause.OPTION, first)
+                self.roots[name] = _Root(OptionCause.OPTION, first)
 
     def _resolve(self, waiting: dict[str, frozenset[str]]) -> None:
         """Round by round: what follows from something whose root is known has that root."""
@@ -163,19 +165,21 @@ class _Folding:
 
     def _without_reason(self, name: str, reasons: frozenset[str]) -> _Root:
         if reasons:
-            return _Root(Cause.OWN)
+            return _Root(OptionCause.OWN)
         if not self.same_source:
-            return _Root(Cause.SOURCE)
+            return _Root(OptionCause.SOURCE)
         prompt = self.changes[name].prompt
-        return _Root(Cause.OWN if prompt else Cause.COMPILER)
+        return _Root(OptionCause.OWN if prompt else OptionCause.COMPILER)
 
     def _best(self, reasons: frozenset[str]) -> _Root | None:
         """Options before sources before tools, and the first by name."""
         known = [(self.roots[name], name) for name in reasons if name in self.roots]
         options = sorted(
-            root.option or name for root, name in known if root.cause in {Cause.OWN, Cause.OPTION}
+            root.option or name for root, name in known if root.cause in {OptionCause.OWN, OptionCause.OPTION}
         )
         if options:
-            return _Root(Cause.OPTION, options[0])
+            return _Root(OptionCause.OPTION, options[0])
         causes = {root.cause for root, _ in known}
-        return next((_Root(cause) for cause in (Cause.SOURCE, Cause.COMPILER) if cause in causes), None)
+        return next(
+            (_Root(cause) for cause in (OptionCause.SOURCE, OptionCause.COMPILER) if cause in causes), None
+        )

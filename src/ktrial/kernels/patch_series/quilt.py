@@ -26,7 +26,7 @@ _ADVICE = "give the directory that holds the file series, as quilt and Debian's 
 
 
 @dataclass(frozen=True)
-class Entry:
+class QuiltEntry:
     """One line of a series file that names a patch."""
 
     line: int
@@ -72,13 +72,13 @@ def series_file(path: Path) -> Path:
     return found
 
 
-def entries_in(path: Path, text: str) -> list[Entry]:
+def entries_in(path: Path, text: str) -> list[QuiltEntry]:
     """What a series file names. `path`: for messages. Raises BadQuiltSeries."""
-    entries: list[Entry] = []
+    entries: list[QuiltEntry] = []
     for number, whole in enumerate(text.splitlines(), start=1):
         name, _, options = _COMMENT.sub("", whole).strip().partition(" ")
         if name:
-            entries.append(Entry(number, name, _level(path, number, options.strip())))
+            entries.append(QuiltEntry(number, name, _level(path, number, options.strip())))
             if entries[-1].name in {one.name for one in entries[:-1]}:
                 raise _bad(path, f"line {number}: {name} is there twice", "leave one of the two out")
     return entries
@@ -101,7 +101,7 @@ def _level(path: Path, line: int, options: str) -> int:
     return 1 if match[1] == "ab" else int(match[1])
 
 
-def _patch(path: Path, file: Path, number: int, entry: Entry) -> SeriesPatch:
+def _patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> SeriesPatch:
     place = file.parent / entry.name
     if Path(entry.name).is_absolute() or ".." in Path(entry.name).parts:
         problem = f"line {entry.line}: {entry.name} lies outside of {file.parent}"

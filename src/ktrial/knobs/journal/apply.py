@@ -40,7 +40,7 @@ class Applied:
         return not values.form_of(self.path).shows(self.asked, self.now)
 
 
-class Notes(Protocol):
+class ChangeNotes(Protocol):
     """Who is told of a change before it is made, so that it can be undone, and how far it got."""
 
     def planned(self, system: System, knob: KnobInstance, before: str, value: str) -> Entry | None:
@@ -53,7 +53,11 @@ class Notes(Protocol):
 
 
 def apply(
-    target: Target, settings: Iterable[KnobSetting], changes: Notes | None = None, *, exactly: bool = True
+    target: Target,
+    settings: Iterable[KnobSetting],
+    changes: ChangeNotes | None = None,
+    *,
+    exactly: bool = True,
 ) -> tuple[Applied, ...]:
     """Set knobs in this order: read, note in the journal, write, read back, compare.
 
@@ -68,7 +72,9 @@ def apply(
     return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
 
 
-def _one(system: System, knob: KnobInstance, value: str, changes: Notes | None, exactly: bool) -> Applied:
+def _one(
+    system: System, knob: KnobInstance, value: str, changes: ChangeNotes | None, exactly: bool
+) -> Applied:
     # Read again: another knob of the same call may have changed it (dirty_ratio clears dirty_bytes).
     (before,) = system.read(knob.path)
     if before.failure:

@@ -24,7 +24,7 @@ from ktrial.machines.qemu.arguments import (
     snapshot_point_arguments,
 )
 from ktrial.machines.qemu.boot import BootFiles, TooSmall, Unstarted, boot_files, check_memory, negotiate
-from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
@@ -175,7 +175,7 @@ class RealTimeTarget:
         return report.results
 
     def _judge(
-        self, ending: GuestExit, report: Report, console: str, said: str, held: set[int]
+        self, ending: GuestExit, report: ProcessFrames, console: str, said: str, held: set[int]
     ) -> outcome.GuestVerdict | None:
         if report.module_refused:
             return outcome.module_refused(report.module_refused)
@@ -188,7 +188,7 @@ class RealTimeTarget:
         ready = report.ready is not None
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=ready)
 
-    def _judge_done(self, report: Report, console: str, held: set[int]) -> outcome.GuestVerdict | None:
+    def _judge_done(self, report: ProcessFrames, console: str, held: set[int]) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
         if verdict := outcome.processes_killed(killed, console):
             return verdict

@@ -22,7 +22,7 @@ class BootFiles:
     kernel: Path
     """What is booted: the ELF image through its PVH note where there is one, else the bzImage."""
     kernel_digest: str
-    entries: tuple[initramfs.Entry, ...]
+    entries: tuple[initramfs.InitramfsEntry, ...]
     """The initial RAM disk's files."""
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from ktrial.machines.errors import BootChanged
-from ktrial.machines.qemu.initramfs import Entry
+from ktrial.machines.qemu.initramfs import InitramfsEntry
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 
 _RAM_DISK = "initial RAM disk"
@@ -42,11 +42,11 @@ class BootsInUse:
             raise BootChanged(machine=self.machine, what=", ".join(what))
 
 
-def _contents(entries: tuple[Entry, ...]) -> dict[str, str]:
+def _contents(entries: tuple[InitramfsEntry, ...]) -> dict[str, str]:
     return {entry.guest: f"{entry.mode} {entry.digest}" for entry in entries}
 
 
-def _differing(before: dict[str, str], entries: tuple[Entry, ...]) -> Iterator[str]:
+def _differing(before: dict[str, str], entries: tuple[InitramfsEntry, ...]) -> Iterator[str]:
     now = _contents(entries)
     sources = {entry.guest: entry.source for entry in entries}
     for guest in sorted(before.keys() | now.keys()):

@@ -35,7 +35,7 @@ _MOST_LINKS = 40
 
 
 @dataclass(frozen=True)
-class Entry:
+class InitramfsEntry:
     """One file of the archive; by its mode a directory (no source), or a link (its target)."""
 
     guest: str
@@ -58,12 +58,14 @@ class Entry:
         return digest_of_bytes(self.source) if isinstance(self.source, bytes) else digest_of_file(self.source)
 
 
-def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: str) -> tuple[Entry, ...]:
+def entries(
+    boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: str
+) -> tuple[InitramfsEntry, ...]:
     """Every file of the archive, in its order. Raises FileToCarry."""
-    by_path = {guest: Entry(guest, 0o755, host) for guest, host in programs.items()}
-    by_path[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
+    by_path = {guest: InitramfsEntry(guest, 0o755, host) for guest, host in programs.items()}
+    by_path[BOOT_PLAN_PATH] = InitramfsEntry(BOOT_PLAN_PATH, 0o644, boot_file)
     if boot.initrd_padding:
-        by_path[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
+        by_path[BALLAST] = InitramfsEntry(BALLAST, 0o644, bytes(boot.initrd_padding))
     links = _links(boot, machine)
     by_path |= links
     for host, path in zip(boot.modules, module_paths(boot), strict=True):
@@ -76,19 +78,19 @@ def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: st
     return tuple(by_path[guest] for guest in sorted(by_path))
 
 
-def _carried(carried: CarriedFile, links: dict[str, Entry], machine: str) -> Entry:
+def _carried(carried: CarriedFile, links: dict[str, InitramfsEntry], machine: str) -> InitramfsEntry:
     guest = _real_path(carried.host, carried.guest, links, machine)
     if carried.directory:
-        return Entry(guest, stat.S_IFDIR | carried.mode | 0o500, b"")
-    return Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
+        return InitramfsEntry(guest, stat.S_IFDIR | carried.mode | 0o500, b"")
+    return InitramfsEntry(guest, carried.mode | 0o400, _regular(carried.host, machine))
 
 
-def _links(boot: Boot, machine: str) -> dict[str, Entry]:
+def _links(boot: Boot, machine: str) -> dict[str, InitramfsEntry]:
     """The carried links by their paths, none of which leads through another one of them."""
     targets = {
         _guest_path(each.host, each.guest, machine): each.link.encode() for each in boot.files if each.link
     }
-    raw = {guest: Entry(guest, stat.S_IFLNK | 0o777, target) for guest, target in targets.items()}
+    raw = {guest: InitramfsEntry(guest, stat.S_IFLNK | 0o777, target) for guest, target in targets.items()}
     links = {}
     for guest in raw:
         above, _, name = guest.rpartition("/")
@@ -98,7 +100,7 @@ def _links(boot: Boot, machine: str) -> dict[str, Entry]:
     return links
 
 
-def _real_path(host: Path, guest: str, links: dict[str, Entry], machine: str) -> str:
+def _real_path(host: Path, guest: str, links: dict[str, InitramfsEntry], machine: str) -> str:
     """Where the guest has what is carried to `guest`: the links on the way followed. Raises FileToCarry."""
     path = _guest_path(host, guest, machine)
     targets = {
@@ -118,12 +120,12 @@ def module_paths(boot: Boot) -> tuple[str, ...]:
     return tuple(f"{directory}/{n:03}-{path.name}" for n, path in enumerate(boot.modules))
 
 
-def manifest_digest(files: tuple[Entry, ...]) -> str:
+def manifest_digest(files: tuple[InitramfsEntry, ...]) -> str:
     """SHA-256 over names, modes and contents: the archive's identity, without making the archive."""
     return digest([FORMAT, [[entry.guest, entry.mode, entry.digest] for entry in files]])
 
 
-def write(files: tuple[Entry, ...], output: int, machine: str) -> None:
+def write(files: tuple[InitramfsEntry, ...], output: int, machine: str) -> None:
     """Write the archive to the open file `output`. Raises MachineError or MachineToolMissing."""
     if not shutil.which(_COMMAND[0]):
         raise MachineToolMissing(machine=machine, program="cpio", where="in PATH", package="cpio")
@@ -144,7 +146,7 @@ def write(files: tuple[Entry, ...], output: int, machine: str) -> None:
         raise MachineError(machine=machine, problem=f"cpio fails with status {done.returncode}: {said}")
 
 
-def _stage(files: tuple[Entry, ...], root: Path) -> list[bytes]:
+def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
     for entry in files:
         if entry.is_link:
             continue
@@ -200,11 +202,11 @@ def _regular(host: Path, machine: str) -> Path:
     return host
 
 
-def _module(host: Path, guest: str, machine: str) -> Entry:
+def _module(host: Path, guest: str, machine: str) -> InitramfsEntry:
     with _regular(host, machine).open("rb") as file:
         if file.read(4) != b"\x7fELF":
             raise FileToCarry(machine=machine, path=host, problem="a module must be an unpacked ELF file")
-    return Entry(guest, 0o644, host)
+    return InitramfsEntry(guest, 0o644, host)
 
 
 class TooManyLinks(Exception):

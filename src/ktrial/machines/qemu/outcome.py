@@ -16,7 +16,7 @@ from ktrial.target.steps import StepResult
 
 
 @dataclass(frozen=True)
-class Report:
+class ProcessFrames:
     """All frames of one process, sorted by what they say."""
 
     ready: Ready | None = None
@@ -35,10 +35,10 @@ class Report:
         return next(refused, "")
 
 
-def read_report(process: QemuProcess) -> Report:
+def read_report(process: QemuProcess) -> ProcessFrames:
     """Decode what there is. A frame that is not complete yet is left out."""
     payloads, damage = _payloads(process.frame_bytes())
-    return Report(
+    return ProcessFrames(
         ready=next((payload for payload in payloads if isinstance(payload, Ready)), None),
         results=tuple(payload for payload in payloads if isinstance(payload, StepResult)),
         done=any(isinstance(payload, Done) for payload in payloads),

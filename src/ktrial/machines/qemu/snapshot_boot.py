@@ -20,9 +20,9 @@ from ktrial.machines.qemu.arguments import (
     snapshot_point_arguments,
 )
 from ktrial.machines.qemu.boot import MOMENT, TooSmall, Unstarted, check_memory, negotiate
-from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
-from ktrial.machines.qemu.snapshot_cache import Contents, OpenSnapshot
+from ktrial.machines.qemu.snapshot_cache import OpenSnapshot, SnapshotContents
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 from ktrial.target.errors import GuestEnded
@@ -162,17 +162,19 @@ def started(
 
 
 @contextlib.contextmanager
-def snapshot_contents(setup: SnapshotSetup, children: Children, progress: Progress) -> Iterator[Contents]:
+def snapshot_contents(
+    setup: SnapshotSetup, children: Children, progress: Progress
+) -> Iterator[SnapshotContents]:
     """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
     with memory_file("ktrial-ram") as ram:
         with booted(setup, children, ram, progress) as (process, ready):
             progress("saving the snapshot")
             state = setup.canonical(migration.save(process, setup.machine), ready.tsc)
-        yield Contents(ram, state)
+        yield SnapshotContents(ram, state)
 
 
 def not_booted(
-    setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: Report
+    setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: ProcessFrames
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
     console, said = process.console_text(), process.said()

@@ -61,7 +61,7 @@ class OpenSnapshot:
 
 
 @dataclass(frozen=True)
-class Contents:
+class SnapshotContents:
     """What a new snapshot is made from: RAM as an open file, and the rest."""
 
     ram: int
@@ -117,7 +117,7 @@ class SnapshotCache:
     def make(
         self,
         facts: dict[str, str],
-        contents: Callable[[], contextlib.AbstractContextManager[Contents]],
+        contents: Callable[[], contextlib.AbstractContextManager[SnapshotContents]],
         check: Callable[[], None],
     ) -> None:
         """Make a snapshot, unless another process makes it meanwhile: then `check` is called now and then.
@@ -186,7 +186,7 @@ class SnapshotCache:
         text = f"the snapshot in {self.directory / name} is damaged ({file}): it is not used, but made again"
         warnings.warn(text, stacklevel=2)
 
-    def _write(self, name: str, facts: dict[str, str], contents: Contents) -> None:
+    def _write(self, name: str, facts: dict[str, str], contents: SnapshotContents) -> None:
         new = self.directory / f"{name}{_NEW}"
         try:
             shutil.rmtree(new, ignore_errors=True)
@@ -200,7 +200,7 @@ class SnapshotCache:
         finally:
             shutil.rmtree(new, ignore_errors=True)
 
-    def _fill(self, new: Path, name: str, facts: dict[str, str], contents: Contents) -> None:
+    def _fill(self, new: Path, name: str, facts: dict[str, str], contents: SnapshotContents) -> None:
         with (new / RAM).open("w+b") as file:
             ram_digest = sparse_file.copy(contents.ram, file.fileno())
         (new / STATE).write_bytes(contents.state)

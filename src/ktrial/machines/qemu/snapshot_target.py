@@ -5,7 +5,7 @@ import contextlib
 from ktrial.machines.errors import CannotLoadState
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.boot import Unstarted
-from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.snapshot_boot import not_booted, restored, started
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
@@ -77,13 +77,15 @@ class SnapshotTarget:
                 raise not_booted(setup, children, process, ending, report)
             return self._results(process, ending, report)
 
-    def _run(self, process: QemuProcess) -> tuple[GuestExit, Report]:
+    def _run(self, process: QemuProcess) -> tuple[GuestExit, ProcessFrames]:
         watcher = Watcher(process, self._setup.limits)
         watcher.resume()
         ending = watcher.watch()
         return ending, read_report(process)
 
-    def _results(self, process: QemuProcess, ending: GuestExit, report: Report) -> tuple[StepResult, ...]:
+    def _results(
+        self, process: QemuProcess, ending: GuestExit, report: ProcessFrames
+    ) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
         verdict = self._judge(ending, report, console, process.said())
@@ -92,7 +94,7 @@ class SnapshotTarget:
         return report.results
 
     def _judge(
-        self, ending: GuestExit, report: Report, console: str, said: str
+        self, ending: GuestExit, report: ProcessFrames, console: str, said: str
     ) -> outcome.GuestVerdict | None:
         if report.done:
             return self._judge_done(report, console)
@@ -102,7 +104,7 @@ class SnapshotTarget:
             return outcome.frames_damaged(report.damage)
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=True)
 
-    def _judge_done(self, report: Report, console: str) -> outcome.GuestVerdict | None:
+    def _judge_done(self, report: ProcessFrames, console: str) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
         late = any(result.timed_out and result.step in self._held for result in report.results)
         limit = GuestExit(Stop.INSTRUCTIONS)

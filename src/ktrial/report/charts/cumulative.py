@@ -25,7 +25,7 @@ class Course(NamedTuple):
     change: str
 
 
-class Picture(NamedTuple):
+class CumulativePicture(NamedTuple):
     """All that the template draws."""
 
     name: str
@@ -42,7 +42,7 @@ class Picture(NamedTuple):
     description: str
 
 
-def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDTH) -> Picture:
+def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDTH) -> CumulativePicture:
     """Of the workloads that changed; without courses where none did."""
     names = changed_workloads(result)
     count = len(result.series.patches)
@@ -71,7 +71,7 @@ def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDT
     ticks = tuple((x(place), str(place)) for place in range(every, count + 1, every))
     said = "; ".join(f"{one.name} {one.change}" for one in drawn) or "nothing changed"
     said = f"Change from the base after each patch: {said}"
-    return Picture(name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, said)
+    return CumulativePicture(name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, said)
 
 
 def apart(heights: list[float]) -> list[float]:

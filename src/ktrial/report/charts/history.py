@@ -52,7 +52,7 @@ class Tick(NamedTuple):
     text: str
 
 
-class Picture(NamedTuple):
+class HistoryPicture(NamedTuple):
     """All that the template draws."""
 
     width: float
@@ -69,7 +69,7 @@ class Picture(NamedTuple):
     description: str
 
 
-def picture(line: Line) -> Picture:
+def picture(line: Line) -> HistoryPicture:
     """Where everything stands. The axis begins near the smallest value: a line shows changes, not sizes."""
     count = max(1, len(line.points))
     values = [value for point in line.points for value in point.values]
@@ -86,7 +86,7 @@ def picture(line: Line) -> Picture:
         return round(left + (place + 0.5) * step, 1)
 
     dots = tuple(_dots(line, x, y))
-    return Picture(
+    return HistoryPicture(
         width=width,
         height=HEIGHT,
         left=left,

@@ -9,7 +9,7 @@ from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.report.charts import altair_svg, palette
 from ktrial.report.charts.levels import styled
-from ktrial.report.text.study_summary import Group
+from ktrial.report.text.study_summary import TreatmentComparisons
 from ktrial.report.text.study_summary import row_names as row_names_of
 
 SHAPES = {
@@ -79,14 +79,20 @@ def _title_cells(layout: Layout) -> int:
     return (layout.width + layout.right) // 9
 
 
-def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, name: str) -> str:
+def draw(
+    group: TreatmentComparisons,
+    every: tuple[TreatmentComparisons, ...],
+    margin: float,
+    layout: Layout,
+    name: str,
+) -> str:
     """The intervals of one treatment as an SVG element, on the axis that all of `every` fit on."""
     domain = _domain(every, margin)
     title = f"{group.treatment} compared with {group.baseline}: change of every metric"
     return altair_svg.inline(lambda: _chart(group, domain, margin, layout), name, title, describe(group))
 
 
-def describe(group: Group) -> str:
+def describe(group: TreatmentComparisons) -> str:
     """What the chart shows, in words."""
     return "; ".join(
         f"{name}: {number_format.step(comparison.ratio, comparison.value)}, {comparison.verdict}"
@@ -94,12 +100,12 @@ def describe(group: Group) -> str:
     )
 
 
-def row_names(group: Group) -> tuple[str, ...]:
+def row_names(group: TreatmentComparisons) -> tuple[str, ...]:
     """The workload's name; with the metric where the workload has several."""
     return row_names_of([(one.workload, one.metric) for one in group.comparisons])
 
 
-def _domain(every: tuple[Group, ...], margin: float) -> tuple[float, float]:
+def _domain(every: tuple[TreatmentComparisons, ...], margin: float) -> tuple[float, float]:
     ends = [
         _clamped(end)
         for group in every
@@ -117,7 +123,9 @@ def _clamped(ratio: float) -> float:
     return min(max(ratio, 1 / FARTHEST), FARTHEST)
 
 
-def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Layout) -> altair_svg.Drawing:
+def _chart(
+    group: TreatmentComparisons, domain: tuple[float, float], margin: float, layout: Layout
+) -> altair_svg.Drawing:
     import altair
 
     rows = [
@@ -261,7 +269,7 @@ def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
     )
 
 
-def _title(altair: Any, group: Group, layout: Layout) -> tuple[Any, ...]:
+def _title(altair: Any, group: TreatmentComparisons, layout: Layout) -> tuple[Any, ...]:
     """The treatment's name above its panel, where panels stand beside each other."""
     if layout.name_above or layout.intervals:
         return ()

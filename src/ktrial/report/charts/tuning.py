@@ -34,7 +34,7 @@ class Tick(NamedTuple):
     text: str
 
 
-class Picture(NamedTuple):
+class TuningPicture(NamedTuple):
     """All that the template draws."""
 
     width: float
@@ -52,7 +52,7 @@ class Picture(NamedTuple):
     description: str
 
 
-def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
+def picture(tuned: Tuned, width: float = WIDE) -> TuningPicture | None:
     """Of the first objective; None where no run has a number. Drift, as the baseline saw it, is taken out."""
     ratios = _ratios(tuned)
     numbers = [ratio for ratio in ratios if ratio is not None]
@@ -80,7 +80,7 @@ def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
         )
         for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True))
     )
-    return Picture(
+    return TuningPicture(
         width=width,
         height=HEIGHT,
         left=LEFT,

@@ -14,7 +14,7 @@ from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
 from ktrial.report.text.call_tree import LaidStacks, laid_stacks
 from ktrial.series.alone import Alone
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import SeriesCell, SeriesResult
 
 _MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
 """Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
@@ -68,7 +68,7 @@ def _graphs(result: SeriesResult) -> Iterator[Graph]:
             yield Graph(title, Markup(flame_graph_data.in_page(drawn, title)))
 
 
-def _laid(cell: Cell) -> LaidStacks | None:
+def _laid(cell: SeriesCell) -> LaidStacks | None:
     """The stacks of both sides; None where no calls were followed."""
     if cell.profiles is None or cell.explanation is None:
         return None
@@ -76,6 +76,6 @@ def _laid(cell: Cell) -> LaidStacks | None:
     return laid_stacks(*cell.profiles, cell.explanation) if followed else None
 
 
-def _patch(result: SeriesResult, cell: Cell) -> str:
+def _patch(result: SeriesResult, cell: SeriesCell) -> str:
     step = next((one for one in result.steps if one.patch and one.number == cell.number), None)
     return f"{step.number} {step.patch.subject}" if step and step.patch else "base to tip"

@@ -11,7 +11,7 @@ from ktrial.model.trial import Trial
 from ktrial.report.json.proof import proof_as_json
 from ktrial.report.tables import comparisons as comparison_table
 from ktrial.report.text import provenance, study_summary
-from ktrial.report.text.attribution import Part, Why
+from ktrial.report.text.attribution import DifferencePart, Why
 
 
 def as_json(
@@ -76,7 +76,7 @@ def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
     ]
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: DifferencePart) -> dict[str, Any]:
     return {
         "function": part.name,
         "subsystem": part.subsystem,

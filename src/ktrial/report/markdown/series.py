@@ -6,7 +6,7 @@ from ktrial.report.markdown.markup import block, code, grid, prose
 from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
 from ktrial.series.alone import Alone
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.steps import Step
 
 
@@ -43,7 +43,7 @@ def _about(result: SeriesResult, step: Step, top: int) -> str:
     return f"**{step.number} {prose(step.patch.subject)}**\n\n" + "\n".join(lines)
 
 
-def _functions(cell: Cell, top: int) -> str:
+def _functions(cell: SeriesCell, top: int) -> str:
     parts = (
         f"{code(row.name)} {words.exact(part)}{' (changed by the patch)' if cell.is_changed(row) else ''}"
         for row, part in cell.functions(top)

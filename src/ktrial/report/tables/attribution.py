@@ -21,7 +21,7 @@ from ktrial.format.table import (
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as FunctionRow
 from ktrial.model.comparison import Verdict
-from ktrial.report.text.attribution import Part, Why, part_of, sum_of
+from ktrial.report.text.attribution import DifferencePart, Why, part_of, sum_of
 
 _MOST_IN_MARKDOWN = 8
 _SIDE_COLUMNS = 24
@@ -56,13 +56,13 @@ def of_explanation(explanation: Explanation, shown: Sequence[FunctionRow], sides
 def of_subsystems(explanation: Explanation, smallest: float) -> Table:
     """The same by subsystem, without those that are shown as 0."""
     parts = (
-        Part(subsystem, None, None, float(difference), explanation.share(difference))
+        DifferencePart(subsystem, None, None, float(difference), explanation.share(difference))
         for subsystem, difference in explanation.subsystems.items()
         if abs(difference) >= smallest
     )
     return table(
         (
-            Field[Part](Column("subsystem", "subsystem"), lambda part: own(part.name)),
+            Field[DifferencePart](Column("subsystem", "subsystem"), lambda part: own(part.name)),
             Field(Column("difference", "difference", numeric=True), _difference),
             Field(Column("share", "share", "%", numeric=True), _share),
         ),
@@ -70,11 +70,11 @@ def of_subsystems(explanation: Explanation, smallest: float) -> Table:
     )
 
 
-def _others(why: Why) -> Part:
+def _others(why: Why) -> DifferencePart:
     """What is below the rows that are shown: other functions as one row."""
     left = [*why.parts[_MOST_IN_MARKDOWN:], why.others]
     shares = [part.share for part in left if part.share is not None]
-    return Part(
+    return DifferencePart(
         name="all others",
         before=sum(part.before or 0 for part in left),
         after=sum(part.after or 0 for part in left),
@@ -84,7 +84,7 @@ def _others(why: Why) -> Part:
     )
 
 
-def _table(parts: Sequence[Part], *, with_bytes: bool) -> Table:
+def _table(parts: Sequence[DifferencePart], *, with_bytes: bool) -> Table:
     """The last two rows are others together, and the sum."""
     made = table(tuple(_fields(with_bytes=with_bytes)), parts, "functions")
     *named, others, whole = made.rows
@@ -96,7 +96,7 @@ def _in_words(row: Row) -> Row:
     return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
 
 
-def _fields(*, with_bytes: bool) -> Iterator[Field[Part]]:
+def _fields(*, with_bytes: bool) -> Iterator[Field[DifferencePart]]:
     yield Field(Column("function", "function", wraps=True), _function)
     yield Field(
         Column("before", "baseline", numeric=True, wide=True),
@@ -116,21 +116,21 @@ def _fields(*, with_bytes: bool) -> Iterator[Field[Part]]:
     )
 
 
-def _function(part: Part) -> Cell:
+def _function(part: DifferencePart) -> Cell:
     values = f"{number_format.number(part.before)} → {number_format.number(part.after)}"
     moved = f"; {number_format.signed(part.byte_difference)} bytes" if part.byte_difference else ""
     return Cell(part.name, part.name, Kind.CODE, narrow=values + moved)
 
 
-def _difference(part: Part) -> Cell:
+def _difference(part: DifferencePart) -> Cell:
     colour = Verdict.WORSE if part.difference > 0 else Verdict.BETTER
     return Cell(part.difference, number_format.signed(part.difference), verdict=colour)
 
 
-def _share(part: Part) -> Cell:
+def _share(part: DifferencePart) -> Cell:
     return Cell(part.share, number_format.share(part.share))
 
 
-def _bytes(part: Part) -> Cell:
+def _bytes(part: DifferencePart) -> Cell:
     text = number_format.signed(part.byte_difference) if part.byte_difference else ""
     return Cell(part.byte_difference, text)

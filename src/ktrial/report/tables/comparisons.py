@@ -31,7 +31,7 @@ from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.text import dispersion
-from ktrial.report.text.study_summary import Group
+from ktrial.report.text.study_summary import TreatmentComparisons
 
 Links = Mapping[tuple[str, str, str], str]
 """Workload, treatment and baseline → where a page says what the difference is made of."""
@@ -118,12 +118,12 @@ def of_all(record: StudyRecord) -> Table:
     return _table(record, record.result.comparisons)
 
 
-def of_group(record: StudyRecord, group: Group, links: Links | None = None) -> Table:
+def of_group(record: StudyRecord, group: TreatmentComparisons, links: Links | None = None) -> Table:
     """One treatment against the baseline: a row a metric."""
     return _table(record, group.comparisons, links)
 
 
-def side_by_side(record: StudyRecord, group: Group) -> Table:
+def side_by_side(record: StudyRecord, group: TreatmentComparisons) -> Table:
     """The same for the terminal, where the two treatments' names stand above their values."""
     made = of_group(record, group).adapted("baseline_value", heading=group.baseline, named=True)
     return made.adapted("value", heading=group.treatment, named=True)

@@ -24,7 +24,7 @@ from ktrial.format.table import (
 )
 from ktrial.model.comparison import Comparison, Scatter, Verdict
 from ktrial.model.levels import told_apart
-from ktrial.model.matrix import Cell, Matrix, MatrixRow
+from ktrial.model.matrix import Matrix, MatrixCell, MatrixRow
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 from ktrial.report.tables.comparisons import FIELDS, ComparisonRow
@@ -88,9 +88,9 @@ def _row(record: StudyRecord, row: summary.MatrixRow, scatters: _Scatters) -> Ma
     )
 
 
-def _cell(record: StudyRecord, one: Comparison | None, scatters: _Scatters) -> Cell:
+def _cell(record: StudyRecord, one: Comparison | None, scatters: _Scatters) -> MatrixCell:
     scatter = scatters.get(dispersion.place_of(one), ()) if one else ()
-    return Cell(comparison=one, why=_why(record, one), scatter=scatter)
+    return MatrixCell(comparison=one, why=_why(record, one), scatter=scatter)
 
 
 def _why(record: StudyRecord, one: Comparison | None) -> str:

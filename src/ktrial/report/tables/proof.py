@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import Cell, Column, Field, Kind, Table, name, own, table
-from ktrial.model.proof import Proof, Side, Status, Tried
+from ktrial.model.proof import Proof, ProofSide, Status, Tried
 
 _VALUE_COLUMNS = 24
 
@@ -33,8 +33,8 @@ def _how(one: Tried) -> Cell:
     """`HRTICK → NO_HRTICK in the second`."""
     candidate = one.candidate
     given = candidate.value_on(one.side) or number_format.NONE
-    has = candidate.after if one.side is Side.TO else candidate.before
-    where = "second" if one.side is Side.TO else "first"
+    has = candidate.after if one.side is ProofSide.TO else candidate.before
+    where = "second" if one.side is ProofSide.TO else "first"
     change = f"{_value(has)} → {_value(given)}, in the {where}"
     return Cell(change, change, Kind.NAME)
 

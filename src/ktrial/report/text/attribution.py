@@ -10,7 +10,7 @@ from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.function_maps import FunctionMaps
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, ProfileSide
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.proof import Proof
@@ -33,7 +33,7 @@ _FRAMES = (60, 400)
 _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
 
 
-class Part(NamedTuple):
+class DifferencePart(NamedTuple):
     """A function's part in a difference, or that of several. Numbers are instructions an operation."""
 
     name: str
@@ -57,11 +57,11 @@ class Why(NamedTuple):
     treatment: str
     comparisons: tuple[Comparison, ...]
     """Those that it explains: of instructions, of string bytes."""
-    parts: tuple[Part, ...]
+    parts: tuple[DifferencePart, ...]
     """The heaviest, at most TOP."""
-    others: Part
-    whole: Part
-    subsystems: tuple[Part, ...]
+    others: DifferencePart
+    whole: DifferencePart
+    subsystems: tuple[DifferencePart, ...]
     unexplained: float
     frames: Frames | None
     """The differential flame graph's; None where calls were not followed."""
@@ -76,7 +76,7 @@ class Why(NamedTuple):
     """What of the difference was measured, by taking causes back."""
 
     @property
-    def rows(self) -> tuple[Part, ...]:
+    def rows(self) -> tuple[DifferencePart, ...]:
         """All that is shown: it ends with the sum, which the rows above it add up to."""
         return (*self.parts, self.others, self.whole)
 
@@ -168,10 +168,10 @@ def _why(
     return explained(comparisons, attribution, most_frames, record.proofs)
 
 
-def part_of(explanation: Explanation, row: FunctionDifference) -> Part:
+def part_of(explanation: Explanation, row: FunctionDifference) -> DifferencePart:
     """One function's part."""
     difference = explanation.difference(row)
-    return Part(
+    return DifferencePart(
         name=row.name,
         before=_value(row.before, explanation.before),
         after=_value(row.after, explanation.after),
@@ -183,15 +183,15 @@ def part_of(explanation: Explanation, row: FunctionDifference) -> Part:
     )
 
 
-def _value(count: Count, side: Side) -> float | None:
+def _value(count: Count, side: ProfileSide) -> float | None:
     return count.instructions / side.operations if count.names else None
 
 
-def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: str) -> Part:
+def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: str) -> DifferencePart:
     """The part of several functions together."""
     summed = list(rows)
     difference = sum(map(explanation.difference, summed), Fraction(0))
-    return Part(
+    return DifferencePart(
         name=name,
         before=sum(row.before.instructions for row in summed) / explanation.before.operations,
         after=sum(row.after.instructions for row in summed) / explanation.after.operations,
@@ -201,7 +201,7 @@ def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: s
     )
 
 
-def _subsystems(explanation: Explanation) -> Iterator[Part]:
+def _subsystems(explanation: Explanation) -> Iterator[DifferencePart]:
     for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]:
         if abs(part) >= _SMALLEST:
-            yield Part(name, None, None, float(part), explanation.share(part))
+            yield DifferencePart(name, None, None, float(part), explanation.share(part))

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.model.kernel_diff import (
-    Cause,
     KernelDifference,
+    KernelSide,
     ModuleChange,
+    OptionCause,
     OptionChange,
     PatchDifference,
     RenamedOption,
     Respect,
-    Side,
 )
 from ktrial.report.text.kconfig_option import option_change
 
@@ -123,7 +123,7 @@ def _in_words(respect: Respect, difference: KernelDifference) -> str:
     )
 
 
-def _facts(before: Side, after: Side) -> Iterator[Fact]:
+def _facts(before: KernelSide, after: KernelSide) -> Iterator[Fact]:
     def fact(name: str, one: str, other: str) -> Iterator[Fact]:
         if one or other:
             yield Fact(name, one_line(one) or number_format.NONE, one_line(other) or number_format.NONE)
@@ -137,7 +137,7 @@ def _facts(before: Side, after: Side) -> Iterator[Fact]:
     yield from fact("digest", before.digest[:_SHORT_DIGEST], after.digest[:_SHORT_DIGEST])
 
 
-def _variables(side: Side) -> str:
+def _variables(side: KernelSide) -> str:
     return " ".join(f"{name}={value}" for name, value in side.flags.items())
 
 
@@ -173,13 +173,13 @@ def _name(one: OptionChange) -> str:
 
 
 def _folded(difference: KernelDifference) -> Iterator[Listing]:
-    offered = [one for one in difference.options if one.cause is Cause.SOURCE]
+    offered = [one for one in difference.options if one.cause is OptionCause.SOURCE]
     if names := tuple(map(_renamed, difference.renamed)):
         yield Listing("renamed: the same option", names, matters=True)
     for kind, title in _OFFERED.items():
         if names := tuple(option_change(one) for one in offered if _kind(one) == kind):
             yield Listing(title, names, matters=kind == "kernel")
-    if names := tuple(option_change(one) for one in difference.options if one.cause is Cause.COMPILER):
+    if names := tuple(option_change(one) for one in difference.options if one.cause is OptionCause.COMPILER):
         yield Listing("follow from the compiler and its kin", names)
     if names := tuple(option_change(one) for one in difference.options if one.of_command_line):
         yield Listing("of the command line that is built in", names)

@@ -9,7 +9,7 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.patch_series import SeriesKind
 from ktrial.series.alone import Alone
-from ktrial.series.result import INSIDE, Cell, SeriesResult
+from ktrial.series.result import INSIDE, SeriesCell, SeriesResult
 from ktrial.series.steps import Step, StepState
 
 COLUMNS = 75
@@ -229,7 +229,7 @@ def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
     return "".join(f"{cell_text(one) if one else _NONE:>{_CELL}}" for one in cells)
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: SeriesCell) -> str:
     """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%`
     where that depends on the layout; else `≈`.
     """
@@ -284,7 +284,7 @@ def _said_of(step: Step) -> Iterator[str]:
         yield f"  and {len(more)} more {'hunk' if len(more) == 1 else 'hunks'} elsewhere than it says"
 
 
-def _cell_lines(cell: Cell, top: int, unit: str) -> Iterator[str]:
+def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
     yield f"  {cell.workload}: {_signed(cell.difference)} {unit} an operation ({_change(cell)})"
     if cell.is_open:
         yield _wrapped(open_text(cell), "    ", "    ")
@@ -295,7 +295,7 @@ def _cell_lines(cell: Cell, top: int, unit: str) -> Iterator[str]:
         yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
 
 
-def open_text(cell: Cell) -> str:
+def open_text(cell: SeriesCell) -> str:
     """What a cell says whose number need not be the patch's."""
     found = cell.checked[0].comparison
     if found.low is None or found.high is None:
@@ -304,7 +304,7 @@ def open_text(cell: Cell) -> str:
     return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
 
-def beside(cell: Cell) -> Iterator[str]:
+def beside(cell: SeriesCell) -> Iterator[str]:
     """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
     for one in cell.checked:
         found = one.comparison
@@ -317,7 +317,7 @@ def beside(cell: Cell) -> Iterator[str]:
             yield f"{found.metric} {by}, {found.verdict.value}"
 
 
-def _beyond(cell: Cell) -> str:
+def _beyond(cell: SeriesCell) -> str:
     """By which metric: `+1.02%`, or with its name where it is not the workload's own."""
     own, *others = cell.checked
     if own.decision is Decision.BEYOND or not (
@@ -330,11 +330,11 @@ def _beyond(cell: Cell) -> str:
     )
 
 
-def _whose(cell: Cell) -> str:
+def _whose(cell: SeriesCell) -> str:
     return f"patch {cell.number}" if cell.number else "base to tip"
 
 
-def _change(cell: Cell) -> str:
+def _change(cell: SeriesCell) -> str:
     if cell.ratio is None:
         return _signed(cell.difference)
     return f"{number_format.change(cell.ratio, percent=False)}%"

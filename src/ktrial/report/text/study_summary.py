@@ -16,7 +16,7 @@ _MOST_OF_A_KIND = 4
 _SHOWN_OF_MANY = 3
 
 
-class Group(NamedTuple):
+class TreatmentComparisons(NamedTuple):
     """All comparisons of one treatment with one baseline."""
 
     baseline: str
@@ -74,12 +74,12 @@ def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def groups(record: StudyRecord) -> tuple[Group, ...]:
+def groups(record: StudyRecord) -> tuple[TreatmentComparisons, ...]:
     """The comparisons by treatment, both in the order in which they first appear."""
     by_pair: dict[tuple[str, str], list[Comparison]] = {}
     for comparison in record.result.comparisons:
         by_pair.setdefault((comparison.baseline, comparison.treatment), []).append(comparison)
-    return tuple(Group(*pair, tuple(comparisons)) for pair, comparisons in by_pair.items())
+    return tuple(TreatmentComparisons(*pair, tuple(comparisons)) for pair, comparisons in by_pair.items())
 
 
 def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
