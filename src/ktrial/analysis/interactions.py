@@ -1,18 +1,16 @@
 """The interactions of a study's factors: which four treatments show one, and what their trials say."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from ktrial.analysis import interim
 from ktrial.analysis.comparability import mode_difference
+from ktrial.analysis.treatment_trials import TreatmentTrials
 from ktrial.model.comparison import Interaction
 from ktrial.model.design import Factor, Treatment
 from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
-from ktrial.model.trial import Trial
-from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
-from ktrial.stats import Arm
+from ktrial.model.workload import STRING_BYTES, Metric, Mode
 from ktrial.stats.interactions import (
     FactorialCells,
     FactorPair,
@@ -24,35 +22,12 @@ from ktrial.stats.interactions import (
 Incomparable = Mapping[str, str]
 """A treatment's key → why its trials must not be compared with the baseline's; empty where they may."""
 
-
-class TreatmentSide(Protocol):
-    """One treatment's trials."""
-
-    @property
-    def treatment(self) -> Treatment:
-        """Whose trials they are."""
-        ...
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """Those that ended."""
-        ...
-
-    def samples(self, label: str, metric: str) -> dict[int, Sample]:
-        """Perturbation's number → sample."""
-        ...
-
-    def arm(self, label: str, metric: str) -> Arm:
-        """The numbers for one metric, with what is missing of them."""
-        ...
-
-
-Sides = tuple[TreatmentSide, TreatmentSide, TreatmentSide, TreatmentSide]
+Sides = tuple[TreatmentTrials, TreatmentTrials, TreatmentTrials, TreatmentTrials]
 
 
 def interactions(
     study: Study,
-    sides: Sequence[TreatmentSide],
+    sides: Sequence[TreatmentTrials],
     metrics: Sequence[tuple[str, Metric]],
     incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
@@ -72,7 +47,7 @@ def interactions(
     return tuple(_exact(study, place, four, incomparable) for place, four in questions)
 
 
-def _fours(study: Study, by_key: dict[str, TreatmentSide]) -> Iterator[tuple[FactorPair, Sides]]:
+def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[FactorPair, Sides]]:
     """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
 
     In the order of the factors, then of their levels.
@@ -117,7 +92,7 @@ def _exact(study: Study, place: InteractionQuestion, four: Sides, incomparable: 
 
 def _in_time(
     study: Study,
-    sides: Sequence[TreatmentSide],
+    sides: Sequence[TreatmentTrials],
     asked: Sequence[tuple[InteractionQuestion, Sides]],
     incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:

@@ -2,21 +2,18 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 
 from ktrial import workloads
 from ktrial.analysis import environment, interim
 from ktrial.analysis.answer_sentence import answer, variability_answer
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.analysis.data_quality import warnings_of
-from ktrial.analysis.dispersion import variability_of
-from ktrial.analysis.interactions import Incomparable, TreatmentSide, interactions
+from ktrial.analysis.interactions import Incomparable, interactions
 from ktrial.analysis.kernel_confounds import with_kernels
-from ktrial.analysis.missing_data import why_missing
 from ktrial.analysis.string_weight import weighed
-from ktrial.model.comparison import Comparison, Result, Verdict
-from ktrial.model.design import FactorKind, Perturbation, Treatment
+from ktrial.analysis.treatment_trials import TreatmentTrials, sides_of
+from ktrial.model.comparison import Comparison, Result, Variability, Verdict
+from ktrial.model.design import FactorKind
 from ktrial.model.plan import plan, treatments
 from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.study_record import StudyRecord
@@ -24,7 +21,8 @@ from ktrial.model.time_series import TrialSampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, MetricRule, Mode, Sample, WorkloadUse
-from ktrial.stats import Arm, compare
+from ktrial.stats import compare
+from ktrial.stats.dispersion import PairedArms, variability
 from ktrial.store import Store, StoredStudy
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
@@ -33,6 +31,7 @@ _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
 _TIME = "ns"
 """The unit of the same where a clock is read."""
+_VARIABILITY_ALPHA = 0.05
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
@@ -111,7 +110,7 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     """
     in_order = sorted(trials, key=lambda trial: trial.planned.order)
     metrics = metrics_of(study, in_order, described)
-    sides = _sides(study, in_order)
+    sides = sides_of(study, in_order)
     incomparable = {side.treatment.key: _difference(sides[0], side) for side in sides}
     comparisons = tuple(
         _comparison(study, label, metric, sides[0], side, incomparable)
@@ -122,7 +121,7 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     if study.timing:
         comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
     interacting = interactions(study, sides, metrics, incomparable)
-    unsteady = variability_of(study, sides, comparisons)
+    unsteady = _variability(study, sides, comparisons)
     said = (answer(comparisons, study.margin, interacting), variability_answer(unsteady))
     return Result(
         study=study.name,
@@ -141,7 +140,7 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
 def _at_last_look(
     study: Study,
     trials: Sequence[Trial],
-    sides: Sequence["_TreatmentTrials"],
+    sides: Sequence[TreatmentTrials],
     comparisons: tuple[Comparison, ...],
     incomparable: Incomparable,
 ) -> tuple[tuple[Comparison, ...], tuple[DataWarning, ...]]:
@@ -181,89 +180,12 @@ def _with_name(warning: DataWarning, study: Study) -> DataWarning:
 
 
 def _why_not_compared(
-    one: Comparison, baseline: "_TreatmentTrials", treatment: "_TreatmentTrials", incomparable: Incomparable
+    one: Comparison, baseline: TreatmentTrials, treatment: TreatmentTrials, incomparable: Incomparable
 ) -> str:
     sides = (baseline, treatment)
     missing = (side.arm(one.workload, one.metric).missing for side in sides)
     modes = _modes(sides, one.workload, one.metric)
     return mode_difference(modes) or incomparable[treatment.treatment.key] or next(filter(None, missing), "")
-
-
-def _sides(study: Study, trials: Sequence[Trial]) -> list["_TreatmentTrials"]:
-    """One a treatment, the baseline first; the trials in run order."""
-    by_key: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_key.setdefault(trial.planned.treatment.key, []).append(trial)
-    return [_TreatmentTrials.of(study, one, by_key.get(one.key, ())) for one in treatments(study)]
-
-
-@dataclass(frozen=True, eq=False)
-class _TreatmentTrials:
-    """The trials of one treatment that ended, in run order."""
-
-    treatment: Treatment
-    trials: tuple[Trial, ...]
-    planned: int
-    some_will_do: bool
-    """In real time a trial that failed leaves its block out; it does not undo the others."""
-    workloads: tuple[str, ...] = ()
-    """All of the study's."""
-    _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, study: Study, treatment: Treatment, own: Sequence[Trial]) -> "_TreatmentTrials":
-        planned = len(own) if study.timing else study.perturbations
-        labels = tuple(use.label for use in study.workloads)
-        return cls(treatment, tuple(own), planned, bool(study.timing), labels)
-
-    def samples(self, label: str, metric: str) -> dict[int, Sample]:
-        """Perturbation's number → sample."""
-        return self._by_metric.get((label, metric), {})
-
-    @cached_property
-    def _by_metric(self) -> dict[tuple[str, str], dict[int, Sample]]:
-        by_metric: dict[tuple[str, str], dict[int, Sample]] = {}
-        for trial in self.trials:
-            for sample in trial.samples:
-                by_number = by_metric.setdefault((sample.workload, sample.metric), {})
-                by_number[trial.planned.perturbation.number] = sample
-        return by_metric
-
-    def instructions(self, label: str) -> dict[Perturbation, float]:
-        """The workload's instructions; empty where it counts none."""
-        for (workload, _), samples in self._by_metric.items():
-            if workload == label and any(one.unit == _INSTRUCTIONS for one in samples.values()):
-                return {self._perturbations[number]: one.value for number, one in samples.items()}
-        return {}
-
-    @cached_property
-    def last_mode(self) -> Mode | None:
-        """How its last number came about; None where it has no number."""
-        return next(
-            (sample.mode for trial in reversed(self.trials) for sample in reversed(trial.samples)), None
-        )
-
-    def arm(self, label: str, metric: str) -> Arm:
-        """The treatment's numbers for one metric, with what is missing of them."""
-        if (label, metric) not in self._arms:
-            self._arms[label, metric] = self._arm(label, metric)
-        return self._arms[label, metric]
-
-    @cached_property
-    def _perturbations(self) -> dict[int, Perturbation]:
-        return {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
-
-    def _arm(self, label: str, metric: str) -> Arm:
-        samples = self.samples(label, metric)
-        return Arm(
-            label=self.treatment.label,
-            values={self._perturbations[number]: sample.value for number, sample in sorted(samples.items())},
-            missing="" if samples and self.some_will_do else self._why_missing(label, set(samples)),
-        )
-
-    def _why_missing(self, label: str, numbers: set[int]) -> str:
-        planned = max(1, self.planned)
-        return why_missing(self.treatment.label, label, self.trials, numbers, planned, self.workloads)
 
 
 def metrics_of(
@@ -307,8 +229,8 @@ def _comparison(
     study: Study,
     label: str,
     metric: Metric,
-    baseline: _TreatmentTrials,
-    treatment: _TreatmentTrials,
+    baseline: TreatmentTrials,
+    treatment: TreatmentTrials,
     incomparable: Incomparable,
 ) -> Comparison:
     sides = (baseline, treatment)
@@ -322,11 +244,34 @@ def _comparison(
     return weighed(compared, below.values, above.values, baseline.instructions(label), study.margin)
 
 
-def _modes(sides: Iterable[_TreatmentTrials], label: str, metric: str) -> list[Mode]:
+def _variability(
+    study: Study, sides: Sequence[TreatmentTrials], comparisons: Sequence[Comparison]
+) -> tuple[Variability, ...]:
+    """Which treatments scatter otherwise than the baseline, of every comparison that has a ratio.
+
+    What must not be compared is not compared here either.
+    """
+    by_label = {side.treatment.label: side for side in sides}
+    pairs = [_paired_arms(one, by_label) for one in comparisons if one.ratio is not None]
+    return variability(pairs, study.margin, study.timing.alpha if study.timing else _VARIABILITY_ALPHA)
+
+
+def _paired_arms(one: Comparison, sides: dict[str, TreatmentTrials]) -> PairedArms:
+    metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
+    below, above = (_by_number(sides[label], one) for label in (one.baseline, one.treatment))
+    return PairedArms(one.workload, metric, one.mode, one.baseline, one.treatment, below, above)
+
+
+def _by_number(side: TreatmentTrials, one: Comparison) -> dict[int, float]:
+    """In real time a block has a perturbation of its own number."""
+    return {number: sample.value for number, sample in side.samples(one.workload, one.metric).items()}
+
+
+def _modes(sides: Iterable[TreatmentTrials], label: str, metric: str) -> list[Mode]:
     return [sample.mode for side in sides for sample in side.samples(label, metric).values()]
 
 
-def _usual_mode(study: Study, sides: Sequence[_TreatmentTrials]) -> Mode:
+def _usual_mode(study: Study, sides: Sequence[TreatmentTrials]) -> Mode:
     """That of the other numbers, or what was asked for: for a comparison that has no number."""
     modes = (side.last_mode for side in reversed(sides))
     if mode := next(filter(None, modes), None):
@@ -338,7 +283,7 @@ def _usual_mode(study: Study, sides: Sequence[_TreatmentTrials]) -> Mode:
     return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN
 
 
-def _difference(baseline: TreatmentSide, treatment: TreatmentSide) -> str:
+def _difference(baseline: TreatmentTrials, treatment: TreatmentTrials) -> str:
     """Why the two treatments' trials must not be compared; empty where they may."""
     for side in (baseline, treatment):
         if reason := kernel_difference(side.trials):
