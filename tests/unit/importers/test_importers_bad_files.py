@@ -1,0 +1,120 @@
+"""What each importer says about files that are not what they should be."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.places import FOREIGN
+from tests.support.result_files import read, written
+
+from ktrial.importers.errors import (
+    FormatUnknown,
+    ImportFailed,
+    MeasurementsDamaged,
+    MeasurementsTooLarge,
+    MeasurementsUnreadable,
+    NoMeasurements,
+    UnsafeXml,
+)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '<!DOCTYPE x [<!ENTITY a "b">]><PhoronixTestSuite>&a;</PhoronixTestSuite>',
+        '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+        '<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><PhoronixTestSuite>&c;</PhoronixTestSuite>',
+        '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><PhoronixTestSuite>&f;</PhoronixTestSuite>',
+        '<!DOCTYPE x SYSTEM "http://example.invalid/x.dtd"><PhoronixTestSuite></PhoronixTestSuite>',
+    ],
+)
+def test_xml_that_could_do_harm_is_refused(tmp_path: Path, document: str) -> None:
+    with pytest.raises(UnsafeXml, match="declares a document type"):
+        read(written(tmp_path, document, "composite.xml"))
+
+
+def test_xml_that_was_cut_short_is_told_with_its_line(tmp_path: Path) -> None:
+    whole = (FOREIGN / "composite.xml").read_text()
+    with pytest.raises(MeasurementsDamaged, match="line 28"):
+        read(written(tmp_path, "\n".join(whole.splitlines()[:28]), "composite.xml"))
+
+
+def test_xml_nested_a_hundred_thousand_deep_does_no_harm(tmp_path: Path) -> None:
+    deep = "<PhoronixTestSuite>" + "<a>" * 100_000 + "</a>" * 100_000 + "</PhoronixTestSuite>"
+    with pytest.raises(NoMeasurements):
+        read(written(tmp_path, deep, "composite.xml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"results": [{"command": "x", "times": [1, 2', "line 1, column"),
+        ('{"results": "command"}', "a list of objects was expected"),
+        ('{"results": [1], "command": 1}', "a list of objects was expected"),
+        ('{"results": [{"command": "x", "times": [NaN]}]}', "NaN is no number"),
+        ('{"results": ' + "[" * 100_000 + ' "command"', "nested too deeply"),
+        ('{"benchmarks": [{"runs": 3}]}', r"benchmarks\[0\].runs: a list of objects"),
+        ('{"benchmarks": [3], "real_time": 0}', "a list of objects was expected"),
+    ],
+)
+def test_damaged_json_is_told(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(MeasurementsDamaged, match=problem):
+        read(written(tmp_path, text, "results.json"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"results": [{"command": "x", "times": []}]}',
+        '{"results": [{"command": "x", "times": ["fast", null, true, 1e400]}]}'.replace("1e400", "null"),
+        '{"benchmarks": [{"runs": [{"values": []}]}]}',
+        '{"benchmarks": [{"name": "x", "real_time": "soon"}]}',
+        "<PhoronixTestSuite></PhoronixTestSuite>",
+        "System Benchmarks Index Values               BASELINE       RESULT    INDEX\n",
+    ],
+)
+def test_files_without_any_number_are_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NoMeasurements):
+        read(written(tmp_path, text, "results"))
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    with path.open("wb") as file:
+        file.truncate(1024**3)
+    with pytest.raises(MeasurementsTooLarge, match="1024 MiB, where 32 MiB are the most"):
+        read(path)
+
+
+def test_a_device_a_pipe_and_a_directory_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(MeasurementsUnreadable, match="not a regular file"):
+            read(path)
+    with pytest.raises(MeasurementsUnreadable, match="Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "it is empty"), (b"level,value\na,\xff\n", "byte 14 is not UTF-8"), (b"a\0b", "it is binary")],
+)
+def test_what_cannot_be_text_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(MeasurementsUnreadable, match=problem):
+        read(path)
+
+
+def test_a_file_that_is_not_there_and_a_name_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementsUnreadable, match="No such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(MeasurementsUnreadable, match="null"):
+        read(Path("a\0b"))
+
+
+def test_a_format_that_nobody_knows_is_told_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(FormatUnknown, match=r"hyperfine --export-json") as error:
+        read(written(tmp_path, "just some words\n", "notes.txt"))
+    assert isinstance(error.value, ImportFailed)
+    assert error.value.exit_code == 2

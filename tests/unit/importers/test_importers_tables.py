@@ -1,0 +1,180 @@
+"""Tables of numbers, as CSV: columns, groups, blocks, and what is wrong with a table."""
+
+import random
+from pathlib import Path
+
+import pytest
+from tests.support.places import PAPERS
+from tests.support.result_files import only_family, read, table, written
+
+from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
+from ktrial.analysis.imported import analyse
+from ktrial.importers.errors import (
+    ColumnUnknown,
+    MeasurementsDamaged,
+    NoMeasurements,
+    TooManyGroups,
+)
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Direction
+
+OTHER_NUMBERS = [
+    (
+        "command,mean,stddev,median,user,system,min,max",
+        ["ls,0.1021,0.0005,0.1020,0.001,0.001,0.1015,0.1029", "ps,0.11,0.0004,0.11,0.002,0.001,0.10,0.12"],
+        ["ls", "ps"],
+        "median, user, system, min, max",
+    ),
+    (
+        "kernel,seconds,user,sys",
+        ["6.1,1.0,0.5,0.1", "6.1,1.1,0.6,0.2", "6.12,1.2,0.5,0.1", "6.12,1.3,0.7,0.3"],
+        ["6.1", "6.12"],
+        "user, sys",
+    ),
+    (
+        "kernel,seconds,switches",
+        ["a,1.0,512", "a,1.1,530", "b,1.2,498", "b,1.3,505"],
+        ["a", "b"],
+        "switches",
+    ),
+    (
+        "swappiness,seconds,variant",
+        ["0,1.0,x", "0,1.1,x", "60,1.2,x", "60,1.3,x"],
+        ["0", "60"],
+        "",
+    ),
+    (
+        "runtime_us,mean,se",
+        ["100000,162.1,1", "200000,163.8,1", "300000,164,2"],
+        ["100000", "200000", "300000"],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "rows", "groups", "left_out"), OTHER_NUMBERS)
+def test_numbers_beside_the_one_that_is_read_are_no_groups(
+    tmp_path: Path, header: str, rows: list[str], groups: list[str], left_out: str
+) -> None:
+    imported = read(table(tmp_path, header, *rows))
+    assert [group.label for group in only_family(imported).groups] == groups
+    told = " ".join(warning.text for warning in imported.warnings)
+    assert left_out in told
+    assert bool(told) == bool(left_out)
+
+
+def test_a_table_of_runs(tmp_path: Path) -> None:
+    path = table(tmp_path, "kernel,run,time_ms", "6.1,1,10.5", "6.12,1,11.5", "6.1,2,10.25", "6.12,2,n/a")
+    imported = read(path)
+    family = only_family(imported)
+    assert (family.unit, family.direction) == ("ms", Direction.LOWER)
+    assert {group.label: group.values for group in family.groups} == {"6.1": (10.5, 10.25), "6.12": (11.5,)}
+    assert "1 rows have no number in time_ms" in imported.warnings[0].text
+
+
+def test_a_table_of_summaries_knows_how_its_numbers_were_rounded() -> None:
+    family = read(PAPERS / "knobs_aio_stress.csv").families[0]
+    summary = family.groups[2].summary
+    assert summary is not None
+    assert summary.standard_error is not None
+    assert family.groups[2].is_default
+    assert (summary.standard_error.value, summary.standard_error.half_unit) == (1.9, 0.005)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimiters(tmp_path: Path, delimiter: str) -> None:
+    path = written(tmp_path, "level;value\na;1\nb;2\n".replace(";", delimiter))
+    assert [group.values for group in only_family(read(path)).groups] == [(1.0,), (2.0,)]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "w.csv"
+    path.write_bytes(b"\xef\xbb\xbflevel,value\r\na,1\r\nb,2\r\n")
+    assert len(only_family(read(path)).groups) == 2
+
+
+def test_the_user_may_say_which_columns_are_what(tmp_path: Path) -> None:
+    path = table(tmp_path, "kernel,disk,x,y", "a,sda,1,5", "a,sdb,2,6", "b,sda,3,7", "b,sdb,4,8")
+    family = only_family(read(path, group_by=("kernel",), value="y"))
+    assert {group.label: group.values for group in family.groups} == {"a": (5.0, 6.0), "b": (7.0, 8.0)}
+    with pytest.raises(ColumnUnknown, match=r"no column kernle \(did you mean kernel\?\)") as error:
+        read(path, group_by=("kernle",))
+    assert "kernel, disk, x, y" in str(error.value)
+
+
+def test_a_table_with_a_group_in_every_row_is_refused(tmp_path: Path) -> None:
+    runs = table(tmp_path, "when,value", *(f"{at},{at}.5" for at in range(1000)))
+    with pytest.raises(TooManyGroups, match="more than 200 groups in one comparison"):
+        read(runs)
+    means = table(tmp_path, "when,mean,se", *(f"{at},{at}.5,1" for at in range(1000)))
+    with pytest.raises(TooManyGroups):
+        read(means)
+
+
+def test_a_large_table_is_read_and_audited_in_seconds(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = (f"{at % 5},{rng.gauss(100, 1):.6f}" for at in range(20_000))
+    analysis = analyse((read(table(tmp_path, "level,value", *rows)),), HowToAnalyse())
+    assert analysis.families[0].groups[0].runs == 4_000
+
+
+def test_one_level_of_two_knobs_is_not_one_treatment_and_of_two_sessions_it_is(tmp_path: Path) -> None:
+    def kinds(split: str) -> set[WarningKind]:
+        rows = [
+            f"{name},1,{100 * at + each}" for at, name in enumerate("pq", start=1) for each in (1, 2, 4, 5)
+        ]
+        imported = read(table(tmp_path, f"{split},level,value", *rows))
+        return {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
+
+    assert WarningKind.REPEATS_DISAGREE not in kinds("knob")
+    assert WarningKind.REPEATS_DISAGREE in kinds("session")
+
+
+def test_a_column_block_makes_blocks(tmp_path: Path) -> None:
+    family = only_family(read(table(tmp_path, "block,arm,value", "1,a,1", "1,b,2", "2,b,2.1", "2,a,1.1")))
+    assert family.blocked
+    assert family.groups[1].runs == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("level,value", "a,1,2"), "line 2: 3 cells, where the header has 2"),
+        (("level,value", "a,1", "b,fast"), "line 3: value is 'fast', not a number"),
+        (("level,value,value", "a,1,2"), "two columns value"),
+        (("level,,value", "a,1,2"), "column 2 has no name"),
+        (("level,mean,se", "a,1,-2"), "line 2: se is -2: below zero"),
+        (("level,mean,se,n", "a,1,2,2.5"), "n is '2.5', no run count"),
+        (("level,value,is_default", "a,1,maybe"), "is_default is 'maybe'; 1 or 0 is expected"),
+        (("block,arm,value", "1,a,1", "1,a,2"), "line 3: block 1 has a twice"),
+        (("level,value", '"a,1'), "line 2: unexpected end of data"),
+        (("test,baseline,result,index", "x,0,1,2"), "baseline is '0', not a number above zero"),
+        (("level,value", "a,1e999"), "not a number"),
+        (("level,value", "a,0x10"), "not a number"),
+        (("level,value", "a," + "9" * 50), "not a number"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_line(
+    tmp_path: Path, lines: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(MeasurementsDamaged) as error:
+        read(table(tmp_path, *lines))
+    assert problem in str(error.value)
+    assert error.value.advice
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("level,value",), "nothing below it"),
+        ((",", ",,"), "every cell is empty"),
+        (("level,value", "a,n/a"), "no row has a number in value"),
+        (("alpha,beta", "a,1"), "name it with --value"),
+        (("run,value", "1,2"), "name one with --group-by"),
+    ],
+)
+def test_a_table_without_measurements_says_what_is_missing(
+    tmp_path: Path, lines: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(NoMeasurements, match=problem):
+        read(table(tmp_path, *lines))
