@@ -10,59 +10,25 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 from tests.support.budgets import examples
+from tests.support.timed_blocks import DESIGN, OPEN_ENDED, RATE, SECONDS, study, until
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential import (
     BlockedMetric,
     SequentialDesign,
     benjamini_hochberg,
-    blocks_needed,
-    calibrate,
-    checks,
     confirm,
     holm,
     look,
     max_t_permutation,
     permutation_p,
-    power,
-    ratio_spread,
-    smallest_detectable,
 )
 from ktrial.stats.sequential.familywise import judge
 from ktrial.stats.sequential.p_values import repeated_p
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
-
-SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
-RATE = Metric(name="rate", unit="MB/s", direction=Direction.HIGHER)
-DESIGN = SequentialDesign(margin=0.01)
-OPEN_ENDED = SequentialDesign(margin=0.01, open_ended=True)
-
-
-def study(
-    *effects: float,
-    blocks: int = 60,
-    sd: float = 0.01,
-    metric: Metric = SECONDS,
-    seed: int = 1,
-    primary: bool = True,
-    workload: str = "fork",
-) -> BlockedMetric:
-    """A baseline of 100, and treatments that differ from it by these effects."""
-    rng = np.random.default_rng(seed)
-    shared = rng.normal(0, 0.05, blocks)
-    values = {
-        label: tuple(float(each) for each in 100 * (1 + effect) * np.exp(shared + rng.normal(0, sd, blocks)))
-        for label, effect in zip("ABCDEFGH", (0.0, *effects), strict=False)
-    }
-    return BlockedMetric(workload, metric, "A", values, primary=primary)
-
-
-def until(measured: BlockedMetric, blocks: int) -> BlockedMetric:
-    cut = {label: values[:blocks] for label, values in measured.values.items()}
-    return BlockedMetric(measured.workload, measured.metric, measured.baseline, cut, primary=measured.primary)
 
 
 @pytest.mark.parametrize(
@@ -311,34 +277,6 @@ def test_values_that_are_not_above_zero_have_no_ratio() -> None:
     assert found.comparisons[0].reason == "a ratio needs values above zero"
 
 
-def alike(baseline: float, treatment: float, blocks: int) -> BlockedMetric:
-    return BlockedMetric("w", SECONDS, "A", {"A": (baseline,) * blocks, "B": (treatment,) * blocks})
-
-
-@pytest.mark.parametrize(
-    ("baseline", "treatment", "blocks", "verdict"),
-    [
-        (2.0, 2.0, 60, Verdict.INCONCLUSIVE),  # whole seconds: either may be half a second off
-        (2.0, 2.2, 3, Verdict.INCONCLUSIVE),
-        (2.0, 2.2, 6, Verdict.INCONCLUSIVE),
-        (2.0, 2.2, 60, Verdict.WORSE),  # steps of 0.1 s
-        (12345.0, 12345.0, 10, Verdict.EQUIVALENT),
-    ],
-)
-def test_values_without_any_spread_are_judged_by_their_resolution_and_told(
-    baseline: float, treatment: float, blocks: int, verdict: Verdict
-) -> None:
-    seen = look([alike(baseline, treatment, blocks)], DESIGN, final=True)
-    (one,) = seen.comparisons
-    assert one.verdict is verdict
-    assert one.low is not None
-    assert one.high is not None
-    half_a_step = 0.05 if treatment == 2.2 else 0.5
-    assert one.low <= (treatment - half_a_step) / (baseline + half_a_step) * 1.001
-    assert one.high >= (treatment + half_a_step) / (baseline - half_a_step) * 0.999
-    assert [each.kind for each in seen.warnings if "steps of" in each.text] == [WarningKind.SPREAD_UNKNOWN]
-
-
 def test_treatments_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="one value a block"):
         BlockedMetric("w", SECONDS, "A", {"A": (1.0,), "B": (1.0, 2.0)})
@@ -370,55 +308,6 @@ def width(one: Comparison) -> float:
     return math.log(one.high / one.low)
 
 
-def kinds(measured: BlockedMetric) -> set[WarningKind]:
-    return {warning.kind for warning in checks(measured)}
-
-
-def ordered(values: dict[str, np.ndarray]) -> BlockedMetric:
-    arms = len(values)
-    orders = {
-        label: tuple(range(at, at + arms * len(each), arms))
-        for at, (label, each) in enumerate(values.items())
-    }
-    plain = {label: tuple(float(one) for one in each) for label, each in values.items()}
-    return BlockedMetric("w", SECONDS, "A", plain, orders=orders)
-
-
-def test_good_numbers_bring_no_warning() -> None:
-    rng = np.random.default_rng(11)
-    quiet = sum(
-        not kinds(ordered({label: 100 * np.exp(rng.normal(0, 0.01, 20)) for label in "AB"}))
-        for _ in range(200)
-    )
-    assert quiet / 200 >= 0.9
-
-
-@pytest.mark.parametrize(
-    ("kind", "arms"),
-    [
-        (WarningKind.DRIFT, lambda rng, n: (np.linspace(0, 0.05, n), np.linspace(0, 0.05, n))),
-        (WarningKind.BIMODAL, lambda rng, n: (0.03 * (rng.random(n) < 0.4), np.zeros(n))),
-        (WarningKind.UNEQUAL_VARIANCES, lambda rng, n: (rng.normal(0, 0.04, n), np.zeros(n))),
-        (WarningKind.AUTOCORRELATION, lambda rng, n: (np.zeros(n), 0.03 * np.sin(np.arange(n) / 4))),
-    ],
-)
-def test_what_is_odd_about_the_numbers_is_told(kind: WarningKind, arms: object) -> None:
-    rng = np.random.default_rng(12)
-    assert callable(arms)
-    first, second = arms(rng, 40)
-    values = {
-        label: 100 * np.exp(shift + rng.normal(0, 0.004, 40))
-        for label, shift in (("A", first), ("B", second))
-    }
-    assert kind in kinds(ordered(values))
-
-
-def test_values_that_a_coarse_clock_gave_are_told() -> None:
-    rng = np.random.default_rng(13)
-    coarse = {label: np.round(10 + rng.normal(0, 0.1, 30), 1) for label in "AB"}
-    assert WarningKind.COARSE_VALUES in kinds(ordered(coarse))
-
-
 def test_a_difference_that_was_found_early_comes_with_a_warning_about_its_size() -> None:
     early = look([study(0.3)], DESIGN)
     (warning,) = [each for each in early.warnings if each.kind is WarningKind.EARLY_STOPPING]
@@ -436,48 +325,3 @@ def test_stopping_early_inflates_and_fresh_blocks_do_not() -> None:
     stopped = np.array([each[:blocks].mean() for each, blocks in zip(logs[found], taken[found], strict=True)])
     assert stopped.mean() > 1.1 * effect
     assert rng.normal(effect, 0.0141, (4000, 10)).mean() == pytest.approx(effect, rel=0.03)
-
-
-@pytest.mark.parametrize(("sd", "blocks"), [(0.005, 30), (0.01, 60), (0.012, 90), (0.02, 180)])
-def test_how_many_blocks_one_percent_needs(sd: float, blocks: int) -> None:
-    needed = blocks_needed(0.01, ratio_spread(sd), DESIGN)
-    assert needed is not None
-    assert needed.blocks == blocks
-    assert needed.right >= 0.95
-    fewer = DESIGN.up_to(max(look for look in DESIGN.up_to(1000).looks if look < blocks))
-    assert power(0.01, ratio_spread(sd), fewer).right < 0.95
-
-
-def test_the_smallest_detectable_effect_is_detected_and_half_of_it_is_not() -> None:
-    spread = ratio_spread(0.02)
-    smallest = smallest_detectable(spread, DESIGN)
-    assert power(1.02 * smallest, spread, DESIGN).right >= 0.95
-    assert power(smallest / 2, spread, DESIGN).right < 0.8
-
-
-def test_a_hopeless_spread_needs_more_blocks_than_make_sense() -> None:
-    assert blocks_needed(0.01, 1.0, DESIGN) is None
-
-
-def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
-    rng = np.random.default_rng(15)
-    shared = rng.normal(0, 0.05, 100)
-    arms = {label: tuple(100 * np.exp(shared + rng.normal(0, 0.01, 100))) for label in "AB"}
-    (found,) = calibrate([BlockedMetric("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
-    assert found.ratio_spread == pytest.approx(ratio_spread(0.01), rel=0.15)
-    assert found.false_alarms <= 0.055
-    assert found.smallest_effect == pytest.approx(0.009, abs=0.002)
-    assert found.suggested_blocks in (30, 40, 60)
-
-
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"A": (1.0,) * 20}, "two arms"),
-        ({"A": (1.0,) * 5, "B": (1.0,) * 5}, "at least 10"),
-        ({"A": (1.0,) * 20, "B": (0.0,) * 20}, "above zero"),
-    ],
-)
-def test_a_calibration_needs_enough_numbers(values: dict[str, tuple[float, ...]], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        calibrate([BlockedMetric("fork", SECONDS, "A", values)], DESIGN)

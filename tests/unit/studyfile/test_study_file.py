@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 from tests.support.places import DATA
+from tests.support.study_texts import KERNELS, load_text
 
 from ktrial.model.design import Design, FactorKind
-from ktrial.model.plan import treatments
-from ktrial.model.study import Disk, Stopping, Study, Timing
 from ktrial.studyfile import load
 from ktrial.studyfile.errors import (
     StudyEmpty,
@@ -20,9 +19,6 @@ from ktrial.studyfile.errors import (
     StudyUnreadable,
 )
 from ktrial.studyfile.writer import study_toml
-
-KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
-
 
 EVERY_KEY = """\
 name = "upgrade"
@@ -66,14 +62,8 @@ levels = [100, 200]
 """
 
 
-def _load(tmp_path: Path, text: str, name: str = "study.toml") -> Study:
-    path = tmp_path / name
-    path.write_text(text)
-    return load(path, KNOWN)
-
-
 def test_the_smallest_study_has_sensible_defaults(tmp_path: Path) -> None:
-    study = _load(tmp_path, f'workloads = ["syscall"]\n{KERNELS}', "my upgrade.toml")
+    study = load_text(tmp_path, f'workloads = ["syscall"]\n{KERNELS}', "my upgrade.toml")
     assert study.name == "my-upgrade"
     assert study.margin == 0.01
     assert study.perturbations == 3
@@ -87,7 +77,7 @@ def test_the_smallest_study_has_sensible_defaults(tmp_path: Path) -> None:
 
 def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "bench.sh").write_text("echo rate: 1\n")
-    study = _load(
+    study = load_text(
         tmp_path,
         EVERY_KEY,
     )
@@ -142,18 +132,18 @@ def test_a_study_that_was_written_out_is_the_same_study(tmp_path: Path) -> None:
     (tmp_path / "bench.sh").write_text("echo rate: 1\n")
     memory = '[factors.memory]\nlevels = ["512M", "1G"]\n'
     for text in (EVERY_KEY, f'workloads = ["fork"]\n{KERNELS}{memory}'):
-        study = _load(tmp_path, text)
-        assert _load(tmp_path, study_toml(study), "again.toml") == study
+        study = load_text(tmp_path, text)
+        assert load_text(tmp_path, study_toml(study), "again.toml") == study
 
 
 def test_a_machine_may_be_just_its_name(tmp_path: Path) -> None:
-    study = _load(tmp_path, f'machine = "fake"\nworkloads = ["fork"]\n{KERNELS}')
+    study = load_text(tmp_path, f'machine = "fake"\nworkloads = ["fork"]\n{KERNELS}')
     assert study.machine.kind == "fake"
 
 
 def test_an_empty_level_leaves_a_boot_parameter_out(tmp_path: Path) -> None:
     factor = '[factors.nosmt]\nkind = "boot"\nlevels = ["", "nosmt", "force"]\n'
-    study = _load(tmp_path, f'workloads = ["fork"]\nmachine = {{ kernel = "host" }}\n{factor}')
+    study = load_text(tmp_path, f'workloads = ["fork"]\nmachine = {{ kernel = "host" }}\n{factor}')
     assert study.factors[0].levels == ("", "nosmt", "force")
 
 
@@ -161,14 +151,14 @@ def test_relative_paths_are_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old/vmlinuz").touch()
     levels = 'levels = ["path:old/vmlinuz", "path:/bin/true"]'
-    study = _load(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')
+    study = load_text(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')
     assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", "path:/bin/true")
     assert study.factors[0].baseline == f"path:{tmp_path}/old/vmlinuz"
 
 
 def test_byte_order_mark_and_dos_line_ends_are_no_mistake(tmp_path: Path) -> None:
     text = f'﻿workloads = ["fork"]\n{KERNELS}'.replace("\n", "\r\n")
-    assert _load(tmp_path, text).workloads[0].name == "fork"
+    assert load_text(tmp_path, text).workloads[0].name == "fork"
 
 
 def _bad_studies() -> list[tuple[str, str, str]]:
@@ -208,7 +198,7 @@ BAD = _bad_studies() + HUGE
 @pytest.mark.parametrize(("text", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StudyMistake) as caught:
-        _load(tmp_path, text)
+        load_text(tmp_path, text)
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "study.toml"))
     assert "\n" not in str(caught.value)
@@ -218,7 +208,7 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
 
 def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyMistakes) as caught:
-        _load(tmp_path, 'workloads = ["fork"]\n[factors.kernel]\nlevels = [6.1, 6.12]\n')
+        load_text(tmp_path, 'workloads = ["fork"]\n[factors.kernel]\nlevels = [6.1, 6.12]\n')
     allowed = 'allowed: a kernel\'s name, as text: "debian:6.12"'
     assert f"line 3: factors.kernel.levels[0]: found 6.1; {allowed}" in str(caught.value)
     assert f"line 3: factors.kernel.levels[1]: found 6.12; {allowed}" in str(caught.value)
@@ -226,7 +216,7 @@ def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
 
 def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(StudyMistakes) as caught:
-        _load(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
+        load_text(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
     assert str(caught.value).splitlines() == [
         f"{tmp_path}/study.toml: 4 mistakes:",
         "  line 1: seed: found -1; allowed: a whole number from 0 to 2147483647",
@@ -304,7 +294,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, message:
 )
 def test_the_line_is_right_however_the_key_is_written(tmp_path: Path, text: str, line: int) -> None:
     with pytest.raises(StudyMistake) as caught:
-        _load(tmp_path, text)
+        load_text(tmp_path, text)
     assert f"study.toml:{line}: factors.kernel.levels[1]: " in str(caught.value)
 
 
@@ -321,120 +311,8 @@ name = "b"
 direction = "up"
 {KERNELS}"""
     with pytest.raises(StudyMistake) as caught:
-        _load(tmp_path, text)
+        load_text(tmp_path, text)
     assert 'study.toml:10: workloads[1].metrics[1].direction: there is no direction "up"' in str(caught.value)
-
-
-TIMED = f'workloads = ["syscall", "hackbench"]\nmachine = "fake"\n{KERNELS}'
-
-
-def test_a_study_in_real_time_has_blocks_until_all_is_decided(tmp_path: Path) -> None:
-    timing = _load(tmp_path, TIMED).timing
-    assert timing == Timing(blocks=60, stopping=Stopping.SEQUENTIAL, alpha=0.05)
-    table = '[timed]\nblocks = 100\nstopping = "open-ended"\nalpha = 0.01\n'
-    table += 'budget = "1.5 h"\nprimary = ["syscall"]\n'
-    study = _load(tmp_path, TIMED + table)
-    assert study.timing == Timing(
-        blocks=100, stopping=Stopping.OPEN_ENDED, alpha=0.01, budget_seconds=5400, primary=("syscall",)
-    )
-    assert _load(tmp_path, study_toml(study)) == study
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ("blocks = 2", "a whole number from 3 to 10000"),
-        ('stopping = "sequental"', 'did you mean "sequential"?'),
-        ('budget = "2"', "a time is a number above 0 with its unit"),
-        ("alpha = 0.5", "a probability above 0 and below 0.5"),
-        ('primary = ["syscal"]', 'did you mean "syscall"?'),
-        ('primary = ["syscal: rate"]', 'did you mean "syscall"?'),
-        ("block = 9", 'there is no key "block"; did you mean "blocks"?'),
-    ],
-)
-def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said: str) -> None:
-    with pytest.raises(StudyMistake, match=re.escape(said)):
-        _load(tmp_path, f"{TIMED}[timed]\n{table}\n")
-
-
-def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
-    with pytest.raises(StudyMistake) as caught:
-        _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
-    assert str(caught.value).endswith(
-        'timed: the machine "exact" has no noise, and needs no blocks: take the table out, name a machine '
-        'in real time, machine = "host", or let seeds be the blocks, perturbations = "auto"'
-    )
-
-
-DISK = f'workloads = ["syscall"]\n{KERNELS}[machine.disk]\n'
-
-
-def test_a_guest_may_have_a_disk(tmp_path: Path) -> None:
-    assert _load(tmp_path, DISK).machine.disk == Disk()
-    keys = 'size = "1G"\npath = "/data"\nfilesystem = "xfs"\nbandwidth = "80M"\nlatency_us = 100\n'
-    study = _load(tmp_path, DISK + keys)
-    expected = Disk(size_mib=1024, path="/data", filesystem="xfs", bandwidth_mib=80, latency_us=100)
-    assert study.machine.disk == expected
-    assert _load(tmp_path, study_toml(study)) == study
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ('path = "mnt"', "a directory of the guest's, from its root"),
-        ('path = "/mnt/../etc"', "a directory of the guest's, from its root"),
-        ('filesystem = "ext5"', 'did you mean "ext4"?'),
-        ('bandwidth = "0M"', "a memory size lies between"),
-        ("latency_us = -1", "microseconds from 0"),
-    ],
-)
-def test_a_mistake_in_the_disk_is_named(tmp_path: Path, table: str, said: str) -> None:
-    with pytest.raises(StudyMistake, match=re.escape(said)):
-        _load(tmp_path, f"{DISK}{table}\n")
-
-
-LISTED = """\
-workloads = ["syscall"]
-treatments = [{ "vm.swappiness" = 10 }, { "vm.swappiness" = 10, "vm.dirty_ratio" = 5 }]
-[machine]
-kernel = "debian:6.12"
-[factors."vm.swappiness"]
-levels = [60, 10]
-[factors."vm.dirty_ratio"]
-levels = [20, 5, 80]
-"""
-
-
-def test_treatments_may_be_listed(tmp_path: Path) -> None:
-    study = _load(tmp_path, LISTED)
-    assert study.design is Design.LISTED
-    assert [treatment.levels for treatment in treatments(study)] == [
-        {"vm.swappiness": 60, "vm.dirty_ratio": 20},
-        {"vm.swappiness": 10, "vm.dirty_ratio": 20},
-        {"vm.swappiness": 10, "vm.dirty_ratio": 5},
-    ]
-    assert _load(tmp_path, study_toml(study)) == study
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ('[{ "vm.swapiness" = 10 }]', 'did you mean "vm.swappiness"?'),
-        ('[{ "vm.swappiness" = 11 }]', "11 is no level of it; its levels are 60, 10"),
-        ('[{ "vm.swappiness" = 60 }]', "this is the baseline"),
-        ("[]", "the list is empty"),
-        ('[{ "vm.swappiness" = [1] }]', "levels are numbers and text"),
-    ],
-)
-def test_a_mistake_in_listed_treatments_is_named(tmp_path: Path, rows: str, said: str) -> None:
-    text = re.sub(r"treatments = .*", f"treatments = {rows}", LISTED)
-    with pytest.raises(StudyMistake, match=re.escape(said)):
-        _load(tmp_path, text)
-
-
-def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
-    with pytest.raises(StudyMistake, match="the treatments are listed here"):
-        _load(tmp_path, 'design = "full-factorial"\n' + LISTED)
 
 
 @pytest.mark.parametrize(
@@ -447,14 +325,14 @@ def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_quoted_for_a_shell_is_passed_on(tmp_path: Path, command: str) -> None:
-    study = _load(tmp_path, f'workloads = [{{ name = \'mine\', command = """{command}""" }}]\n{KERNELS}')
+    study = load_text(tmp_path, f'workloads = [{{ name = \'mine\', command = """{command}""" }}]\n{KERNELS}')
     assert study.workloads[0].command
 
 
 @pytest.mark.parametrize("text", ["question: four\nworkloads:\n  - fork\n", "question = 'a'\n- fork\n"])
 def test_yaml_is_told_from_a_slip_in_toml(tmp_path: Path, text: str) -> None:
     with pytest.raises(StudyError) as caught:
-        _load(tmp_path, text)
+        load_text(tmp_path, text)
     assert "this looks like YAML; a study is TOML" in str(caught.value)
     assert "ktrial help studies" in caught.value.advice
 
@@ -471,7 +349,7 @@ def test_a_name_that_is_nearly_one_is_suggested(tmp_path: Path, monkeypatch: pyt
 def test_a_mistake_does_not_hide_others_nor_make_new_ones(tmp_path: Path) -> None:
     text = 'margn = 1\nworkloads = ["frok", { name = "mine", command = 3 }]\n[factors.kernel]\nlevls = []\n'
     with pytest.raises(StudyMistakes) as caught:
-        _load(tmp_path, text)
+        load_text(tmp_path, text)
     places = {line.split(": ")[1] for line in str(caught.value).splitlines()[1:]}
     refused = {"margn", "workloads[1].command", "factors.kernel.levls", "factors.kernel"}
     assert places == refused | {"workloads[0]"}

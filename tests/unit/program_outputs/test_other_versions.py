@@ -1,0 +1,141 @@
+"""Parts of what other versions of programs print, and every number that is read of it."""
+
+import json
+
+import pytest
+from tests.support.program_texts import changed, read
+
+from ktrial import program_outputs
+from ktrial.program_outputs import OutputDamaged
+
+
+@pytest.mark.parametrize(
+    ("printed", "microseconds"),
+    [("850.00us", 850), ("1.20ms", 1200), ("1.35s", 1.35e6), ("1.50m", 9e7)],
+)
+def test_wrk_s_times_become_microseconds(printed: str, microseconds: float) -> None:
+    report = program_outputs.find("wrk").read(changed("nginx-wrk-4.1.0.txt", ("   2.39ms", f"   {printed}")))
+    assert report.named()["latency p50"].values == (microseconds,)
+
+
+@pytest.mark.parametrize(("printed", "kib"), [("512.00B", 0.5), ("3.00KB", 3), ("2.00GB", 2 * 1024**2)])
+def test_wrk_s_sizes_are_powers_of_1024(printed: str, kib: float) -> None:
+    report = program_outputs.find("wrk").read(changed("nginx-wrk-4.1.0.txt", ("89.86MB", printed)))
+    assert report.named()["throughput"].values == (kib,)
+
+
+def test_wrk2_s_percentiles_are_read_too() -> None:
+    text = changed("nginx-wrk-4.1.0.txt", ("     50%    2.39ms", " 50.000%    2.39ms"))
+    assert program_outputs.find("wrk").read(text).named()["latency p50"].values == (2390,)
+
+
+def test_sysbench_1_1_tells_rates_of_files_in_another_way() -> None:
+    text = changed(
+        "sysbench-fileio-1.0.20.txt",
+        (
+            "    reads/s:                      56392.63",
+            "         read:  IOPS=1857.00 29.02 MiB/s (30.43 MB/s)",
+        ),
+        (
+            "    writes/s:                     37595.08",
+            "         write: IOPS=1238.00 19.34 MiB/s (20.28 MB/s)",
+        ),
+        ("    fsyncs/s:                     3761.50", "         fsync: IOPS=3968.59"),
+        ("    read, MiB/s:                  881.13\n    written, MiB/s:               587.42\n", ""),
+    )
+    rates = {
+        name: each.values[0] for name, each in program_outputs.find("sysbench").read(text).named().items()
+    }
+    assert (rates["read rate"], rates["write rate"], rates["fsync rate"]) == (1857, 1238, 3968.59)
+    assert (rates["read throughput"], rates["write throughput"]) == (29.02, 19.34)
+
+
+def test_aggregates_of_a_google_benchmark_before_1_5_are_no_repetitions() -> None:
+    rows = [
+        {"name": name, "real_time": 100.0 + at, "time_unit": "us"}
+        for at, name in enumerate(["BM_x", "BM_x", "BM_x_mean", "BM_x_median", "BM_x_stddev", "BM_of_mean"])
+    ]
+    text = json.dumps({"benchmarks": rows})
+    read = program_outputs.find("google-benchmark").read(text).named()
+    assert {name: each.values for name, each in read.items()} == {
+        "BM_x: real time": (100_000, 101_000),
+        "BM_of_mean: real time": (105_000,),
+    }
+
+
+def test_repetitions_that_are_missing_are_told() -> None:
+    rows = [
+        {"name": "BM_x", "run_type": "iteration", "repetitions": 3, "real_time": 1, "time_unit": "ns"}
+    ] * 2
+    report = program_outputs.find("google-benchmark").read(json.dumps({"benchmarks": rows}))
+    assert report.notes[0].text == "BM_x: 2 values, where it ran 3 repetitions"
+
+
+def test_perf_s_groups_of_digits_are_read_and_another_language_s_refused() -> None:
+    grouped = changed(
+        "perf-stat-6.1.187.txt", ("         48      page-faults", "  1,234,048      page-faults")
+    )
+    assert program_outputs.find("perf-stat").read(grouped).named()["page-faults"].values == (1_234_048,)
+    for foreign in ("  1.234.048", "  1,23     ", "  12,3456  "):
+        text = changed("perf-stat-6.1.187.txt", ("         48 ", f"{foreign:>11} "))
+        with pytest.raises(OutputDamaged):
+            program_outputs.find("perf-stat").read(text)
+
+
+def test_events_that_took_turns_are_told() -> None:
+    text = changed(
+        "perf-stat-6.1.187-without-pmu.csv", ("49,,page-faults,904680,100.00", "49,,page-faults,904680,42.00")
+    )
+    notes = program_outputs.find("perf-stat").read(text).notes
+    assert "took turns, and are scaled up: page-faults" in notes[-1].text
+
+
+def test_pgbench_before_14_and_with_reconnecting() -> None:
+    old = changed(
+        "pgbench-15.txt",
+        (
+            "tps = 168.841548 (without initial connection time)",
+            "tps = 90.1 (including connections establishing)\n"
+            "tps = 99.5 (excluding connections establishing)",
+        ),
+    )
+    assert program_outputs.find("pgbench").read(old).named()["transactions"].values == (99.5,)
+    reconnecting = changed(
+        "pgbench-15.txt", ("without initial connection time", "including reconnection times")
+    )
+    assert program_outputs.find("pgbench").read(reconnecting).named()["transactions"].values == (168.841548,)
+
+
+def test_failed_transactions_are_told() -> None:
+    text = changed("pgbench-15.txt", ("failed transactions: 0", "failed transactions: 7"))
+    (note,) = program_outputs.find("pgbench").read(text).notes
+    assert note.text.startswith("7 transactions failed")
+
+
+def test_fio_2_told_microseconds_and_no_bytes() -> None:
+    text = changed(
+        "fio-3.33.json",
+        (
+            '"lat_ns": {\n     "min": 31419,\n     "max": 2776241,\n     "mean": 66692.100478',
+            '"lat": {\n "mean": 66.5',
+        ),
+        ('"bw_bytes": 60801662,', ""),
+    )
+    read = program_outputs.find("fio-json").read(text).named()
+    assert read["read latency"].values == (66500,)
+    assert read["read throughput"].values == (59376,)
+
+
+def test_pyperf_s_memory_is_in_bytes_and_two_benchmarks_keep_their_names() -> None:
+    memory = read("pyperf", "pyperf-2-memory.json").named()
+    assert (memory["memory"].unit, memory["memory"].values[0]) == ("B", 12730368)
+    assert list(read("pyperf", "pyperf-2.json").named()) == ["timeit: time", "command: time"]
+
+
+def test_what_a_clock_told_is_known_from_what_was_counted() -> None:
+    by_clock = {
+        name: each.by_clock for name, each in read("perf-stat", "perf-stat-6.1.187.txt").named().items()
+    }
+    assert by_clock["task-clock"]
+    assert not by_clock["page-faults"]
+    assert all(each.by_clock for each in read("fio-json", "fio-3.33.json").measured)

@@ -1,0 +1,90 @@
+"""What is odd about the numbers of blocks: no spread, drift, two modes, a coarse clock."""
+
+import numpy as np
+import pytest
+from tests.support.timed_blocks import DESIGN, SECONDS
+
+from ktrial.model.comparison import Verdict
+from ktrial.model.warnings import WarningKind
+from ktrial.stats.sequential import (
+    BlockedMetric,
+    checks,
+    look,
+)
+
+
+def alike(baseline: float, treatment: float, blocks: int) -> BlockedMetric:
+    return BlockedMetric("w", SECONDS, "A", {"A": (baseline,) * blocks, "B": (treatment,) * blocks})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "treatment", "blocks", "verdict"),
+    [
+        (2.0, 2.0, 60, Verdict.INCONCLUSIVE),  # whole seconds: either may be half a second off
+        (2.0, 2.2, 3, Verdict.INCONCLUSIVE),
+        (2.0, 2.2, 6, Verdict.INCONCLUSIVE),
+        (2.0, 2.2, 60, Verdict.WORSE),  # steps of 0.1 s
+        (12345.0, 12345.0, 10, Verdict.EQUIVALENT),
+    ],
+)
+def test_values_without_any_spread_are_judged_by_their_resolution_and_told(
+    baseline: float, treatment: float, blocks: int, verdict: Verdict
+) -> None:
+    seen = look([alike(baseline, treatment, blocks)], DESIGN, final=True)
+    (one,) = seen.comparisons
+    assert one.verdict is verdict
+    assert one.low is not None
+    assert one.high is not None
+    half_a_step = 0.05 if treatment == 2.2 else 0.5
+    assert one.low <= (treatment - half_a_step) / (baseline + half_a_step) * 1.001
+    assert one.high >= (treatment + half_a_step) / (baseline - half_a_step) * 0.999
+    assert [each.kind for each in seen.warnings if "steps of" in each.text] == [WarningKind.SPREAD_UNKNOWN]
+
+
+def kinds(measured: BlockedMetric) -> set[WarningKind]:
+    return {warning.kind for warning in checks(measured)}
+
+
+def ordered(values: dict[str, np.ndarray]) -> BlockedMetric:
+    arms = len(values)
+    orders = {
+        label: tuple(range(at, at + arms * len(each), arms))
+        for at, (label, each) in enumerate(values.items())
+    }
+    plain = {label: tuple(float(one) for one in each) for label, each in values.items()}
+    return BlockedMetric("w", SECONDS, "A", plain, orders=orders)
+
+
+def test_good_numbers_bring_no_warning() -> None:
+    rng = np.random.default_rng(11)
+    quiet = sum(
+        not kinds(ordered({label: 100 * np.exp(rng.normal(0, 0.01, 20)) for label in "AB"}))
+        for _ in range(200)
+    )
+    assert quiet / 200 >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "arms"),
+    [
+        (WarningKind.DRIFT, lambda rng, n: (np.linspace(0, 0.05, n), np.linspace(0, 0.05, n))),
+        (WarningKind.BIMODAL, lambda rng, n: (0.03 * (rng.random(n) < 0.4), np.zeros(n))),
+        (WarningKind.UNEQUAL_VARIANCES, lambda rng, n: (rng.normal(0, 0.04, n), np.zeros(n))),
+        (WarningKind.AUTOCORRELATION, lambda rng, n: (np.zeros(n), 0.03 * np.sin(np.arange(n) / 4))),
+    ],
+)
+def test_what_is_odd_about_the_numbers_is_told(kind: WarningKind, arms: object) -> None:
+    rng = np.random.default_rng(12)
+    assert callable(arms)
+    first, second = arms(rng, 40)
+    values = {
+        label: 100 * np.exp(shift + rng.normal(0, 0.004, 40))
+        for label, shift in (("A", first), ("B", second))
+    }
+    assert kind in kinds(ordered(values))
+
+
+def test_values_that_a_coarse_clock_gave_are_told() -> None:
+    rng = np.random.default_rng(13)
+    coarse = {label: np.round(10 + rng.normal(0, 0.1, 30), 1) for label in "AB"}
+    assert WarningKind.COARSE_VALUES in kinds(ordered(coarse))
