@@ -13,7 +13,6 @@ from hashlib import sha256
 
 from pydantic_core import from_json
 
-from ktrial.analysis.history.garbage import garbage_kept
 from ktrial.analysis.result import record_of
 from ktrial.installation import program_digest
 from ktrial.model.brief_result import BriefResult, WarningsAlike
@@ -43,8 +42,7 @@ class BriefResults:
 
     def of(self, number: int) -> BriefResult:
         """Of the study. Raises KeyError."""
-        with garbage_kept():
-            return unpacked_brief(self.content[number])
+        return unpacked_brief(self.content[number])
 
 
 def brief_results(

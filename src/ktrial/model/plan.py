@@ -5,7 +5,7 @@ Everything here follows from the study alone, through SHA-256: the same on every
 
 from ktrial.model.base import digest
 from ktrial.model.design import Perturbation, Plan, PlannedTrial, Treatment
-from ktrial.model.levels import FactorLevels, combinations
+from ktrial.model.levels import FactorLevels, combinations, count
 from ktrial.model.study import Stopping, Study
 
 _LONGEST_ENVIRONMENT = 4096
@@ -44,10 +44,22 @@ def plan(study: Study) -> Plan:
 
 def treatments(study: Study) -> tuple[Treatment, ...]:
     """The study's treatments, the baseline first, the others in the order of factors and levels."""
-    factors = [FactorLevels(factor.name, factor.levels, factor.baseline) for factor in study.factors]
-    return tuple(
-        Treatment(levels=levels) for levels in combinations(factors, study.design.value, study.listed)
-    )
+    every = combinations(_factor_levels(study), study.design.value, study.listed)
+    return tuple(Treatment(levels=levels) for levels in every)
+
+
+def treatment_count(study: Study) -> int:
+    """How many treatments the study has: without making them, where that can be told."""
+    return count(_factor_levels(study), study.design.value, study.listed)
+
+
+def baseline(study: Study) -> Treatment:
+    """The first of the study's treatments, without making the others."""
+    return Treatment(levels={factor.name: factor.baseline for factor in study.factors})
+
+
+def _factor_levels(study: Study) -> list[FactorLevels]:
+    return [FactorLevels(factor.name, factor.levels, factor.baseline) for factor in study.factors]
 
 
 def _shuffled(chosen: tuple[Treatment, ...], seed: int, block: int) -> list[Treatment]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.support.making import a_study
 
 from ktrial.model.design import Design, Factor, FactorKind, Perturbation
-from ktrial.model.plan import perturbation, plan, treatments
+from ktrial.model.plan import baseline, perturbation, plan, treatment_count, treatments
 
 SWAPPINESS = Factor(
     name="swappiness", kind=FactorKind.SETTING, levels=(0, 60, 100), baseline=60, target="vm.swappiness"
@@ -89,3 +89,17 @@ def test_perturbations_are_the_same_on_every_host() -> None:
     assert perturbation(1, 1) == Perturbation(
         number=1, environment_bytes=2541, start_offset=9_637_481, layout_seed=1_096_043_473
     )
+
+
+def test_treatments_are_counted_and_the_baseline_is_told_without_making_them_all() -> None:
+    for number in (1, 2, 3):
+        factors = tuple(
+            Factor(
+                name=f"f{place}", kind=FactorKind.SETTING, levels=(1, 2, 3), baseline=2, target=f"f{place}"
+            )
+            for place in range(number)
+        )
+        for design in (Design.FULL, Design.ONE_AT_A_TIME):
+            study = a_study().model_copy(update={"factors": factors, "design": design})
+            assert treatment_count(study) == len(treatments(study))
+            assert baseline(study) == treatments(study)[0]

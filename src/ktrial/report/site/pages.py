@@ -20,7 +20,7 @@ from ktrial.model.brief_result import BriefResult
 from ktrial.model.history import History
 from ktrial.model.kernel_pairs import KernelPairs
 from ktrial.model.matrix import Matrix
-from ktrial.model.plan import treatments
+from ktrial.model.plan import baseline, treatment_count, treatments
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.html.brief_result import brief_as_json, brief_page
 from ktrial.report.html.history import history_page, site_environment, style
@@ -217,7 +217,7 @@ class Pages:
 
     @cached_property
     def _baselines(self) -> dict[int, str]:
-        return {number: treatments(one.study)[0].label for number, one in self._studies.items()}
+        return {number: baseline(one.study).label for number, one in self._studies.items()}
 
     @cached_property
     def _proved(self) -> frozenset[int]:
@@ -321,4 +321,4 @@ def _file_name(label: str) -> str:
 
 
 def _cells(stored: StoredStudy) -> int:
-    return (len(treatments(stored.study)) - 1) * len(stored.study.workloads)
+    return (treatment_count(stored.study) - 1) * len(stored.study.workloads)
