@@ -17,8 +17,8 @@ class MachineHeld(MachineError):
     """
 
     hint = (
-        "run the same command again when that has ended (ktrial fleet machines shows who holds which); a "
-        "holder of whom nothing is heard for {seconds:g} s is taken for gone"
+        "run the same command again when that has ended (ktrial fleet machines shows who holds which), or "
+        "with --wait 2h; a holder of whom nothing is heard for {seconds:g} s is taken for gone"
     )
 
 

@@ -1,21 +1,81 @@
-"""A real machine is one user's at a time: a lease in the store, with a heartbeat, until it is closed."""
+"""A real machine is one user's at a time: a lease in the store, with a heartbeat, until it is closed.
+
+Who may wait (`waiting`) asks again and again for a machine that is somebody's; else that ends the run.
+"""
 
 import os
 import socket
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from ktrial import process_identity
 from ktrial.experiment.errors import LeaseLost, MachineHeld
+from ktrial.format.number_format import duration
 from ktrial.machines import HeldLease, LeasedMachine, Machine
+from ktrial.machines.errors import MachineError
+from ktrial.machines.ssh.errors import MachineInUse
 from ktrial.model.machine_lease import MachineLease
 from ktrial.store import Store
 
 BEAT_SECONDS = 10.0
 SILENCE_SECONDS = 120.0
 """After so long without a word a holder is taken for gone."""
+ASK_SECONDS = 2.0
+"""Between two questions whether a machine is free by now."""
+_Got = TypeVar("_Got")
+
+
+@dataclass
+class _Patience:
+    seconds: float = 0.0
+
+
+_patience = _Patience()
+
+
+@contextmanager
+def waiting(seconds: float) -> Iterator[None]:
+    """Inside, runs wait so long for a machine that somebody else has."""
+    before, _patience.seconds = _patience.seconds, seconds
+    try:
+        yield
+    finally:
+        _patience.seconds = before
+
+
+def when_free(ask: Callable[[], _Got], say: Callable[[str], None]) -> _Got:
+    """What `ask` returns, asked again while the machine is somebody's, as long as `waiting` says.
+
+    `say` is told whose it is, for each holder once. Raises what `ask` raises: MachineHeld or MachineInUse
+    when the time is over. KeyboardInterrupt ends it at any instant.
+    """
+    begun, told = time.monotonic(), ""
+    while True:
+        try:
+            got = ask()
+        except (MachineHeld, MachineInUse) as error:
+            left = begun + _patience.seconds - time.monotonic()
+            if left <= 0:
+                raise
+            if (whose := _whose(error)) != told:
+                say(f"{error.message} Waiting for it, {duration(left)} at most")
+                told = whose
+            time.sleep(min(ASK_SECONDS, left))
+            continue
+        if told:
+            say(f"the machine is free, after {duration(time.monotonic() - begun)}")
+        return got
+
+
+def _whose(error: MachineError) -> str:
+    """Without when that was last heard of."""
+    return " ".join(str(error.facts.get(name, "")) for name in ("who", "since", "study"))
 
 
 class Unleased:
@@ -70,13 +130,17 @@ class Lease:
 def leased(machine: Machine, store: Store, study: str, say: Callable[[str], None]) -> HeldLease:
     """The machine is this process's alone until it is closed. `say` is told whose it was, if that is gone.
 
+    Who may wait for it waits.
+
     Raises MachineHeld, StoreError.
     """
     if not isinstance(machine, LeasedMachine):
         return Unleased()
     held = machine.leases.get(store.name)
     if held is None or held.is_lost:
-        held = machine.leases[store.name] = Lease(store, _taken(store, _asked(machine, study), say))
+        asked = _asked(machine, study)
+        taken = when_free(lambda: _taken(store, asked, say), say)
+        held = machine.leases[store.name] = Lease(store, taken)
     return held
 
 

@@ -5,6 +5,7 @@ They come from the layers below, or from what a test puts in their place.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -96,12 +97,14 @@ def sources_for(machine: Machine, sources: Resources) -> Resources:
     """
     if not isinstance(machine, RunsAlready):
         return sources
-    kernel = machine.kernel()
     if not isinstance(machine, RemoteMachine):
+        kernel = machine.kernel()
         return replace(sources, obtain=lambda _name, _progress: kernel)
 
+    own = cache(machine.kernel)  # asked when it is needed: until the machine is leased nobody connects to it
+
     def obtain(wanted: KernelRef, progress: Progress) -> Kernel:
-        return kernel if wanted.name in {"", RUNNING_KERNEL} else sources.obtain(wanted, progress)
+        return own() if wanted.name in {"", RUNNING_KERNEL} else sources.obtain(wanted, progress)
 
     return replace(sources, obtain=obtain, workload=_elsewhere(sources))
 

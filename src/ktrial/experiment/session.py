@@ -96,7 +96,7 @@ def run(
         try:
             interruption.check()
             session.lease = machine_lease.leased(machine, store, study.name, observer.notice)
-            machine.check()
+            machine_lease.when_free(machine.check, observer.notice)
             check_workloads(study, session.sources)
             host_checks.check(study, machine)
             monitoring.check(study)

@@ -85,7 +85,9 @@ def test_counters_of_a_command_that_is_measured_so_are_kept_with_its_metrics(cli
 
 def test_tune_makes_a_metric_of_the_format_larger(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Resources]]:
+    def on_machine(
+        study: Study, store: Store, *, allow_host_changes: bool
+    ) -> Iterator[tuple[Machine, Resources]]:
         yield TunableMachine(lambda boot, written: 1.0), sources(workloads={"cat": WORKLOAD})
 
     monkeypatch.setattr("ktrial.cli.running.search.on_machine", on_machine)

@@ -16,6 +16,7 @@ from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.study import Study
+from ktrial.store import Store
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
 ON = ("--kernel", "debian:6.12", "--workload", "fork", "--minimise", "instructions")
@@ -34,7 +35,9 @@ class Here(CommandLine):
         self.there = TunableMachine(planted)
 
         @contextmanager
-        def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Resources]]:
+        def on_machine(
+            study: Study, store: Store, *, allow_host_changes: bool
+        ) -> Iterator[tuple[Machine, Resources]]:
             yield self.there, sources()
 
         patch.setattr("ktrial.cli.running.search.on_machine", on_machine)

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,11 +13,15 @@ from tests.support.command_line import CommandLine
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
 
+from ktrial import process_identity
+from ktrial.errors import Interrupted
 from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import LeaseLost, MachineHeld
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
+from ktrial.format.number_format import duration
 from ktrial.machines import HeldLease
+from ktrial.machines.ssh.errors import MachineInUse
 from ktrial.machines.ssh.resolved_name import resolved
 from ktrial.model.boot import Boot
 from ktrial.store import Store, open_store
@@ -57,14 +61,30 @@ class OtherSystem(ScriptedMachine):
         return number_of(boot, program)
 
 
+class Locked(OtherSystem):
+    """Somebody's whose store is another one, as often as it is asked."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._times = times
+
+    def check(self) -> None:
+        if self._times:
+            self._times -= 1
+            raise MachineInUse(machine="ssh", host="lab1", who="")
+        super().check()
+
+
 class Heard(Silent):
     """Keeps what is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, then: Callable[[str], object] = lambda _text: None) -> None:
         self.notices: list[str] = []
+        self._then = then
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
+        self._then(text)
 
 
 def test_a_machine_that_somebody_holds_is_asked_for_nothing(store: Store) -> None:
@@ -83,6 +103,90 @@ def test_a_machine_that_somebody_holds_is_asked_for_nothing(store: Store) -> Non
     assert store.machine_leases() == ()
     run(STUDY.model_copy(update={"name": "third"}), store=store, machine=second, sources=sources())
     second.close()
+
+
+def test_who_may_wait_has_the_machine_when_another_process_has_ended(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_lease, "ASK_SECONDS", 0.01)
+    ours_waits = tmp_path / "waits"
+    child = os.fork()
+    if not child:
+        machine = OtherSystem()
+        with open_store(tmp_path / "trials.db") as own:
+            run(STUDY, store=own, machine=machine, sources=sources())
+            wait_until(ours_waits.exists)
+            machine.close()
+        os._exit(0)
+    wait_until(lambda: bool(store.machine_leases()))
+    machine, heard = OtherSystem(), Heard(lambda _text: ours_waits.touch())
+    with machine_lease.waiting(600):
+        run(
+            STUDY.model_copy(update={"name": "other"}),
+            store=store,
+            machine=machine,
+            observer=heard,
+            sources=sources(),
+        )
+    assert os.waitpid(child, 0)[1] == 0
+    first, last = heard.notices
+    assert f"lab1 (10.0.0.7:22) is held by {process_identity.user()}@" in first
+    assert f"process {child}" in first
+    assert first.endswith(f"Waiting for it, {duration(600)} at most")
+    assert last.startswith("the machine is free, after ")
+    assert [one.lease.study for one in store.machine_leases()] == ["other"]
+    machine.close()
+
+
+def test_a_machine_that_does_not_become_free_in_time_is_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_lease, "ASK_SECONDS", 0.01)
+    holder, heard = OtherSystem(), Heard()
+    run(STUDY, store=store, machine=holder, sources=sources())
+    with machine_lease.waiting(0.05), pytest.raises(MachineHeld, match="lab1"):
+        run(STUDY, store=store, machine=OtherSystem(), observer=heard, sources=sources())
+    assert len(heard.notices) == 1, "once for each holder"
+    holder.close()
+
+
+def test_ctrl_c_ends_the_wait_and_leaves_nothing(store: Store) -> None:
+    holder, waits = OtherSystem(), OtherSystem()
+    run(STUDY, store=store, machine=holder, sources=sources())
+    held = store.machine_leases()
+    heard = Heard(lambda _text: signal.raise_signal(signal.SIGINT))
+    with machine_lease.waiting(600), pytest.raises(Interrupted, match="nothing had begun"):
+        run(STUDY, store=store, machine=waits, observer=heard, sources=sources())
+    assert store.machine_leases() == held
+    assert (waits.checked, waits.leases) == (0, {})
+    holder.close()
+
+
+def test_a_machine_that_is_locked_itself_is_waited_for_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user has another store."""
+    monkeypatch.setattr(machine_lease, "ASK_SECONDS", 0.01)
+    machine, heard = Locked(times=2), Heard()
+    with machine_lease.waiting(600):
+        run(STUDY, store=store, machine=machine, observer=heard, sources=sources())
+    assert machine.checked == 1
+    assert "lab1 is in use by another ktrial" in heard.notices[0]
+    machine.close()
+    with pytest.raises(MachineInUse):
+        run(
+            STUDY.model_copy(update={"name": "other"}),
+            store=store,
+            machine=Locked(times=1),
+            sources=sources(),
+        )
+
+
+def test_the_option_takes_a_time_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ktrial = CommandLine(monkeypatch, capsys)
+    assert "--wait: 1x is no time" in ktrial("run", "quick", "--wait", "1x").messages
 
 
 def test_the_machine_of_a_run_that_was_killed_is_taken_over_with_a_word(store: Store, tmp_path: Path) -> None:

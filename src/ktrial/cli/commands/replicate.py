@@ -9,6 +9,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.bundled_study import Signers
 from ktrial.cli.options.common import Html, Jobs, Json, NoHtml, Perturbations
 from ktrial.cli.options.fleet import on_fleet
+from ktrial.cli.options.machine_wait import waits_for_machine
 
 if TYPE_CHECKING:
     from ktrial.bundle.replicating import Replicated
@@ -21,6 +22,7 @@ _MOST_COUNTERS = 5
 
 @examples("ktrial replicate quick.zip", "ktrial replicate quick.zip --only fork --perturbations 1")
 @on_fleet
+@waits_for_machine
 def replicate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle.", show_default=False)],
     only: Annotated[

@@ -8,6 +8,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import AllowHostChanges, Html, Jobs, Json, NoHtml, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.fleet import on_fleet
+from ktrial.cli.options.machine_wait import waits_for_machine
 
 if TYPE_CHECKING:
     from ktrial.model.comparison import Comparison
@@ -21,6 +22,7 @@ NO_MORE = 1
 
 @examples("ktrial revalidate", "ktrial revalidate my-search --kernel debian:6.12")
 @on_fleet
+@waits_for_machine
 def revalidate(
     study: StoredStudyName = None,
     kernel: Annotated[

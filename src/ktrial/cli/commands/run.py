@@ -10,6 +10,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import study_files
 from ktrial.cli.options.fleet import on_fleet
+from ktrial.cli.options.machine_wait import waits_for_machine
 from ktrial.cli.options.user import User, with_user
 from ktrial.errors import KtrialError
 
@@ -99,6 +100,7 @@ Confirm = Annotated[
 
 @examples("ktrial run quick", "ktrial run my-study.toml --jobs 2", "ktrial run --list")
 @on_fleet
+@waits_for_machine
 def run(
     study: Given = None,
     json: Json = False,

@@ -19,6 +19,7 @@ from ktrial.cli.options.common import (
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
 from ktrial.cli.options.fleet import on_fleet
+from ktrial.cli.options.machine_wait import waits_for_machine
 from ktrial.cli.options.user import User, with_user
 
 Command = Annotated[
@@ -46,6 +47,7 @@ _METRIC = "How a metric is found in what the command prints: NAME=REGEX, NAME=js
     "ktrial tune --knobs vm --kernel debian:6.12 --workload fork --dry-run",
 )
 @on_fleet
+@waits_for_machine
 def tune(
     command: Command = None,
     knobs: Knobs = None,

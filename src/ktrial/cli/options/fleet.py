@@ -1,12 +1,12 @@
 """The option `--fleet` of commands that measure: their trials are performed by many machines."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from ktrial.cli.options.added_option import with_added
 
 _OPTION = typer.Option(
     "--fleet",
@@ -34,18 +34,12 @@ def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
 def _with_option(
     command: Callable[..., None], around: Callable[[], AbstractContextManager[object]]
 ) -> Callable[..., None]:
-    @wraps(command)
-    def performed(*arguments: Any, fleet: str | None = None, **options: Any) -> None:
+    @contextmanager
+    def performed(fleet: str | None) -> Iterator[None]:
         with around(), _performed_by(fleet):
-            command(*arguments, **options)
+            yield
 
-    own = inspect.signature(command, eval_str=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    option = inspect.Parameter("fleet", kind, default=None, annotation=Annotated[str | None, _OPTION])
-    parameters = [one.replace(kind=kind) for one in own.parameters.values()]
-    performed.__signature__ = own.replace(parameters=[*parameters, option])  # type: ignore[attr-defined]
-    performed.__annotations__ = {one.name: one.annotation for one in [*parameters, option]}
-    return performed
+    return with_added(command, "fleet", Annotated[str | None, _OPTION], performed)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
-from ktrial.experiment import host_checks
+from ktrial.experiment import host_checks, machine_lease
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
@@ -53,13 +53,16 @@ class SearchOptions:
 
 
 @contextmanager
-def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Resources]]:
-    """The machine that the study asks for, checked, and where kernels and workloads come from."""
+def on_machine(
+    study: Study, store: Store, *, allow_host_changes: bool
+) -> Iterator[tuple[Machine, Resources]]:
+    """The machine that the study asks for, leased and checked, and where kernels and workloads come from."""
     with machine_for(study, allow_host_changes=allow_host_changes, say=say) as host:
         machine = host or machines.find(study.machine.kind)
         if isinstance(machine, CountingMachine):
             machine.count_by(study.machine.counted_by)
-        machine.check()
+        machine_lease.leased(machine, store, study.name, say)
+        machine_lease.when_free(machine.check, say)
         yield machine, sources_for(machine, default_resources())
 
 
@@ -68,7 +71,7 @@ def search(study: Study, options: SearchOptions) -> None:
     _check(study, options)
     with open_store(options.store or default_location()) as store:
         with (
-            on_machine(study, allow_host_changes=options.allow_host_changes) as (machine, sources),
+            on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources),
             progress(quiet=True) as observer,
         ):
             known = with_space(study, machine, sources, observer)
@@ -89,7 +92,7 @@ def go_on(options: SearchOptions) -> None:
             raise NothingToResume(store=store.name)
         _check(study, options)
         _require_leave(study, options)
-        with on_machine(study, allow_host_changes=options.allow_host_changes) as (machine, sources):
+        with on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources):
             tuned = _searched(study, store, machine, sources, options)
         if tuned is not None:
             _end(study, tuned, store, options)

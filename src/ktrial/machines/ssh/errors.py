@@ -29,7 +29,7 @@ class ConnectionLost(MachineError):
 class MachineInUse(MachineError):
     """Machine {machine}: {host} is in use by another ktrial{who}: one trial at a time runs on a machine."""
 
-    hint = "try again when it has ended; ssh {host} ps -ef | grep ktrial shows whose it is"
+    hint = "try again when it has ended, or --wait 2h; ssh {host} ps -ef | grep ktrial shows whose it is"
 
 
 class UnlikeSystem(MachineError):
