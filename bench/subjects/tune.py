@@ -112,6 +112,45 @@ def on_family(family: str, functions: int) -> FamilyResult:
     )
 
 
+class AtOnce(NamedTuple):
+    """Searches that ask for several points at once beside those that ask for one, on the same functions."""
+
+    regret: float
+    """Mean, as a fraction."""
+    error: float
+    more: float
+    """Regret more than with one point at a time: the mean of the differences."""
+    more_error: float
+
+
+def at_once(functions: int, counts: tuple[int, ...]) -> dict[int, AtOnce]:
+    """Of each family in which something acts so many functions, with seeds from 5000 on. By the count."""
+    alone = regrets_at_once(functions, 1)
+    found = {}
+    for count in counts:
+        regrets = alone if count == 1 else regrets_at_once(functions, count)
+        differences = [one - other for one, other in zip(regrets, alone, strict=True)]
+        means = statistics.fmean(regrets), _error(regrets), statistics.fmean(differences)
+        found[count] = AtOnce(*means, _error(differences))
+    return found
+
+
+def regrets_at_once(functions: int, count: int) -> list[float]:
+    """Of searches of 65 runs, of which `count` are asked for at a time."""
+    return [
+        _regret(problem(family, seed), count)
+        for family in FAMILIES
+        if family != "idle"
+        for seed in range(_HELD_OUT, _HELD_OUT + functions)
+    ]
+
+
+def _regret(each: Problem, count: int) -> float:
+    each.at_once = count
+    found = tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed)
+    return each.optimum - each.log_gain(found.confirmed or {})
+
+
 def intervals_hold(each: Problem, found: Tuned) -> list[bool]:
     """Of every finalist's interval, whether it holds the truth."""
     return [

@@ -9,7 +9,7 @@ import math
 import statistics
 
 import pytest
-from bench.subjects.tune import RUNS, alone, best_seen, intervals_hold, ours
+from bench.subjects.tune import RUNS, alone, best_seen, intervals_hold, ours, regrets_at_once
 from scipy.stats import binom
 from tests.support.tuning_families import problem
 from tests.support.tuning_function import best
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 
 SEEDS = range(1, 41)
 FUNCTIONS = range(4000, 4008)
+AT_ONCE_FUNCTIONS = 6
+"""Of each family, with the seeds of the documentation's."""
 CHANCE = 0.001
 
 
@@ -63,3 +65,11 @@ def _no_worse(regrets: list[float], others: list[float]) -> None:
     """Not by more than two standard errors of the mean difference."""
     apart = [one - other for one, other in zip(regrets, others, strict=True)]
     assert statistics.fmean(apart) <= 2 * statistics.stdev(apart) / math.sqrt(len(apart))
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_several_points_at_once_are_no_worse_than_one_after_another(count: int) -> None:
+    """On the same functions: not by two standard errors of the differences, and not by half."""
+    alone, together = (regrets_at_once(AT_ONCE_FUNCTIONS, each) for each in (1, count))
+    _no_worse(together, alone)
+    assert statistics.fmean(together) < 1.5 * statistics.fmean(alone)

@@ -23,8 +23,17 @@ from ktrial.experiment.resources import Resources
 from ktrial.fault_points import VARIABLE
 from ktrial.installation import CACHE
 
-Doing = Literal["transfer", "snapshot", "trial", "anything"]
+Doing = Literal["transfer", "snapshot", "trial", "build", "anything"]
 DOINGS: tuple[Doing, ...] = ("transfer", "snapshot", "trial", "anything")
+"""While a study's trials are performed."""
+BUILDING: tuple[Doing, ...] = ("transfer", "build", "build", "anything")
+"""While kernels are built."""
+_LOGS = {
+    "snapshot": ("preparing", "prepared"),
+    "trial": ("begun", "ended"),
+    "build": ("building", "compiled"),
+}
+"""What workers log when they begin it and when they have done it."""
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["ktrial.fleet.serving", "distributed", "tests.support.fleets"])
 _LONGEST_SECONDS = 0.04
@@ -88,7 +97,7 @@ class Workers:
             return list(self.running)
         if what == "transfer":
             return [one for one in self.running if _is_not_empty(self.cache(one) / "fleet" / "arriving")]
-        begun, ended = {"snapshot": ("preparing", "prepared"), "trial": ("begun", "ended")}[what]
+        begun, ended = _LOGS[what]
         begins, ends = (_counted(self.directory, name) for name in (begun, ended))
         return [one for one in self.running if begins.get(str(one), 0) > ends.get(str(one), 0)]
 
@@ -96,9 +105,10 @@ class Workers:
 class Killer(threading.Thread):
     """Kills until it has done so often enough; `kills` is by what the worker did."""
 
-    def __init__(self, workers: Workers, kills: int, seed: int) -> None:
+    def __init__(self, workers: Workers, kills: int, seed: int, doings: tuple[Doing, ...] = DOINGS) -> None:
         super().__init__(name="killer", daemon=True)
-        self.kills: dict[Doing, int] = dict.fromkeys(DOINGS, 0)
+        self.kills: dict[Doing, int] = dict.fromkeys(doings, 0)
+        self._doings = doings
         self.problem: BaseException | None = None
         self._workers, self._wanted, self._draw = workers, kills, random.Random(seed)
         self._stopping = threading.Event()
@@ -114,7 +124,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         try:
             while not self.is_done and not self._stopping.is_set():
-                self._kill_one(DOINGS[self.count % len(DOINGS)])
+                self._kill_one(self._doings[self.count % len(self._doings)])
         except BaseException as error:  # noqa: BLE001 - the test raises it
             self.problem = error
 
@@ -133,11 +143,18 @@ class Killer(threading.Thread):
 
 
 @contextmanager
-def killed_workers(address: str, directory: Path, wanted: int, kills: int, seed: int) -> Iterator[Killer]:
+def killed_workers(
+    address: str,
+    directory: Path,
+    wanted: int,
+    kills: int,
+    seed: int,
+    doings: tuple[Doing, ...] = DOINGS,
+) -> Iterator[Killer]:
     """Workers of the scheduler at the address, of which one is killed again and again."""
     workers = Workers(address, directory, wanted)
     workers.fill()
-    killer = Killer(workers, kills, seed)
+    killer = Killer(workers, kills, seed, doings)
     killer.start()
     try:
         yield killer

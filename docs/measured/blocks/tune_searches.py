@@ -2,13 +2,14 @@
 
 import statistics
 
-from bench.subjects.tune import Found, on_family, search
+from bench.subjects.tune import Found, at_once, on_family, search
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, table
 from tests.support.tuning_function import best
 
 _SEARCHES, _FUNCTIONS = 20, 10
+_COUNTS, _FUNCTIONS_AT_ONCE = (1, 2, 4), 6
 _NAMES = {"ktrial": "ktrial", "tpe": "TPE alone", "random": "random search"}
 _FAMILIES = {
     "together": "two knobs that act only together",
@@ -65,6 +66,16 @@ def _families(measuring: Measuring) -> str:
     return table((*heads, "intervals that hold the truth"), rows)
 
 
+def _at_once(measuring: Measuring) -> str:
+    """Regret of searches that ask for several points at a time."""
+    del measuring
+    rows = []
+    for count, found in at_once(_FUNCTIONS_AT_ONCE, _COUNTS).items():
+        more = f"{decimal(100 * found.more, 1)} ± {decimal(100 * found.more_error, 1)} points"
+        rows.append([str(count), _with_error(found.regret, found.error), "–" if count == 1 else more])
+    return table(("points at once", "mean regret", "more than one at a time"), rows)
+
+
 def _with_error(mean: float, error: float) -> str:
     return f"{decimal(100 * mean, 1)} ± {decimal(100 * error, 1)} %"
 
@@ -72,4 +83,5 @@ def _with_error(mean: float, error: float) -> str:
 BLOCKS = (
     Block("tune-formula", "docs/tune.md", _formula, simulated=True),
     Block("tune-families", "docs/tune.md", _families, simulated=True),
+    Block("tune-at-once", "docs/tune.md", _at_once, simulated=True),
 )

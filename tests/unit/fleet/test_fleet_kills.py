@@ -1,10 +1,13 @@
-"""Workers are killed at 200 random instants: in trials, snapshots, transfers, and at whatever they do."""
+"""Workers are killed at 200 random instants of studies, and at 40 of builds, at whatever they do."""
 
+import random
 from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.support.fleet_kills import DOINGS, killed_workers, with_images
+from tests.support.fake_builds import FakeBuilder
+from tests.support.fleet_builds import FleetBuilder, a_build
+from tests.support.fleet_kills import BUILDING, DOINGS, killed_workers, with_images
 from tests.support.fleet_processes import connected, fleet_processes
 from tests.support.fleets import behave, numbers, run_here, run_on, study_of
 from tests.support.scripted import sources
@@ -16,6 +19,8 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.store import Store
 
 KILLS = 200
+KILLS_OF_BUILDS = 40
+BUILDS = 6
 WORKERS = 3
 PERTURBATIONS = 12
 IMAGE_BYTES = 24 << 20
@@ -59,3 +64,24 @@ def test_nothing_is_lost_and_nothing_counts_twice_whenever_workers_are_killed(
     assert not any(
         check.damaged or not check.has_digest for one in stored for check in store.check_trials(one.id)
     )
+
+
+@pytest.mark.nightly
+def test_every_kernel_is_built_whenever_workers_are_killed(place: Path) -> None:
+    behave(place, "all", build=0.3)
+    source = place / "source"
+    source.write_bytes(random.Random(19).randbytes(IMAGE_BYTES))
+    rounds = 0
+    with fleet_processes(place) as processes:
+        address = processes.address
+        killing = killed_workers(address, place, WORKERS, KILLS_OF_BUILDS, seed=20, doings=BUILDING)
+        with killing as killer, connected(processes) as fleet:
+            while not killer.is_done:
+                wanted = [a_build(source, option=f"{rounds} {number}") for number in range(BUILDS)]
+                had = FleetBuilder(fleet).built(*wanted)
+                assert had == {one.name: FakeBuilder.kernel(one) for one in wanted}
+                rounds += 1
+    print(f"{rounds} times {BUILDS} kernels; killed in {killer.kills}")
+    assert killer.problem is None
+    assert killer.count >= KILLS_OF_BUILDS
+    assert killer.kills["build"] >= KILLS_OF_BUILDS // 4, killer.kills
