@@ -59,7 +59,7 @@ class SeriesBuilder(FakeBuilder):
         return any(word in name for name in names_in(wanted.patches))
 
     @staticmethod
-    def _kernel(wanted: Build) -> Kernel:
+    def kernel(wanted: Build) -> Kernel:
         """Documentation and what is called `noop` change no content."""
         telling = [
             name for name in names_in(wanted.patches) if "noop" not in name and not name.startswith("doc")

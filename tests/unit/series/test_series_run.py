@@ -112,8 +112,8 @@ class Inexactly(SeriesBuilder):
     """Each patch applies elsewhere than it says, in four hunks."""
 
     @staticmethod
-    def _kernel(wanted: Build) -> Kernel:
-        kernel = SeriesBuilder._kernel(wanted)
+    def kernel(wanted: Build) -> Kernel:
+        kernel = SeriesBuilder.kernel(wanted)
         said = tuple(f"{name}: hunk {one}" for name in names_in(wanted.patches) for one in range(1, 5))
         return kernel.model_copy(
             update={"origin": kernel.origin.model_copy(update={"inexact_patches": said})}
