@@ -76,3 +76,18 @@ def a_kernel_of(
         image=vmlinux,
         vmlinux=vmlinux,
     )
+
+
+def with_module(kernel: Kernel, directory: Path, code: str, name: str = "demo") -> Kernel:
+    """The kernel with one module of that C code, as `make modules_install` would place it."""
+    place = directory / "lib" / "modules" / kernel.release / "kernel" / "drivers"
+    place.mkdir(parents=True)
+    source = place / f"{name}.c"
+    mark = (
+        f'__attribute__((section(".modinfo"), used)) static const char m[] = "vermagic={kernel.release} SMP";'
+    )
+    source.write_text(f"{code}\n{mark}\n")
+    subprocess.run(["gcc", *_FLAGS, "-c", "-o", source.with_suffix(".ko"), source], check=True)
+    source.unlink()
+    digest = hashlib.sha256(source.with_suffix(".ko").read_bytes() + kernel.digest.encode()).hexdigest()
+    return kernel.model_copy(update={"modules": place.parents[1], "digest": digest})

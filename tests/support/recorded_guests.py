@@ -72,7 +72,7 @@ class Recording(Model):
     """One golden guest: all its QEMUs."""
 
     made_with: dict[str, str]
-    """Digests of what the numbers depend on: guest programs, QEMU, kernels."""
+    """Digests of what the numbers depend on: guest programs, QEMU, kernels, modules that are loaded."""
     kernels: tuple[Kernel, ...]
     """Without their files."""
     runs: tuple[QemuRun, ...]
@@ -113,6 +113,8 @@ class Recorder:
 
     runs: dict[str, QemuRun] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    """Digest of each that is carried into a guest: another version's kernel can have made it."""
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Self]:
@@ -128,7 +130,7 @@ class Recorder:
     def recorded(self) -> Recording:
         """What is to be kept."""
         return Recording(
-            made_with=made_with(self.kernels.values()),
+            made_with=made_with(self.kernels.values()) | self.modules,
             kernels=tuple(_without_files(kernel) for kernel in self.kernels.values()),
             runs=tuple(self.runs.values()),
         )
@@ -156,6 +158,7 @@ class Recorder:
 
     def _keep(self, setup: Setup, name: str, written: dict[str, str], ending: GuestExit) -> None:
         self.kernels[setup.boot.kernel.name] = setup.boot.kernel
+        self.modules |= {path.name: digest_of_file(path) for path in setup.boot.modules}
         out = _counts_of(setup)
         run = QemuRun(
             asked=name,

@@ -7,7 +7,7 @@ A verdict about a patch rests on it. A patch whose option is off changes no code
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ktrial.analysis.confounding import KernelStep, listed
-from ktrial.kernels.image.code_difference import code_difference, without_numbers
+from ktrial.kernels.image.code_difference import called, code_difference
 from ktrial.kernels.image.same_image import same_image
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Kernel, options_shown
@@ -70,9 +70,7 @@ def reach(code: CodeDifference, profiles: Mapping[str, tuple[Sequence[Profile], 
 
 def _runs(profile: Profile, functions: frozenset[str]) -> bool:
     return any(
-        one.instructions and without_numbers(one.symbol) in functions
-        for one in profile.region.functions
-        if not one.module
+        one.instructions and called(one.symbol, one.module) in functions for one in profile.region.functions
     )
 
 
@@ -94,7 +92,7 @@ def warnings_of(study: Study, steps: Iterable[KernelStep]) -> Iterator[DataWarni
 
 def _of_reach(reach: Reach, name: str, what: str, options: str) -> Iterator[DataWarning]:
     if not reach.functions and not reach.data:
-        text = f"{name}: {what} changes no function and no variable of the image{options}"
+        text = f"{name}: {what} changes no function and no variable of the kernel{options}"
         yield DataWarning(kind=WarningKind.CHANGE_NOT_RUN, text=text, advice=_SWITCHED_OFF)
     elif not reach.functions:
         text = (

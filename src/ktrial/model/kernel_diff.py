@@ -108,12 +108,13 @@ class ModuleChange(Model):
 
 
 class CodeDifference(Model):
-    """What differs in the images of two kernels, apart from where things lie."""
+    """What differs in the images and modules of two kernels, apart from where things lie."""
 
     functions: tuple[str, ...] = ()
-    """Functions that only one of the two has, or whose code differs; without the compiler's numbers."""
+    """Functions that only one of the two has, or whose code differs; without the compiler's numbers. Those of
+    modules with the module, `read [ext4]`."""
     data: tuple[str, ...] = ()
-    """Variables and tables of the same kind."""
+    """Variables and tables of the same kind; `[ext4]`: something else of a module than its functions."""
 
 
 class Reach(Model):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ktrial.experiment.regression_check import CheckedMetric, Decision
 from ktrial.experiment.single_kernel import Measurement
-from ktrial.kernels.image.code_difference import without_numbers
+from ktrial.kernels.image.code_difference import called
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build
@@ -87,8 +87,8 @@ class SeriesCell:
 
     def is_changed(self, row: FunctionDifference) -> bool:
         """Whether the patch changes this function's code."""
-        names = {without_numbers(name) for name in (row.function, *row.before.names, *row.after.names)}
-        return not row.module and not names.isdisjoint(self.changed)
+        names = {called(name, row.module) for name in (row.function, *row.before.names, *row.after.names)}
+        return not names.isdisjoint(self.changed)
 
     def functions(self, most: int) -> list[tuple[FunctionDifference, Fraction]]:
         """What the difference is made of: functions that the patch changes first, the heaviest first."""

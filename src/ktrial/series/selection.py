@@ -9,7 +9,7 @@ two cover alike (the greedy set cover; Chvatal 1979). What is left of the ten pl
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ktrial.kernels.image.code_difference import without_numbers
+from ktrial.kernels.image.code_difference import called
 from ktrial.model.profile import Profile
 from ktrial.model.workload import WorkloadUse
 
@@ -64,8 +64,8 @@ def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
     """Of these functions those that ran, with their instructions; the most first."""
     counts: dict[str, int] = {}
     for one in profile.region.functions:
-        name = without_numbers(one.symbol)
-        if not one.module and one.instructions and name in names:
+        name = called(one.symbol, one.module)
+        if one.instructions and name in names:
             counts[name] = counts.get(name, 0) + one.instructions
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 

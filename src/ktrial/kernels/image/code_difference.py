@@ -21,6 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ktrial.kernels.image.moved_code import BEHIND, FARTHEST, Moved, Symbols, only_moved
+from ktrial.kernels.modules.module_difference import functions_in_modules
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import CodeDifference
 
@@ -46,7 +47,11 @@ _TAB, _LEVEL = 9, 1
 
 
 def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
-    """What differs from the image of `a` to that of `b`; None where one of them has no table with sizes."""
+    """What differs from the image of `a` to that of `b`, and from modules to modules.
+
+    A function of a module is named with it, `read [ext4]`; a module of which something else differs
+    than functions counts as data: `[ext4]`. None where one of the images has no table with sizes.
+    """
     if a.vmlinux is None or b.vmlinux is None:
         return None
     try:
@@ -55,11 +60,18 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
         return None
     if not before.functions or not after.functions:
         return None
-    pair = _Pair(before, after)
+    pair, modules = _Pair(before, after), functions_in_modules(a, b)
+    in_modules = {called(name, module) for module, names in modules.items() for name in names}
+    others = {f"[{module}]" for module, names in modules.items() if not names}
     return CodeDifference(
-        functions=tuple(sorted(pair.differing(before.functions, after.functions))),
-        data=tuple(sorted(pair.differing(before.data, after.data))),
+        functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
+        data=tuple(sorted({*pair.differing(before.data, after.data), *others})),
     )
+
+
+def called(symbol: str, module: str = "") -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`; `read [ext4]` in a module."""
+    return without_numbers(symbol) + (f" [{module}]" if module else "")
 
 
 def without_numbers(symbol: str) -> str:

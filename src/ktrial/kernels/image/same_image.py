@@ -1,4 +1,4 @@
-"""Whether two images make a kernel do the same: they load the same bytes, apart from what is never executed.
+"""Whether two kernels do the same: image and modules load the same bytes, apart from what is never executed.
 
 Left out of account are build ids, the time of the build, the release's name where both are as long, and
 numbers that move with the lines of a source: in names of symbols (`__initcall__kmod_core__492_9715`;
@@ -19,6 +19,7 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section
 
+from ktrial.kernels.modules.module_difference import same_modules
 from ktrial.model.kernel import Kernel
 
 _ALLOCATED, _EXECUTABLE = 2, 4
@@ -43,14 +44,19 @@ class _Stretch(NamedTuple):
 def same_image(a: Kernel, b: Kernel) -> bool:
     """Whether both kernels load the same bytes, apart from marks of the build and numbers of lines.
 
-    The configuration and modules are no part of it. False where an image cannot be read.
+    Their modules are a part of it, loaded or not; the configuration is none. False where a file cannot be
+    read.
     """
     if a.digest == b.digest:
         return True
     if (a.modules is None) != (b.modules is None) or a.vmlinux is None or b.vmlinux is None:
         return False
+    return _same_loaded(a.vmlinux, b.vmlinux) and same_modules(a, b)
+
+
+def _same_loaded(a: Path, b: Path) -> bool:
     try:
-        one, other = _Loaded(a.vmlinux), _Loaded(b.vmlinux)
+        one, other = _Loaded(a), _Loaded(b)
         if one.layout != other.layout:
             return False
         named_alike = one.names_without_digits == other.names_without_digits
