@@ -35,7 +35,7 @@ from ktrial.store import Store
 DEFAULT_LIMIT = 0.01
 FLOOR = 0.003
 """Irrelevant changes (the initial RAM disk's size, the guest's memory, the command line's length) moved no
-median but the threaded hackbench's by more than 0.29 % (docs/workloads.md). A smaller limit is raised to
+median but the threaded hackbench's by more than 0.31 % (docs/check.md). A smaller limit is raised to
 this one: below it a change proves nothing."""
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
@@ -119,7 +119,7 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
         DataWarning(
             kind=WarningKind.LIMIT_RAISED,
             text=f"a limit below +{percentage(FLOOR)} is raised to that: {asked}",
-            advice="changes without any meaning, as of a command line's length, move numbers by up to 0.29 %",
+            advice="changes without any meaning, as of a command line's length, move numbers by as much",
         ),
     )
 
