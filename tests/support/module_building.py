@@ -5,6 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock
+
 from ktrial.kernels import silent
 from ktrial.kernels.packages.apt import PrivateApt, run_tool
 from ktrial.kernels.packages.apt_lists import Package
@@ -34,20 +36,26 @@ class Headers:
 
 
 def headers(kernel: Kernel, place: Path) -> Headers:
-    """The headers of a Debian kernel, below `place`: fetched once."""
+    """The headers of a Debian kernel, below `place`: fetched once, whoever else wants them meanwhile."""
     root = place / kernel.release
     tree = root / "usr" / "src" / f"linux-headers-{kernel.release}"
-    if not root.exists():
-        unpacking = place / f"{kernel.release}.unpacking"
-        shutil.rmtree(unpacking, ignore_errors=True)
-        debs = unpacking / "debs"
-        debs.mkdir(parents=True)
-        for file in _fetched(kernel, place / "apt", debs):
-            subprocess.run(["dpkg-deb", "-x", file, unpacking], check=True)
-        makefile = unpacking / tree.relative_to(root) / "Makefile"
-        makefile.write_text(makefile.read_text().replace("/usr/src/", f"{root}/usr/src/"))
-        unpacking.rename(root)
+    with FileLock(place / "headers.lock"):
+        if not root.exists():
+            _unpack(kernel, root, tree)
     return Headers(tree)
+
+
+def _unpack(kernel: Kernel, root: Path, tree: Path) -> None:
+    place = root.parent
+    unpacking = place / f"{kernel.release}.unpacking"
+    shutil.rmtree(unpacking, ignore_errors=True)
+    debs = unpacking / "debs"
+    debs.mkdir(parents=True)
+    for file in _fetched(kernel, place / "apt", debs):
+        subprocess.run(["dpkg-deb", "-x", file, unpacking], check=True)
+    makefile = unpacking / tree.relative_to(root) / "Makefile"
+    makefile.write_text(makefile.read_text().replace("/usr/src/", f"{root}/usr/src/"))
+    unpacking.rename(root)
 
 
 def _fetched(kernel: Kernel, state: Path, into: Path) -> list[Path]:

@@ -111,7 +111,14 @@ def replicate(
     files = plain.files if asked.host_files else _own_programs(bundle.file, study, plain.files)
     again = replace(plain, obtain=found.obtain, builder=found.builder(), files=files)
     now = session.run(
-        study, store=fresh, machine=machine, observer=observer, jobs=jobs, sources=again, any_settings=True
+        study,
+        store=fresh,
+        machine=machine,
+        observer=observer,
+        jobs=jobs,
+        sources=again,
+        any_settings=True,
+        one_sided=True,
     )
     made = compared(before, now, found.had, asked.only, bundle.signer)
     return Replicated(made, before, now)

@@ -66,6 +66,7 @@ def run(
     until: int | None = None,
     executors: Executors | None = None,
     any_settings: bool = False,
+    one_sided: bool = False,
 ) -> StudyRecord:
     """Run all trials of the study that are not in the store yet, and return the study with its result.
 
@@ -75,7 +76,8 @@ def run(
     run so many blocks, whatever they say, instead of stopping by the study's own rule. `executors`: what has
     the trials performed, instead of what `ktrial.experiment.executor.performed_by` says, or this system.
     `any_settings`: a setting that no kernel has is an outcome of its trials, too, as in a search that tries
-    what two systems differ in; else it is refused before the first trial.
+    what two systems differ in; else it is refused before the first trial. `one_sided`: one kernel's trials
+    are wanted where no other can be had, too, as when they are compared with a bundle's.
 
     A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
     the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
@@ -90,6 +92,7 @@ def run(
         study, store, machine, observer, sources, retry_failed
     )
     session.until, session.jobs, session.any_settings = until, jobs, any_settings
+    session.kernels.one_sided = one_sided
     session.executors = executors or chosen(ThisSystem)
     session.kernels.built = session.executors.built
     with interruption.caught():

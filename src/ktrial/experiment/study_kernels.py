@@ -30,6 +30,8 @@ class StudyKernels:
     """What has kernels built."""
     known: dict[str, Kernel | KernelError] = field(default_factory=dict)
     """Each that was asked for, or why it cannot be had."""
+    one_sided: bool = False
+    """Trials of one kernel are wanted where no other can be had, too, as long as none has to be compiled."""
 
     def obtain(self, missing: Sequence[PlannedTrial], *, begun: bool) -> Mapping[str, Kernel | KernelError]:
         """Every kernel that is needed, by its label, or why it cannot be had. `begun`: trials are stored.
@@ -89,7 +91,8 @@ class StudyKernels:
 
         Nor is anything booted for it: where only the baseline is left, or only others, nothing is compared.
         """
-        errors = {name: one for name in wanted if isinstance(one := self.known.get(name), KernelError)}
+        vital = [name for name, one in wanted.items() if one.build or not self.one_sided]
+        errors = {name: one for name in vital if isinstance(one := self.known.get(name), KernelError)}
         if not errors or begun:
             return
         baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)

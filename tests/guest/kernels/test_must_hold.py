@@ -47,9 +47,18 @@ def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(
     assert len(first["trials"]) == first["planned"] == 2 * perturbations
     assert all(trial["samples"] and trial["counters"] for trial in first["trials"])
     assert list(differing(first["comparisons"], second["comparisons"])) == []
-    if perturbations == AS_IN_THE_FILE:
-        assert list(differing(json.loads(PICTURED.read_text())["comparisons"], main)) == [], PICTURED
     assert list(differing(measured(first["trials"]), measured(second["trials"]))) == []
+    if perturbations == AS_IN_THE_FILE:
+        compare_with_the_picture(first, main)
+
+
+def compare_with_the_picture(result: dict[str, Any], main: list[dict[str, Any]]) -> None:
+    """Skips where Debian has newer kernels of these versions: then it is of those that it names."""
+    pictured = json.loads(PICTURED.read_text())
+    here = [side["release"] for one in result["kernels"] for side in (one["before"], one["after"])]
+    if pictured["kernels"] != here:
+        pytest.skip(f"{PICTURED.name} is of {pictured['kernels']}, here are {here}: draw_pictures.py")
+    assert list(differing(pictured["comparisons"], main)) == [], PICTURED
 
 
 @pytest.mark.nightly

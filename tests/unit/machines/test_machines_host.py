@@ -284,12 +284,28 @@ def wait_until(condition: object, seconds: float = 300.0) -> None:
 
 
 def test_ktrial_does_next_to_nothing_while_a_program_runs() -> None:
-    """Must-hold 4 of issue 4: its CPU time inside the window is below 0.1 %."""
-    shares = []
-    for _ in range(3):
-        result = ran("i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done")
-        shares.append(result.rusage["ktrial_ns"] / result.wall_ns)
+    """Must-hold 4 of issue 4: its CPU time inside the window is below 0.1 %.
+
+    In a process of its own: in this one other tests may have left threads, which would be counted.
+    """
+    alone = subprocess.run([sys.executable, "-c", _SHARES], capture_output=True, text=True, check=True)
+    shares = [float(word) for word in alone.stdout.split()]
+    assert len(shares) == 3
     assert min(shares) < 0.001, shares
+
+
+_SHARES = """
+from ktrial.machines.host import HostMachine
+from ktrial.model.boot import Boot
+from ktrial.target import Run
+
+loop = Run(argv=("/bin/sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done"))
+boot = Boot(kernel=HostMachine().kernel(), limit_seconds=300.0)
+for _ in range(3):
+    with HostMachine().start(boot) as target:
+        (result,) = target.perform((loop,))
+    print(result.rusage["ktrial_ns"] / result.wall_ns)
+"""
 
 
 def test_identity_and_kernel_say_what_the_numbers_were_measured_on() -> None:
