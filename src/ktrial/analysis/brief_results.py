@@ -57,15 +57,15 @@ def brief_results(
     among them.
     """
     kept = store.summaries(OF_RESULT)
-    found: dict[int, bytes] = {}
+    unchanged: dict[int, bytes] = {}
     wanted: list[StoredStudy] = []
     for one in studies:
         own = kept.get(one.id)
         if own and own.state == _true_for(states[one.id]):
-            found[one.id] = own.content
+            unchanged[one.id] = own.content
         else:
             wanted.append(one)
-    return BriefResults(found | _made_now(store, wanted, states, tell))
+    return BriefResults(unchanged | _made_now(store, wanted, states, tell))
 
 
 def _made_now(

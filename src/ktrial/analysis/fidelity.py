@@ -40,10 +40,10 @@ def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_cost
     left_out: list[str] = []
     for exact, timed in studies:
         _check(exact, timed)
-        found, without = _pairs_of(exact, timed, costs)
-        if not found:
+        own_pairs, without = _pairs_of(exact, timed, costs)
+        if not own_pairs:
             raise NotTheSameTreatments(exact=exact.id, timed=timed.id)
-        pairs += found
+        pairs += own_pairs
         left_out += without
     counts = list(dict.fromkeys(count for pair in pairs for count in pair.exact))
     outside = held_out(pairs, seed)

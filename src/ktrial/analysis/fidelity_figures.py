@@ -51,12 +51,12 @@ def _same_sign(pair: FidelityPair, count: str) -> bool:
 def _bands(count: str, pairs: Sequence[FidelityPair]) -> tuple[SizeBand, ...]:
     """Of the pairs that the count has decided, by the size of what it says."""
     counted = [pair for pair in pairs if pair.exact[count].decided]
-    found = []
+    bands = []
     for low, high in pairwise(BANDS):
         inside = [pair for pair in counted if low <= _size(pair, count) < high]
         decided = [pair for pair in inside if pair.time.decided]
         right = sum(_same_sign(pair, count) for pair in decided)
-        found.append(
+        bands.append(
             SizeBand(
                 low=low,
                 high=high if math.isfinite(high) else None,
@@ -65,7 +65,7 @@ def _bands(count: str, pairs: Sequence[FidelityPair]) -> tuple[SizeBand, ...]:
                 undecided=len(inside) - len(decided),
             )
         )
-    return tuple(found)
+    return tuple(bands)
 
 
 def _size(pair: FidelityPair, count: str) -> float:

@@ -40,21 +40,21 @@ class _Operation:
     nanoseconds: float
 
 
-def fitted(found: FidelityResult, studies: Sequence[Both], profiles: ProfileOf) -> FittedCosts:
+def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf) -> FittedCosts:
     """Fit to the half that is not held out. Raises NothingToFit, NoOneModel."""
     machine = machine_of(studies)
-    outside = held_out(found.pairs, found.seed)
+    outside = held_out(result.pairs, result.seed)
     known = dict(_operations(studies, profiles, machine))
-    inside = _fitted_to(found, known, outside)
+    inside = _fitted_to(result, known, outside)
     if len(inside) < len(COSTS):
         raise NothingToFit(operations=len(inside), least=len(COSTS))
     gigahertz = math.exp(np.mean([math.log(sum(one.cycles.values()) / one.nanoseconds) for one in inside]))
     factors = _factors(inside, gigahertz)
     before = prices(machine)
-    others = [pair for pair in found.pairs if group(pair) in outside]
+    others = [pair for pair in result.pairs if group(pair) in outside]
     margin = studies[0][0].study.margin
     judged = [with_fitted for pair in others if (with_fitted := _predicted(pair, known, factors, margin))]
-    counts = {name: figures(name, judged, group, found.seed) for name in (FITTED, "modelled-cycles")}
+    counts = {name: figures(name, judged, group, result.seed) for name in (FITTED, "modelled-cycles")}
     return FittedCosts(
         like=machine.reference,
         operations=len(inside),
@@ -105,10 +105,10 @@ def _times(comparisons: Iterable[Comparison]) -> Iterable[tuple[str, str, float]
 
 
 def _fitted_to(
-    found: FidelityResult, known: Mapping[_Key, _Operation], outside: frozenset[str]
+    result: FidelityResult, known: Mapping[_Key, _Operation], outside: frozenset[str]
 ) -> list[_Operation]:
     """Baselines, and the treatments of the pairs that are not held out."""
-    inside = (pair for pair in found.pairs if group(pair) not in outside)
+    inside = (pair for pair in result.pairs if group(pair) not in outside)
     keys = dict.fromkeys(key for pair in inside for key in _keys(pair))
     return [known[key] for key in keys if key in known]
 

@@ -50,9 +50,9 @@ def costs(profile: Profile, machine: ModelledMachine) -> dict[str, float]:
     """
     region, price = profile.region, prices(machine)
     times = happened(region)
-    found = {name: times[name] * price[name] / profile.operations for name in times}
-    rest = (region.cycles or 0.0) / profile.operations - sum(found.values())
-    return found | {CLASSES: rest}
+    by_kind = {name: times[name] * price[name] / profile.operations for name in times}
+    rest = (region.cycles or 0.0) / profile.operations - sum(by_kind.values())
+    return by_kind | {CLASSES: rest}
 
 
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

@@ -88,9 +88,9 @@ def _pairs(before: StudyRecord, now: StudyRecord) -> Iterator[Pair]:
 
 def _numbers(pairs: Iterable[Pair], *, bounded: bool) -> Iterator[NumberPair]:
     for old, new in pairs:
-        found = {(one.workload, one.metric): one.value for one in new.samples} if new else {}
+        values_now = {(one.workload, one.metric): one.value for one in new.samples} if new else {}
         for sample in old.samples:
-            value = found.get((sample.workload, sample.metric))
+            value = values_now.get((sample.workload, sample.metric))
             yield NumberPair(
                 workload=sample.workload,
                 metric=sample.metric,
@@ -121,9 +121,9 @@ def agreement(before: float, now: float | None, *, bounded: bool) -> Agreement:
 
 def _differing_counters(pairs: Iterable[Pair]) -> Iterator[CounterPair]:
     for old, new in pairs:
-        found = {(one.workload, one.name): one.delta for one in new.counters} if new else {}
+        deltas_now = {(one.workload, one.name): one.delta for one in new.counters} if new else {}
         for one in old.counters:
-            now = found.get((one.workload, one.name))
+            now = deltas_now.get((one.workload, one.name))
             if now != one.delta:
                 yield CounterPair(
                     workload=one.workload,

@@ -48,18 +48,18 @@ NOTHING = (
 
 def circumstances(pairs: Iterable[tuple[Trial, Trial | None]]) -> tuple[Circumstance, ...]:
     """Everything that is another than it was, each once, with the treatments that it holds for."""
-    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    treatments_of: dict[tuple[str, str, str], dict[str, None]] = {}
     labels: dict[str, None] = {}
     for old, new in pairs:
         if new is not None:
             labels[old.planned.treatment.label] = None
             for what in _differing(old, new):
-                found.setdefault(what, {})[old.planned.treatment.label] = None
+                treatments_of.setdefault(what, {})[old.planned.treatment.label] = None
     return tuple(
         Circumstance(
             what=what, before=before, now=now, treatments=() if len(held) == len(labels) else tuple(held)
         )
-        for (what, before, now), held in found.items()
+        for (what, before, now), held in treatments_of.items()
     )
 
 

@@ -29,16 +29,16 @@ def curves(record: StudyRecord) -> tuple[ScalingCurve, ...]:
     name = cpus_factor(record.study)
     if not name:
         return ()
-    found: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    throughputs: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for trial in record.trials:
         if trial.outcome is Outcome.COMPLETED:
             cpus, others = apart(trial.planned.treatment, name)
             for workload, throughput in _throughputs(trial):
-                found[workload, others][cpus][trial.planned.perturbation.number] = throughput
+                throughputs[workload, others][cpus][trial.planned.perturbation.number] = throughput
     uses = {use.label: place for place, use in enumerate(record.study.workloads)}
     places = {apart(one, name)[1]: place for place, one in enumerate(treatments(record.study))}
-    keys = sorted(found, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places))))
-    made = (_curve(*key, found[key]) for key in keys)
+    keys = sorted(throughputs, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places))))
+    made = (_curve(*key, throughputs[key]) for key in keys)
     return tuple(curve for curve in made if curve is not None)
 
 

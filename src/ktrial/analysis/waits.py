@@ -21,15 +21,15 @@ def waits(record: StudyRecord) -> tuple[Waits, ...]:
     if WAITS not in record.study.machine.monitors:
         return ()
     uses = {use.label: place for place, use in enumerate(record.study.workloads)}
-    found: dict[tuple[str, str, int], Waits] = {}
+    counted: dict[tuple[str, str, int], Waits] = {}
     for trial in record.trials:
         for one in _of_trial(record, trial):
-            found.setdefault((one.workload, one.treatment, one.cpus), one)
+            counted.setdefault((one.workload, one.treatment, one.cpus), one)
     places = {_apart(record, one)[1]: place for place, one in enumerate(treatments(record.study))}
     order = sorted(
-        found, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places)), key[2])
+        counted, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places)), key[2])
     )
-    return tuple(found[key] for key in order)
+    return tuple(counted[key] for key in order)
 
 
 def _apart(record: StudyRecord, treatment: Treatment) -> tuple[int, str]:

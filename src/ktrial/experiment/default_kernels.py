@@ -31,11 +31,11 @@ def two_kernels(named: Sequence[str] = ()) -> tuple[str, str]:
 
 def cached_kernels() -> list[Kernel]:
     """The kernels in the cache that can be read; `ktrial kernel list` tells of the others."""
-    found = []
+    kernels = []
     for name in stored_names():
         with suppress(KtrialError):
-            found.append(get(name))
-    return found
+            kernels.append(get(name))
+    return kernels
 
 
 def _by_version(kernels: Iterable[Kernel]) -> list[Kernel]:

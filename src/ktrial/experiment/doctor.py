@@ -128,11 +128,11 @@ def _guest_programs() -> SystemCheck:
         )
     others = guest_programs.unpublished(where)
     if others:
-        found = (
+        text = (
             f"{where}: {', '.join(others)} are not the published ones; numbers may differ in the last digits"
         )
         remedy = "rustup, which takes the compiler that rust-toolchain.toml names; then make guest"
-        return SystemCheck(name="guest programs", state=State.LIMITED, found=found, remedy=remedy)
+        return SystemCheck(name="guest programs", state=State.LIMITED, found=text, remedy=remedy)
     return SystemCheck(name="guest programs", state=State.FINE, found=f"{where}, as they are published")
 
 

@@ -43,10 +43,10 @@ def check_settings(study: Study, target: LocalTarget) -> None:
     system = System(target)
     for factor in study.factors:
         if factor.kind is FactorKind.SETTING:
-            for found in find(system, study.references.knobs[factor.target]):
-                _check_writable(found, target)
+            for setting in find(system, study.references.knobs[factor.target]):
+                _check_writable(setting, target)
                 for level in factor.levels:
-                    values.check(found.name, found.knob, level_text(level), system.version)
+                    values.check(setting.name, setting.knob, level_text(level), system.version)
 
 
 def _check_writable(instance: KnobInstance, target: LocalTarget) -> None:

@@ -72,12 +72,12 @@ def _delays(told: str) -> Delays:
         raise MonitorFailed(monitor=RUN_DELAY, problem=f"told no run delays: {last[:200]!r}") from None
 
 
-def samples(label: str, mode: Mode, found: Sequence[Delays]) -> tuple[Sample, ...]:
+def samples(label: str, mode: Mode, of_programs: Sequence[Delays]) -> tuple[Sample, ...]:
     """Metrics of the workload `label`; of several programs the means of each one's."""
     values = {
-        "run delay, median": [each.median for each in found],
-        "run delay, p99": [each.p99 for each in found],
-        "run delay, largest": [each.largest for each in found],
+        "run delay, median": [each.median for each in of_programs],
+        "run delay, p99": [each.p99 for each in of_programs],
+        "run delay, largest": [each.largest for each in of_programs],
     }
     return tuple(_sample(label, mode, name, fmean(of_each)) for name, of_each in values.items() if of_each)
 
@@ -96,24 +96,24 @@ def _sample(label: str, mode: Mode, metric: str, value: float) -> Sample:
     )
 
 
-def delay_counters(found: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
+def delay_counters(of_programs: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
     """Kept with the trial's other counters: tasks, how often they ran, what they waited (ns)."""
     totals = {
-        "tasks": sum(each.tasks for each in found),
-        "ran": sum(each.ran for each in found),
-        "waited": sum(each.waited for each in found),
+        "tasks": sum(each.tasks for each in of_programs),
+        "ran": sum(each.ran for each in of_programs),
+        "waited": sum(each.waited for each in of_programs),
     }
     return tuple((f"{RUN_DELAY}.{name}", float(total)) for name, total in totals.items())
 
 
-def waits_counters(found: Profile) -> tuple[tuple[str, float], ...]:
+def waits_counters(profile: Profile) -> tuple[tuple[str, float], ...]:
     """Nanoseconds of guest time an operation, of all CPUs together: each part, and its first places."""
-    time = together(by_cpu(found))
+    time = together(by_cpu(profile))
     parts = dict(zip(_PARTS, (time.work, time.waiting, time.lines, time.idle), strict=True))
-    return (*((waits_counter(part.value), spent) for part, spent in parts.items()), *_places(found))
+    return (*((waits_counter(part.value), spent) for part, spent in parts.items()), *_places(profile))
 
 
-def _places(found: Profile) -> Iterator[tuple[str, float]]:
+def _places(profile: Profile) -> Iterator[tuple[str, float]]:
     for part in _WITH_PLACES:
-        for place, spent in islice(places(found, part).items(), _MOST):
+        for place, spent in islice(places(profile, part).items(), _MOST):
             yield waits_counter(part.value, place.name), spent

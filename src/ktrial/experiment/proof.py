@@ -69,8 +69,8 @@ class _Proving:
 
     def _planned(self, base: Counted, why: Attribution) -> tuple[Proof, tuple[Candidate, ...]]:
         """The proof without its trials, and what is tried."""
-        found = self._candidates(why)
-        chosen, left_out = self._chosen(found)
+        offered = self._candidates(why)
+        chosen, left_out = self._chosen(offered)
         in_groups = self._in_groups(chosen)
         estimated = self._cost_in_groups(chosen) if in_groups else self._cost_alone(chosen)
         self._how.tell(estimated, chosen, in_groups)
@@ -81,7 +81,7 @@ class _Proving:
             after=why.explanation.after.label,
             values_before=ends[ProofSide.FROM],
             values_after=ends[ProofSide.TO],
-            left_out=(*found.left_out, *left_out),
+            left_out=(*offered.left_out, *left_out),
             estimated=estimated,
         )
         return proof, chosen
@@ -129,13 +129,13 @@ class _Proving:
         modules = [kernels.module_names(one) for one in booted]
         return candidates(study, *both, why, modules)
 
-    def _chosen(self, found: Candidates) -> tuple[tuple[Candidate, ...], tuple[Untried, ...]]:
+    def _chosen(self, offered: Candidates) -> tuple[tuple[Candidate, ...], tuple[Untried, ...]]:
         """Those that are wanted; tried alone, as many as the budget has room for, the likeliest first."""
-        every = found.found
+        every = offered.ranked
         if self._how.wanted:
             every, unknown = picked(every, self._how.wanted)
             if unknown:
-                names = [one.name for one in found.found]
+                names = [one.name for one in offered.ranked]
                 known = ", ".join(names) or "none"
                 raise UnknownCandidate(name=unknown[0], similar=nearest(unknown[0], names), known=known)
         if self._in_groups(every):

@@ -132,7 +132,7 @@ class Screening:
     def only_together(self, tried: Iterable[Tried]) -> tuple[CandidateGroup, ...]:
         """Of each group that was divided: what it has beyond all that its members have alone."""
         alone = {one.candidate.name: one.effects[0] for one in tried if one.effects}
-        found = []
+        groups = []
         for whole in self.whole:
             names = {one.name for one in whole.row.changed}
             open_ = sum(len(part.row.changed) for part in self.open if _is_of(part, whole))
@@ -142,8 +142,8 @@ class Screening:
             rest = sum(part.effect or 0.0 for part in self.still if _is_of(part, whole))
             beyond = whole.effect - rest - sum(alone[name] for name in divided)
             if abs(beyond) > 2 * whole.least:
-                found.append(whole.group(GroupKind.ONLY_TOGETHER, beyond))
-        return tuple(found)
+                groups.append(whole.group(GroupKind.ONLY_TOGETHER, beyond))
+        return tuple(groups)
 
     def _taken(self, candidates: Sequence[Candidate]) -> list[Reverting]:
         """The groups: what a kernel takes, each on its first side where it is taken."""
@@ -270,7 +270,7 @@ def _beside(part: ScreenedPart) -> str:
 def _refusals(
     asked: AttributionQuestion,
     side: ProofSide,
-    found: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     machine: Machine,
     sources: Resources,
 ) -> dict[str, str]:
@@ -278,7 +278,7 @@ def _refusals(
 
     Empty as well where the guest ends by one of them: their trials tell which.
     """
-    written = tuple(one for one in found if one.kind in _WRITTEN and one.value_on(side) is not None)
+    written = tuple(one for one in candidates if one.kind in _WRITTEN and one.value_on(side) is not None)
     if not written:
         return {}
     row = Reverting(side, written)

@@ -38,12 +38,12 @@ def chosen(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
 
 def with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
     """The trial with this key, however it ended. Raises NotExact, TrialNotStored."""
-    found = [trial for trial in trials if trial.planned.key == key]
-    if not found:
+    matching = [trial for trial in trials if trial.planned.key == key]
+    if not matching:
         raise TrialNotStored(study=study.name, key=key)
     if study.timing:
         raise NotExact(study=study.name, modes="real time")
-    return found[0]
+    return matching[0]
 
 
 def repeated(study: Study, before: Trial, machine: Machine, sources: Resources, progress: Progress) -> Trial:

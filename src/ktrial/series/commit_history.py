@@ -47,11 +47,13 @@ def commit_history(
 ) -> CommitHistory:
     """The workload's history over the range. `plain`: how its base is built, which all were built like."""
     numbers = numbers_of(series, plain, versions(studies, workload))
-    found = history(studies, workload, metric=metric, kernels=numbers, margin=margin, alpha=alpha)
-    lines = tuple(_named(line, series, numbers) for line in found.lines)
-    with_number = {numbers[one.version] for line in found.lines for one in line.points}
+    of_kernels = history(studies, workload, metric=metric, kernels=numbers, margin=margin, alpha=alpha)
+    lines = tuple(_named(line, series, numbers) for line in of_kernels.lines)
+    with_number = {numbers[one.version] for line in of_kernels.lines for one in line.points}
     return CommitHistory(
-        found.model_copy(update={"lines": lines, "missing": ()}), len(series.patches) + 1, len(with_number)
+        of_kernels.model_copy(update={"lines": lines, "missing": ()}),
+        len(series.patches) + 1,
+        len(with_number),
     )
 
 
@@ -59,13 +61,13 @@ def numbers_of(series: PatchSeries, plain: Build, names: Iterable[str]) -> dict[
     """Kernel → number of the commit that it was built of, 0 for the base, in that order; one for a commit."""
     known = {series.source(plain, number).name: number for number in range(len(series.patches) + 1)}
     commits = {one.commit: one.number for one in series.patches}
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     for name in names:
         if name in known:
-            found[known[name]] = name
+            by_number[known[name]] = name
         elif (number := _without_others(name, commits, plain)) is not None:
-            found.setdefault(number, name)
-    return {found[number]: number for number in sorted(found)}
+            by_number.setdefault(number, name)
+    return {by_number[number]: number for number in sorted(by_number)}
 
 
 def _without_others(name: str, commits: Mapping[str, int], plain: Build) -> int | None:

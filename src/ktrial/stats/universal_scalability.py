@@ -78,11 +78,11 @@ def fit(throughput: Mapping[int, float]) -> Coefficients:
         return at[0] + np.log(cpus) - np.log1p(loss) - measured
 
     start = (float(measured[0] - math.log(cpus[0])), 0.01, 0.001)
-    found = least_squares(
+    solution = least_squares(
         residuals, start, bounds=([-np.inf, 0, 0], [np.inf, np.inf, np.inf]),
         xtol=1e-14, ftol=1e-14, gtol=1e-14, x_scale=(1.0, 0.01, 0.001),
     ).x  # fmt: skip
-    return Coefficients(math.exp(found[0]), float(found[1]), float(found[2]))
+    return Coefficients(math.exp(solution[0]), float(solution[1]), float(solution[2]))
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:

@@ -30,7 +30,7 @@ def why(
 def found(attribution: Attribution, study: Study = STUDY, **modules: tuple[str, ...]) -> dict[str, Candidate]:
     before, after = (Treatment(levels={"kernel": name}) for name in KERNELS)
     known = (modules.get("old", ()), modules.get("new", ()))
-    return {one.name: one for one in candidates(study, before, after, attribution, known).found}
+    return {one.name: one for one in candidates(study, before, after, attribution, known).ranked}
 
 
 def differing(
@@ -125,7 +125,7 @@ def test_of_several_factors_each_is_a_candidate_and_of_one_none() -> None:
     study = a_study(kernels=KERNELS, workloads=("fork",), factors=(boot,))
     levels = [{"kernel": KERNELS[0], "psi": ""}, {"kernel": KERNELS[1], "psi": "psi=0"}]
     before, after = (Treatment(levels=one) for one in levels)
-    told = candidates(study, before, after, why()).found
+    told = candidates(study, before, after, why()).ranked
     assert [(one.name, one.kind) for one in told] == [("kernel", CauseKind.LEVEL), ("psi", CauseKind.LEVEL)]
     assert not found(why())
 

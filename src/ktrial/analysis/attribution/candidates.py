@@ -28,7 +28,7 @@ _PARAMETER = re.compile(r"/sys/module/(\w+)/parameters/(\w+)")
 class Candidates:
     """What can be tried, and what differs and cannot."""
 
-    found: tuple[Candidate, ...]
+    ranked: tuple[Candidate, ...]
     left_out: tuple[Untried, ...]
 
 
@@ -46,14 +46,14 @@ def candidates(
     """
     heavy = heavy_subsystems(why.explanation)
     search = _Search(study, before, after, why.differences, heavy, modules)
-    found = [one for part in search.parts() for one in part]
-    once = {(one.kind, one.target, one.name): one for one in reversed(found)}
+    with_repeats = [one for part in search.parts() for one in part]
+    once = {(one.kind, one.target, one.name): one for one in reversed(with_repeats)}
     ranked = sorted(once.values(), key=lambda one: _rank(one, heavy))
     return Candidates(tuple(ranked), tuple(search.left_out))
 
 
 def picked(
-    found: Sequence[Candidate], wanted: Sequence[str]
+    offered: Sequence[Candidate], wanted: Sequence[str]
 ) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
     """Those that the user names (`HRTICK`, `vm.*`), and the names that none has."""
     patterns = [one.casefold() for one in wanted]
@@ -64,9 +64,9 @@ def picked(
     unknown = tuple(
         text
         for text, pattern in zip(wanted, patterns, strict=True)
-        if not any(fits(one, pattern) for one in found)
+        if not any(fits(one, pattern) for one in offered)
     )
-    return tuple(one for one in found if any(fits(one, pattern) for pattern in patterns)), unknown
+    return tuple(one for one in offered if any(fits(one, pattern) for pattern in patterns)), unknown
 
 
 _KINDS = (

@@ -74,17 +74,17 @@ def _moved(sides: Sequence[tuple[Count, int]], prices: BasePrices) -> str:
     """The costs that a row's cycles moved by: its instructions, and the misses that came or went."""
     (old, old_operations), (new, new_operations) = sides
     own = new.instructions / new_operations - old.instructions / old_operations
-    found = [(abs(own) * prices.instruction, f"instructions {own:+,.0f}")]
+    parts = [(abs(own) * prices.instruction, f"instructions {own:+,.0f}")]
     rest = amount(new, CostKind.CYCLES, prices) / new_operations
     rest -= amount(old, CostKind.CYCLES, prices) / old_operations + own * prices.instruction
     for kind in MISSES:
         by = amount(new, kind, prices) / new_operations - amount(old, kind, prices) / old_operations
-        found.append((abs(by) * _WEIGHTS[kind], f"{kind.value.replace('-', ' ')} {by:+,.2f}"))
+        parts.append((abs(by) * _WEIGHTS[kind], f"{kind.value.replace('-', ' ')} {by:+,.2f}"))
         rest -= by * _WEIGHTS[kind]
-    if rest > sum(weight for weight, _ in found) / 2:
-        found.append((rest, f"dear instructions and the like, some {rest:+,.0f} cycles"))
-    whole = sum(weight for weight, _ in found)
-    named = sorted((one for one in found if one[0] > _LEAST_PART * whole), key=lambda one: -one[0])
+    if rest > sum(weight for weight, _ in parts) / 2:
+        parts.append((rest, f"dear instructions and the like, some {rest:+,.0f} cycles"))
+    whole = sum(weight for weight, _ in parts)
+    named = sorted((one for one in parts if one[0] > _LEAST_PART * whole), key=lambda one: -one[0])
     return ", ".join(text for _, text in named)
 
 

@@ -103,68 +103,68 @@ def stored_numbers(
     StoreError.
     """
     states = store.study_states()
-    found = StoredNumbers(store, states)
-    known = _as_before(found, before) if before else {}
+    numbers = StoredNumbers(store, states)
+    known = _as_before(numbers, before) if before else {}
     with garbage_kept():
         for number, one in store.summaries().items():
             if number not in known and states.get(number) == one.state:
                 known[number] = unpacked_facts(one.content)
     if wanted := states.keys() - known.keys():
-        known |= _made_now(found, wanted, tell, leave_out=leave_out)
-    found.facts.update(sorted(known.items()))
-    return found
+        known |= _made_now(numbers, wanted, tell, leave_out=leave_out)
+    numbers.facts.update(sorted(known.items()))
+    return numbers
 
 
-def _as_before(found: StoredNumbers, before: StoredNumbers) -> dict[int, StudyFacts]:
-    same = {number for number, state in found.states.items() if before.states.get(number) == state}
-    found.made.update({number: made for number, made in before.made.items() if number in same})
+def _as_before(numbers: StoredNumbers, before: StoredNumbers) -> dict[int, StudyFacts]:
+    same = {number for number, state in numbers.states.items() if before.states.get(number) == state}
+    numbers.made.update({number: made for number, made in before.made.items() if number in same})
     return {number: facts for number, facts in before.facts.items() if number in same}
 
 
 def _made_now(
-    found: StoredNumbers, wanted: Set[int], tell: Tell, *, leave_out: bool
+    numbers: StoredNumbers, wanted: Set[int], tell: Tell, *, leave_out: bool
 ) -> dict[int, StudyFacts]:
     """What is said of studies whose trials have to be read; it is kept as they are read."""
-    readable = _readable(found, wanted, leave_out=leave_out)
+    readable = _readable(numbers, wanted, leave_out=leave_out)
     every = sum(one.finished for one in readable)
     if every >= _TOLD:
-        tell(f"{found.store.name}: {every:,} trials are read, once, for the histories of their workloads")
+        tell(f"{numbers.store.name}: {every:,} trials are read, once, for the histories of their workloads")
     facts: dict[int, StudyFacts] = {}
     waiting: list[StudySummaries] = []
     trials = 0
     for stored in readable:
-        if made := _made_of(found, stored, leave_out=leave_out):
+        if made := _made_of(numbers, stored, leave_out=leave_out):
             facts[stored.id] = made
-            waiting.append(_summaries(found, made))
+            waiting.append(_summaries(numbers, made))
             trials += stored.finished
         if trials >= _AT_ONCE:
-            found.store.keep_summaries(waiting)
+            numbers.store.keep_summaries(waiting)
             waiting, trials = [], 0
     if waiting:
-        found.store.keep_summaries(waiting)
+        numbers.store.keep_summaries(waiting)
     return facts
 
 
-def _readable(found: StoredNumbers, wanted: Set[int], *, leave_out: bool) -> list[StoredStudy]:
-    readable, damaged = found.store.readable_studies(wanted)
+def _readable(numbers: StoredNumbers, wanted: Set[int], *, leave_out: bool) -> list[StoredStudy]:
+    readable, damaged = numbers.store.readable_studies(wanted)
     if damaged and not leave_out:
-        found.store.find(damaged[0].id)  # it raises what is the matter with it
-    found.left_out.extend(LeftOut(f"study {one.id}, {one.name}", None) for one in damaged)
+        numbers.store.find(damaged[0].id)  # it raises what is the matter with it
+    numbers.left_out.extend(LeftOut(f"study {one.id}, {one.name}", None) for one in damaged)
     return list(readable)
 
 
-def _made_of(found: StoredNumbers, stored: StoredStudy, *, leave_out: bool) -> StudyFacts | None:
+def _made_of(numbers: StoredNumbers, stored: StoredStudy, *, leave_out: bool) -> StudyFacts | None:
     """None where its trials are not what was stored."""
     number, study = stored.id, stored.study
     labels = [use.label for use in study.workloads]
     try:
-        trials = found.store.trials(number, counted=False)
+        trials = numbers.store.trials(number, counted=False)
     except TrialsDamaged:
         if not leave_out:
             raise
-        found.left_out.append(LeftOut(f"study {number}, {study.name}", frozenset(labels)))
+        numbers.left_out.append(LeftOut(f"study {number}, {study.name}", frozenset(labels)))
         return None
-    found.made[number] = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
+    numbers.made[number] = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
     return facts_of(number, study, trials)
 
 
@@ -176,6 +176,6 @@ def summaries_of(record: StudyRecord, state: str) -> StudySummaries:
     return StudySummaries(number, state, {OF_STUDY: packed(facts_of(number, study, trials)), **own})
 
 
-def _summaries(found: StoredNumbers, made: StudyFacts) -> StudySummaries:
-    by_workload = {OF_STUDY: packed(made), **found.made[made.study_id]}
-    return StudySummaries(made.study_id, found.states[made.study_id], by_workload)
+def _summaries(numbers: StoredNumbers, made: StudyFacts) -> StudySummaries:
+    by_workload = {OF_STUDY: packed(made), **numbers.made[made.study_id]}
+    return StudySummaries(made.study_id, numbers.states[made.study_id], by_workload)

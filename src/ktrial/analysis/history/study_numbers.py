@@ -117,11 +117,11 @@ def _place(study: Study, treatment: Treatment) -> tuple[int, ...]:
 
 
 def _of_treatment(
-    treatment: Treatment, settings: str, found: Sequence[tuple[Trial, Sample]]
+    treatment: Treatment, settings: str, measured: Sequence[tuple[Trial, Sample]]
 ) -> Iterator[Numbers]:
-    first = next((one.metric for _, one in found if one.metric != STRING_BYTES.name), None)
+    first = next((one.metric for _, one in measured if one.metric != STRING_BYTES.name), None)
     by_facts: dict[str, list[tuple[Trial, Sample]]] = {}
-    for trial, sample in found:
+    for trial, sample in measured:
         by_facts.setdefault(_facts(settings, trial.provenance, sample), []).append((trial, sample))
     for facts, own in by_facts.items():
         provenance = own[0][0].provenance

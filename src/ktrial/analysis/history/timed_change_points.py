@@ -26,7 +26,7 @@ def changes_of_all(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[C
         autocorrelated=False,
     )
     moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
-    return {int(name): _shifts(found, named[name]) for name, found in (many_shifts | moved).items()}
+    return {int(name): _shifts(shifts, named[name]) for name, shifts in (many_shifts | moved).items()}
 
 
 def _levels(line: Line) -> list[float]:
