@@ -177,6 +177,6 @@ def _problem(entry: zipfile.ZipInfo, known: Mapping[str, int]) -> str:
     return ""
 
 
-def too_large(path: Path, what: str, found: int, most: int) -> BundleTooLarge:
+def too_large(path: Path, what: str, size: int, most: int) -> BundleTooLarge:
     """The error for a size above its limit."""
-    return BundleTooLarge(file=path, what=what, found=f"{found} bytes", most=most, are="bytes are")
+    return BundleTooLarge(file=path, what=what, found=f"{size} bytes", most=most, are="bytes are")

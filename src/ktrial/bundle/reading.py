@@ -156,9 +156,11 @@ def _read(file: Path, opened: Archive, digests: Mapping[str, str], name: str) ->
 
 def _contents(file: Path, content: bytes) -> BundleContents:
     data = _json(file, parts.CONTENTS, content)
-    found = data.get("format") if isinstance(data, dict) else None
-    if isinstance(found, int) and found > FORMAT:
-        raise BundleNewer(file=file, found=found, known=FORMAT, version=data.get("ktrial", "a newer one"))
+    format_number = data.get("format") if isinstance(data, dict) else None
+    if isinstance(format_number, int) and format_number > FORMAT:
+        raise BundleNewer(
+            file=file, found=format_number, known=FORMAT, version=data.get("ktrial", "a newer one")
+        )
     return _valid(file, parts.CONTENTS, lambda: BundleContents.model_validate(data))
 
 
@@ -232,8 +234,10 @@ def _check_size(file: Path, study: Study, contents: BundleContents) -> None:
     }
     trials = (sizes[study.design] + 1) * study.blocks
     if max(trials, contents.trials) > parts.MOST_TRIALS:
-        found = f"{max(trials, contents.trials)} trials"
-        raise BundleTooLarge(file=file, what="its study has", found=found, most=parts.MOST_TRIALS, are="are")
+        counted = f"{max(trials, contents.trials)} trials"
+        raise BundleTooLarge(
+            file=file, what="its study has", found=counted, most=parts.MOST_TRIALS, are="are"
+        )
     if study.machine.memory_mib > _MOST_MEMORY_MIB or study.machine.cpus > _MOST_CPUS:
         asked = f"{study.machine.memory_mib} MiB and {study.machine.cpus} CPUs for a guest"
         most = f"{_MOST_MEMORY_MIB} MiB and {_MOST_CPUS} CPUs"

@@ -107,9 +107,9 @@ def replicate(
     stored = first.find(bundle.fill(first))
     before = record_of(first, stored, first.trials(stored.id))
     plain = sources or default_resources()
-    found = KernelSources(bundle, plain.kernel, cached)
+    kernel_sources = KernelSources(bundle, plain.kernel, cached)
     files = plain.files if asked.host_files else _own_programs(bundle.file, study, plain.files)
-    again = replace(plain, obtain=found.obtain, builder=found.builder(), files=files)
+    again = replace(plain, obtain=kernel_sources.obtain, builder=kernel_sources.builder(), files=files)
     now = session.run(
         study,
         store=fresh,
@@ -120,7 +120,7 @@ def replicate(
         any_settings=True,
         one_sided=True,
     )
-    made = compared(before, now, found.had, asked.only, bundle.signer)
+    made = compared(before, now, kernel_sources.had, asked.only, bundle.signer)
     return Replicated(made, before, now)
 
 

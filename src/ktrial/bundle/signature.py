@@ -43,8 +43,8 @@ def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
         place.write_bytes(signature)
         common = [_PROGRAM, "-Y"]
         which = ["-f", str(signers), "-n", NAMESPACE, "-s", str(place)]
-        found = _ran(file, signers, [*common, "find-principals", *which], b"")
-        name = found.splitlines()[0].split(",")[0].strip() if found.strip() else ""
+        principals = _ran(file, signers, [*common, "find-principals", *which], b"")
+        name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
         if not _PRINCIPAL.fullmatch(name):
             raise SignatureWrong(file=file, problem="its key is nobody's there", signers=signers)
         _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)

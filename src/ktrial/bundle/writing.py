@@ -90,8 +90,8 @@ def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
     labels = sorted(store.profiled(stored.id))
 
     def whole(trial: Trial) -> Trial:
-        found = (store.profile(stored.id, trial.planned.key, label) for label in labels)
-        profiles = tuple(profile for profile in found if profile)
+        stored_profiles = (store.profile(stored.id, trial.planned.key, label) for label in labels)
+        profiles = tuple(profile for profile in stored_profiles if profile)
         return trial.model_copy(
             update={"profiles": profiles, "sampled": store.sampled(stored.id, trial.planned.key)}
         )

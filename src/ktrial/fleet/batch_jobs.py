@@ -160,11 +160,11 @@ def _job_options(jobs: BatchJobs, settings: FleetSettings) -> dict[str, Any]:
 
 def _tables(path: Path) -> dict[str, Mapping[str, Any]]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
         raise BadFleet(address=str(path), problem=problem) from None
-    inside = found.get("fleet", found)
+    inside = document.get("fleet", document)
     return {name: inside[name] for name in BATCH_SYSTEMS if isinstance(inside.get(name), Mapping)}
 
 

@@ -335,12 +335,12 @@ class FleetExecutor:
 
     def _judge(self) -> None:
         """What this system found about trials of which workers told different digits."""
-        for check, opinions, found in [one for one in self._judged if one[2].done()]:
+        for check, opinions, rerun in [one for one in self._judged if one[2].done()]:
             entry = check.entry
-            self._judged = [one for one in self._judged if one[2] is not found]
+            self._judged = [one for one in self._judged if one[2] is not rerun]
             self._checks.end(check)
             try:
-                trial = found.result()
+                trial = rerun.result()
             except KtrialError as error:
                 raise ClientDisagrees(trial=entry.planned.key, problem=error.message) from error
             if trial.outcome is Outcome.MACHINE_FAILED:

@@ -178,10 +178,10 @@ class Connection:
     def notes(self) -> dict[str, str]:
         """What `note` left, by the workers' addresses."""
         try:
-            found = self._client.get_metadata(["ktrial"], default={})
+            metadata = self._client.get_metadata(["ktrial"], default={})
         except Exception:  # noqa: BLE001 - an answer without it is an answer, too
             return {}
-        return {str(key): str(value) for key, value in dict(found or {}).items()}
+        return {str(key): str(value) for key, value in dict(metadata or {}).items()}
 
     def under_way(self) -> dict[str, tuple[str, ...]]:
         """The names of the calls that each worker has, by address."""

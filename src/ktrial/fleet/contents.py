@@ -89,10 +89,10 @@ class Contents:
         return False
 
     def _complete(self, digest: str, place: Path) -> None:
-        found = digest_of_file(place, anew=True)
-        if found != digest:
+        actual = digest_of_file(place, anew=True)
+        if actual != digest:
             self._forget(digest, place)
-            raise TransferDamaged(digest=digest, found=found)
+            raise TransferDamaged(digest=digest, found=actual)
         home = self._root / "files" / digest
         home.mkdir(parents=True, exist_ok=True)
         place.replace(home / _CONTENT)

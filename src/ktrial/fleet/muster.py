@@ -178,12 +178,12 @@ class Muster:
             raise FleetEmpty(address=self._home.settings.address, problem=problem)
 
 
-def _difference(expected: dict[str, str], found: dict[str, str]) -> str:
+def _difference(expected: dict[str, str], there: dict[str, str]) -> str:
     """What does not agree, with both sides; empty where all does."""
     other = [
-        f"{what} is {found.get(what, 'unknown')} there, {value} here"
+        f"{what} is {there.get(what, 'unknown')} there, {value} here"
         for what, value in expected.items()
-        if found.get(what) != value
+        if there.get(what) != value
     ]
     return "; ".join(other)
 

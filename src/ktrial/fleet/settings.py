@@ -117,12 +117,12 @@ def _checked(address: str) -> str:
 
 def _read(path: Path, text: str) -> dict[str, Any]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
         raise BadFleet(address=text, problem=problem) from None
-    inside = found.get("fleet", found)
-    return inside if isinstance(inside, dict) else found
+    inside = document.get("fleet", document)
+    return inside if isinstance(inside, dict) else document
 
 
 def _of_table(table: Mapping[str, Any], directory: Path, text: str) -> FleetSettings:

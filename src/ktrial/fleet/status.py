@@ -38,7 +38,7 @@ def status_of(settings: FleetSettings) -> tuple[WorkerStatus, ...]:
         seen, notes, calls = connection.workers(), connection.notes(), connection.under_way()
     finally:
         connection.close()
-    found = [
+    statuses = [
         WorkerStatus(
             name=one.name,
             address=address,
@@ -48,7 +48,7 @@ def status_of(settings: FleetSettings) -> tuple[WorkerStatus, ...]:
         )
         for address, one in seen.items()
     ]
-    return tuple(sorted(found, key=lambda one: one.name))
+    return tuple(sorted(statuses, key=lambda one: one.name))
 
 
 def _shown(call: str) -> str:

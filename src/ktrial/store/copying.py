@@ -89,7 +89,7 @@ def check_is_copy(source: Store, target: Store) -> None:
             raise NotItsCopy(store=target.name, source=source.name, number=number, study=name)
 
 
-class _Found(NamedTuple):
+class _Judged(NamedTuple):
     """Keys of trials, by what becomes of them."""
 
     fresh: list[str]
@@ -104,19 +104,19 @@ def _trials(
     """How many were copied, how many were there; keys of damaged and of differing ones."""
     mine = source.transactions.read(lambda connection: _noted(connection, number))
     theirs = target.transactions.read(lambda connection: _noted(connection, own))
-    all_found = _Found([], [], [], [])
+    in_all = _Judged([], [], [], [])
     for keys in _some(list(mine)):
         alike = [key for key in keys if key in theirs and own == number and _alike(mine[key], theirs[key])]
         rest = [key for key in keys if key not in alike]
         read = _read_all(source, [mine[key].id for key in rest])
-        found = _judged(rest, read, mine, theirs, own)
-        parts = [(read[mine[key].id], mine[key]) for key in found.fresh]
+        judged = _judged(rest, read, mine, theirs, own)
+        parts = [(read[mine[key].id], mine[key]) for key in judged.fresh]
         if parts:
             target.transactions.write(partial(_put, study_id=own, read=parts))
-        for every, some in zip(all_found, found._replace(same=found.same + alike), strict=True):
+        for every, some in zip(in_all, judged._replace(same=judged.same + alike), strict=True):
             every.extend(some)
-        tell(sum(map(len, all_found)))
-    return len(all_found.fresh), len(all_found.same), all_found.damaged, all_found.differing
+        tell(sum(map(len, in_all)))
+    return len(in_all.fresh), len(in_all.same), in_all.damaged, in_all.differing
 
 
 def _judged(
@@ -125,17 +125,17 @@ def _judged(
     mine: Mapping[str, _Noted],
     theirs: Mapping[str, _Noted],
     own: int,
-) -> _Found:
-    found = _Found([], [], [], [])
+) -> _Judged:
+    judged = _Judged([], [], [], [])
     for key in keys:
         parts = read.get(mine[key].id)
         if parts is None or not _is_sound(parts, mine[key]):
-            found.damaged.append(key)
+            judged.damaged.append(key)
         elif key not in theirs:
-            found.fresh.append(key)
+            judged.fresh.append(key)
         else:
-            (found.same if _fits(parts, own, theirs[key]) else found.differing).append(key)
-    return found
+            (judged.same if _fits(parts, own, theirs[key]) else judged.differing).append(key)
+    return judged
 
 
 def _some(keys: list[str]) -> Iterator[list[str]]:
@@ -170,9 +170,9 @@ def _read_all(store: Store, numbers: Sequence[int]) -> dict[int, TrialRows]:
 
 def trials_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, TrialRows]:
     """All rows of the trials with these numbers."""
-    found = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
+    rows = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
     grouped = [_by_trial(connection, table, numbers) for table in _BELONGING]
-    return {row["id"]: TrialRows(row, *(of.get(row["id"], []) for of in grouped)) for row in found}
+    return {row["id"]: TrialRows(row, *(of.get(row["id"], []) for of in grouped)) for row in rows}
 
 
 def _by_trial(connection: Connection, table: Table, numbers: Sequence[int]) -> dict[int, list[RowMapping]]:

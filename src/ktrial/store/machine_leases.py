@@ -43,13 +43,13 @@ def take(connection: Connection, asked: MachineLease) -> Taking:
     this_one = machine_leases.c.machine == asked.machine
     now = _now(connection)
     row = connection.execute(select(machine_leases).where(this_one).with_for_update()).one_or_none()
-    found = _held(row, now) if row else None
-    if found and not found.is_over and found.lease.key != asked.key:
-        return Taking(found.lease, is_taken=False)
+    current = _held(row, now) if row else None
+    if current and not current.is_over and current.lease.key != asked.key:
+        return Taking(current.lease, is_taken=False)
     lease = asked.model_copy(update={"since": now, "heard": now})
     change = update(machine_leases).where(this_one) if row else insert(machine_leases)
     connection.execute(change.values(**_row(lease)))
-    return Taking(lease, is_taken=True, before=found.lease if found else None)
+    return Taking(lease, is_taken=True, before=current.lease if current else None)
 
 
 def renew(connection: Connection, lease: MachineLease) -> bool:

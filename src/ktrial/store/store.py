@@ -149,12 +149,12 @@ class Store:
         """The study's trials that ended, in run order. `counted=False`: without their event counters, which
         are most of what is read. `workload`: with the samples of this one only (its label).
         """
-        found, damaged = self.transactions.read(
+        ended, damaged = self.transactions.read(
             lambda connection: trial_rows.read(connection, study_id, counted=counted, workload=workload)
         )
         if damaged:
             raise self._damaged(study_id, damaged)
-        return found
+        return ended
 
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
@@ -264,11 +264,11 @@ class Store:
 
     def renew_machine(self, lease: MachineLease) -> bool | None:
         """Say that its holder is there. False: it is another's by now. None: that could not be written."""
-        found: list[bool] = []
+        renewed: list[bool] = []
         wrote = self.transactions.try_write(
-            lambda connection: found.append(machine_leases.renew(connection, lease))
+            lambda connection: renewed.append(machine_leases.renew(connection, lease))
         )
-        return found[-1] if wrote else None
+        return renewed[-1] if wrote else None
 
     def give_machine_back(self, lease: MachineLease) -> bool:
         """Others may have it. False where that could not be written: they have it after a while."""

@@ -66,8 +66,8 @@ def some(connection: Connection, numbers: Collection[int]) -> tuple[StoredStudy,
     """Those of these studies that are there, the newest last. Raises as `every`."""
     if len(numbers) > _FEW:
         return tuple(one for one in every(connection) if one.id in numbers)
-    found = (newest(connection, studies.c.id == number) for number in sorted(numbers))
-    return tuple(one for one in found if one is not None)
+    asked_for = (newest(connection, studies.c.id == number) for number in sorted(numbers))
+    return tuple(one for one in asked_for if one is not None)
 
 
 def readable(
@@ -77,10 +77,10 @@ def readable(
     if numbers is not None and len(numbers) <= _FEW:
         return _one_by_one(connection, numbers)
     try:
-        found, damaged = every(connection), ()
+        sound, damaged = every(connection), ()
     except (study_digests.NotAsStored, *study_digests.UNREADABLE):
         return _one_by_one(connection, numbers)
-    return tuple(one for one in found if numbers is None or one.id in numbers), damaged
+    return tuple(one for one in sound if numbers is None or one.id in numbers), damaged
 
 
 def _one_by_one(
