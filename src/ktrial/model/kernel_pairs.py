@@ -77,8 +77,8 @@ class PairLine(Model):
         low, high = sorted((first, second))
         count = len(self.values)
         place = low * count - low * (low + 1) // 2 + high - low - 1
-        found = PairVerdict(self.verdicts[place])
-        return found if first < second else found.reversed
+        ascending = PairVerdict(self.verdicts[place])
+        return ascending if first < second else ascending.reversed
 
 
 class KernelPairs(Model):

@@ -45,14 +45,14 @@ def points_to_confirm(
 
     `front`: the best in the first objective first.
     """
-    found = [candidate] if candidate else []
+    points = [candidate] if candidate else []
     changed = [point.configuration for point in front if point.configuration]
     # The far end and the middle: the other end is next to the baseline, and says little.
     for one in (*changed[:1], *changed[len(changed) // 2 :][:1]):
-        if one not in found:
-            found.append(one)
+        if one not in points:
+            points.append(one)
     each = 1 if noise_free else _FEWEST_BLOCKS
-    return found[: max(1, min(_MOST_POINTS, runs // each - 1))]
+    return points[: max(1, min(_MOST_POINTS, runs // each - 1))]
 
 
 def confirm_front(

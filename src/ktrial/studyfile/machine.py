@@ -198,9 +198,9 @@ def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes)
 
 def _check_host(table: MachineTable, mistakes: Mistakes) -> None:
     if table.kind == SSH and not host_name.is_host_name(table.host):
-        found = f"found {shown(table.host)}; " if table.host else ""
+        given = f"found {shown(table.host)}; " if table.host else ""
         where = ("machine", "host") if table.host else ("machine",)
-        mistakes.add(where, f"which machine? {found}host = {host_name.ALLOWED}")
+        mistakes.add(where, f"which machine? {given}host = {host_name.ALLOWED}")
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:

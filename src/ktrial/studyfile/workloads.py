@@ -193,8 +193,10 @@ def _command_use(
 def _argv(table: WorkloadTable, path: KeyPath, mistakes: Mistakes) -> list[str]:
     if isinstance(table.command, list):
         return table.command
-    if found := _for_a_shell(table.command or ""):
-        mistakes.add((*path, "command"), _NEEDS_A_SHELL.format(found=found, command=shown(table.command)))
+    if shell_word := _for_a_shell(table.command or ""):
+        mistakes.add(
+            (*path, "command"), _NEEDS_A_SHELL.format(found=shell_word, command=shown(table.command))
+        )
         return []
     try:
         return shlex.split(table.command or "")
@@ -206,10 +208,10 @@ def _argv(table: WorkloadTable, path: KeyPath, mistakes: Mistakes) -> list[str]:
 def _for_a_shell(command: str) -> str:
     """The first of its words that only a shell would read, unquoted: `|`, `>file`, `~/x`, `$HOME`, `*.c`."""
     plain = re.sub(r"\\.|'[^']*'", "x", command, flags=re.DOTALL)
-    if found := re.search(r"[$`]\S*", plain):
-        return found[0]
-    found = re.search(r"(?<!\S)~\S*|\d?[|&;<>()]+\S*|\S*[*?]\S*", re.sub(r'"[^"]*"', "x", plain))
-    return found[0] if found else ""
+    if match := re.search(r"[$`]\S*", plain):
+        return match[0]
+    match = re.search(r"(?<!\S)~\S*|\d?[|&;<>()]+\S*|\S*[*?]\S*", re.sub(r'"[^"]*"', "x", plain))
+    return match[0] if match else ""
 
 
 def _carried(word: str, files: tuple[str, ...], directory: Path) -> str:

@@ -201,14 +201,16 @@ def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Ne
 def _read(workload: str, path: Path) -> _Dynamic:
     try:
         status = path.stat()
-        found = _read_once(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+        dynamic_or_problem = _read_once(
+            path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        )
     except (ELFError, OSError, ValueError) as error:
         raise FileNotCarried(
             workload=workload, path=path, problem=f"it is a damaged program ({error})"
         ) from None
-    if isinstance(found, str):
-        raise FileNotCarried(workload=workload, path=path, problem=found)
-    return found
+    if isinstance(dynamic_or_problem, str):
+        raise FileNotCarried(workload=workload, path=path, problem=dynamic_or_problem)
+    return dynamic_or_problem
 
 
 @lru_cache(maxsize=4096)

@@ -100,10 +100,10 @@ class OwnObjects:
         return BuildFailed(name=name, directory=name, problem=said, log=make.log, killed=False)
 
     def _defined(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        source_of: dict[str, str] = {}
         for path in self.paths:
-            found.update(dict.fromkeys(functions(self.build / path)[0], self._source(path)))
-        return found
+            source_of.update(dict.fromkeys(functions(self.build / path)[0], self._source(path)))
+        return source_of
 
     def _source(self, path: str) -> str:
         names = (str(Path(path).with_suffix(end)) for end in (".c", ".S"))

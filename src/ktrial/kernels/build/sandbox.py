@@ -161,8 +161,8 @@ def _toolchains(programs: Mapping[str, str]) -> Iterator[Path]:
             yield Path(text)
     for value in programs.values():
         for word in value.split():
-            if word.startswith("/") and (found := Path(word)).exists():
-                yield _of_compiler(found.resolve())
+            if word.startswith("/") and (compiler := Path(word)).exists():
+                yield _of_compiler(compiler.resolve())
 
 
 def _of_compiler(program: Path) -> Path:

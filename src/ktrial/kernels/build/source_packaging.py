@@ -107,12 +107,12 @@ def _fetched(package: str, wanted: str, workspace: Path, sources: Path, progress
     )
 
 
-def _unpacked(package: str, file: Path, found: Package, wanted: str, sources: Path) -> Path:
+def _unpacked(package: str, file: Path, source_package: Package, wanted: str, sources: Path) -> Path:
     untar(package, file, file.parent, _UNPACKED_BYTES)
     file.unlink()
-    home = sources / f"{_NAME}_{found.version}"
+    home = sources / f"{_NAME}_{source_package.version}"
     if not home.exists():
         file.parent.rename(home)
-    if found.version != wanted:
+    if source_package.version != wanted:
         write_atomically(_stand_in(sources, wanted), home.name)
     return home

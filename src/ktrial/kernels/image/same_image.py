@@ -116,7 +116,7 @@ class _Loaded:
         table, names = (self._elf.get_section_by_name(name) for name in (".symtab", ".strtab"))
         if table is None or names is None or self._elf.elfclass != 64:
             return 0
-        places = [found.start() for found in re.finditer(re.escape(symbol.encode() + b"\0"), names.data())]
+        places = [match.start() for match in re.finditer(re.escape(symbol.encode() + b"\0"), names.data())]
         symbols = np.frombuffer(table.data(), dtype=_SYMBOL)
         values = symbols["value"][np.isin(symbols["name"], places)]
         return int(values[0]) if len(values) else 0

@@ -54,16 +54,16 @@ def binary_packages(text: str, names: re.Pattern[str], base: str, suite: str) ->
 def source_packages(text: str, names: re.Pattern[str], base: str, suite: str) -> Iterator[Package]:
     """Those of a list `Sources` whose names match, each as the file with its packaging."""
     for fields in _entries(text, names):
-        if found := _PACKAGING.search(fields.get("Checksums-Sha256", "")):
+        if packaging := _PACKAGING.search(fields.get("Checksums-Sha256", "")):
             yield Package(
                 name=fields["Package"],
                 version=fields["Version"],
                 suite=suite,
                 depends="",
-                size=int(found[2]),
+                size=int(packaging[2]),
                 installed=0,
-                uri=f"{base}{fields['Directory']}/{found[3]}",
-                sha256=found[1],
+                uri=f"{base}{fields['Directory']}/{packaging[3]}",
+                sha256=packaging[1],
             )
 
 

@@ -110,14 +110,14 @@ def _steps(top: Path, text: str, base: str, tip: str) -> Iterator[SeriesPatch]:
     """Each commit with what it changes against its first parent; the oldest first."""
     paths = ["-z", "-m", "--name-only", "--no-renames", "--no-show-signature"]
     wanted = ["log", "--first-parent", "--reverse", *paths, f"--format={_FORMAT}", f"{base}..{tip}"]
-    found: list[tuple[list[str], list[str]]] = []
+    commits: list[tuple[list[str], list[str]]] = []
     for word in git(top, text, *wanted).split("\0"):
         plain = word.lstrip("\n")
         if plain.startswith("\1"):
-            found.append((plain[1:].split("\1", 3), []))
+            commits.append((plain[1:].split("\1", 3), []))
         elif plain:
-            found[-1][1].append(plain)
-    return (_step(number, fields, paths) for number, (fields, paths) in enumerate(found, start=1))
+            commits[-1][1].append(plain)
+    return (_step(number, fields, paths) for number, (fields, paths) in enumerate(commits, start=1))
 
 
 def _step(number: int, fields: Iterable[str], paths: Iterable[str]) -> SeriesPatch:

@@ -170,8 +170,8 @@ def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple
     chosen = numbered or with_diff
     if not any(one.has_diff and one.number != 0 for one in chosen):
         raise _bad(path, "no mail in it changes a file", _WRITE_IT)
-    if len(found := {(one.version, one.of) for one in chosen}) > 1:
-        names = sorted(f"{version or 'v1'} of {of}" for version, of in found)
+    if len(series := {(one.version, one.of) for one in chosen}) > 1:
+        names = sorted(f"{version or 'v1'} of {of}" for version, of in series)
         raise _bad(
             path, f"there are several series in it: {', '.join(names)}", "b4 am -v N takes one of them"
         )

@@ -66,10 +66,10 @@ def series_file(path: Path) -> Path:
         if place.exists():
             return place
         raise _bad(path, "there is no such directory", _ADVICE)
-    found = next((place / name for name in _PLACES if (place / name).is_file()), None)
-    if found is None:
+    file = next((place / name for name in _PLACES if (place / name).is_file()), None)
+    if file is None:
         raise _bad(path, f"there is no {', no '.join(_PLACES)} in it", _ADVICE)
-    return found
+    return file
 
 
 def entries_in(path: Path, text: str) -> list[QuiltEntry]:

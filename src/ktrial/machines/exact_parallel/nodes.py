@@ -48,16 +48,16 @@ def affinity(topology: Topology) -> bytes:
 def ranges(nodes_mib: tuple[int, ...]) -> list[tuple[int, int, int]]:
     """Node, first address and size in MiB of each range of RAM, in the order of their addresses."""
     below = sum(nodes_mib) if sum(nodes_mib) < _FITS_BELOW_4G_MIB else _BELOW_4G_MIB
-    found, start = [], 0
+    pieces, start = [], 0
     for node, size in enumerate(nodes_mib):
         end = start + size
         if start < below:
-            found.append((node, start, min(end, below) - start))
+            pieces.append((node, start, min(end, below) - start))
         if end > below:
             first = max(start, below)
-            found.append((node, first - below + _FROM_4G_MIB, end - first))
+            pieces.append((node, first - below + _FROM_4G_MIB, end - first))
         start = end
-    return found
+    return pieces
 
 
 def _apic_id(topology: Topology, cpu: int) -> int:

@@ -93,9 +93,9 @@ class Boots:
 
     def refuse_others(self) -> None:
         """Raise MachineInUse where somebody else has the machine, though it may be booting."""
-        found = held(lambda text: self._shell().text(text))
-        if found and found.key != self.lease.key and not found.is_over:
-            raise MachineInUse(machine=NAME, host=self.host, who=f" ({found.who})")
+        holder = held(lambda text: self._shell().text(text))
+        if holder and holder.key != self.lease.key and not holder.is_over:
+            raise MachineInUse(machine=NAME, host=self.host, who=f" ({holder.who})")
 
     def place(self, boot: Boot, progress: Progress) -> Place:
         """Have the kernel there, with its modules and an initial RAM disk. Raises MachineError."""
@@ -164,8 +164,8 @@ class Boots:
 
     def _take(self) -> None:
         shell = self._shell()
-        found = held(shell.text)
-        if found is None or found.key != self.lease.key:
+        holder = held(shell.text)
+        if holder is None or holder.key != self.lease.key:
             self.refuse_others()
             done = shell.attempt(self.lease.script() + boot_scripts.service(self.root))
             if done.status:

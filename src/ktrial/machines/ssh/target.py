@@ -84,8 +84,8 @@ class SshTarget:
         if "/" in first:
             return run.argv
         path = run.environment.get("PATH", "/usr/bin:/bin")
-        found = self._connection.script(_LOOKED_FOR.format(path=shlex.quote(path), name=shlex.quote(first)))
-        name = found.decode(errors="replace").strip()
+        answer = self._connection.script(_LOOKED_FOR.format(path=shlex.quote(path), name=shlex.quote(first)))
+        name = answer.decode(errors="replace").strip()
         if not posixpath.isabs(name):
             host = self._connection.host
             raise MachineError(machine=NAME, problem=f"{host} has no program {first} in {path}")
