@@ -52,9 +52,9 @@ def on_this_system(advice: str, os_release: Path | None = None) -> str:
     family = _family(os_release or OS_RELEASE)
     if family not in _INSTALL:
         return advice
-    if any(set(found[1].split()) <= _OF_DEBIAN for found in _APT.finditer(advice)):
+    if any(set(install[1].split()) <= _OF_DEBIAN for install in _APT.finditer(advice)):
         return _KERNELS
-    return _APT.sub(lambda found: _command(found[1].split(), family), advice)
+    return _APT.sub(lambda install: _command(install[1].split(), family), advice)
 
 
 def _command(packages: list[str], family: str) -> str:

@@ -42,11 +42,11 @@ class Page:
         """Its first heading."""
         return next(line.lstrip("# ").strip() for line in self.file.open(encoding="utf-8") if line[:1] == "#")
 
-    def _link(self, found: re.Match[str]) -> str:
-        words, target = found.groups()
+    def _link(self, link: re.Match[str]) -> str:
+        words, target = link.groups()
         place, _, _ = target.partition("#")
         if "://" in target or not place:
-            return found[0] if place else words
+            return link[0] if place else words
         topic = _topic_of(self.file.parent / place)
         known = {page.file: page.topic for page in pages().values()}
         if topic not in known.values() or topic in words:

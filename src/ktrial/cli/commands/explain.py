@@ -140,8 +140,8 @@ def explain(
     how = ProveOptions(perturbations, budget, tuple(candidates or ()), each, jobs)
     proof = None
     if prove:
-        found = proven(given, how)
-        attribution, proof = found.attribution, found.proof
+        explained = proven(given, how)
+        attribution, proof = explained.attribution, explained.proof
     else:
         refuse_of_proofs(how)
         attribution = why(given)

@@ -80,16 +80,16 @@ def fidelity(
         return load(bundled_studies.file_of(path), registry())
 
     machine = _machine(kernel, model, memory, tuple(boot or ()), tuple(module or ()))
-    found = compared(
+    result = compared(
         FidelityRequest(studies, machine, perturbations, seed, store, jobs, allow_host_changes, fit, loaded)
     )
     name = " and ".join(Path(one).stem for one in studies)
-    path = None if no_html and not html else written(found, name, html or _default_page(name, store))
+    path = None if no_html and not html else written(result, name, html or _default_page(name, store))
     if json:
-        sentences = [one.sentence for one in found.all]
-        print_json({**found.model_dump(mode="json"), "sentences": sentences})
+        sentences = [one.sentence for one in result.all]
+        print_json({**result.model_dump(mode="json"), "sentences": sentences})
         return
-    _print(found)
+    _print(result)
     if path:
         print_link("page", path, output())
 
@@ -117,11 +117,11 @@ def _default_page(name: str, store: str | None) -> Path:
     return reports_beside(store or default_location()) / f"fidelity-{name.replace(' ', '-')}.html"
 
 
-def _print(found: "FidelityResult") -> None:
+def _print(result: "FidelityResult") -> None:
     from ktrial.cli.console import output
     from ktrial.format.sanitize import one_line
     from ktrial.report.text.fidelity import lines
 
     console = output()
-    for line in lines(found):
+    for line in lines(result):
         console.print(one_line(line), style="bold" if line.endswith(":") and line[0] != " " else "")

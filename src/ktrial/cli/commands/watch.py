@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ktrial.experiment.watch import TargetLook
     from ktrial.series.watched_branch import CommitsBetween
 
-    Found = dict[str, CommitsBetween]
+    CommitsByTarget = dict[str, CommitsBetween]
     """Target → its commits, where it is not what it was."""
 
 
@@ -67,8 +67,8 @@ def watch(
         how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
         edges = limits(maximum or [], how.workloads)
         while True:
-            looks, found = _looks(_named(targets), how, edges, store, jobs, commits=commits)
-            _tell(looks, found, top, summary, json=json)
+            looks, between = _looks(_named(targets), how, edges, store, jobs, commits=commits)
+            _tell(looks, between, top, summary, json=json)
             if once:
                 break
             time.sleep(seconds)
@@ -84,7 +84,7 @@ def _looks(
     jobs: int | None,
     *,
     commits: bool,
-) -> "tuple[list[TargetLook], Found]":
+) -> "tuple[list[TargetLook], CommitsByTarget]":
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
@@ -101,7 +101,9 @@ def _looks(
         return looks, {target: one for target, one in between.items() if one}
 
 
-def _tell(looks: "list[TargetLook]", found: "Found", top: int, summary: Path | None, *, json: bool) -> None:
+def _tell(
+    looks: "list[TargetLook]", between: "CommitsByTarget", top: int, summary: Path | None, *, json: bool
+) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import append_text
     from ktrial.cli.render.regression_check import print_check
@@ -109,16 +111,16 @@ def _tell(looks: "list[TargetLook]", found: "Found", top: int, summary: Path | N
     from ktrial.format.sanitize import one_line
 
     if summary:
-        append_text(summary, as_markdown(looks, top, found))
+        append_text(summary, as_markdown(looks, top, between))
     if json:
-        print_json(as_json(looks, found))
+        print_json(as_json(looks, between))
         return
     console = output()
     for one in looks:
         if one.check:
             print_check(one.check, top, console)
-        if one.target in found:
-            said = commits_as_text(found[one.target], top)
+        if one.target in between:
+            said = commits_as_text(between[one.target], top)
             console.print(said, markup=False, highlight=False, soft_wrap=True)
         console.print(one_line(sentence(one)))
 

@@ -79,11 +79,11 @@ class NamedWorkloads:
 def asked(texts: "list[str] | tuple[str, ...] | None", words: tuple[str, ...]) -> NamedWorkloads:
     """From `--workload`, which may be repeated and hold commas, and the command. Raises BadOption."""
     names = [name.strip() for text in texts or () for name in text.split(",")]
-    found = NamedWorkloads(tuple(dict.fromkeys(filter(None, names))), words)
-    if not found.names and not found.words:
+    named = NamedWorkloads(tuple(dict.fromkeys(filter(None, names))), words)
+    if not named.names and not named.words:
         hint = "ktrial workload list names them; a command of your own stands at the end: -- CMD ARGS"
         raise BadOption(option="--workload", problem="which workload, or which command?", hint=hint)
-    return found
+    return named
 
 
 def one_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
@@ -129,11 +129,11 @@ def captured(words: tuple[str, ...]) -> "Captured":
     return known
 
 
-def study_table(found: "Captured") -> dict[str, Any]:
+def study_table(workload: "Captured") -> dict[str, Any]:
     """The workload as a study's table."""
     from ktrial.workloads.capture.captured import table
 
-    return table(found.use)
+    return table(workload.use)
 
 
 def memory_for(words: tuple[str, ...], given: str | None) -> str | None:
@@ -163,7 +163,7 @@ def check_name(name: str, taken: frozenset[str]) -> str:
     return name
 
 
-def file_text(found: "Captured") -> str:
+def file_text(workload: "Captured") -> str:
     """The workload's file, with what it will miss as comments."""
     import tomli_w
 
@@ -171,11 +171,11 @@ def file_text(found: "Captured") -> str:
     from ktrial.workloads.capture.captured import summary
 
     lines = [
-        f"captured by ktrial workload capture: {breakable(summary(found))}",
+        f"captured by ktrial workload capture: {breakable(summary(workload))}",
         "paths are this machine's; edit it as you like: ktrial help workloads",
     ]
     comments = "".join(f"# {_one_line(line)}\n" for line in lines)
-    return comments + tomli_w.dumps({"workload": study_table(found)})
+    return comments + tomli_w.dumps({"workload": study_table(workload)})
 
 
 def _one_line(text: str) -> str:

@@ -14,16 +14,16 @@ from ktrial.report.tables import proof as tables
 from ktrial.report.text.proof import closing, headline, known_so_far
 
 
-def estimate(cost: Cost, found: Sequence[Candidate], *, in_groups: bool = False) -> str:
+def estimate(cost: Cost, candidates: Sequence[Candidate], *, in_groups: bool = False) -> str:
     """`19 things differ that can be taken back: at most 63 trials, about 40 CPU seconds`."""
-    if not found:
+    if not candidates:
         return "nothing that may matter here differs and can be taken back: no trial is run for it"
     trials = number_format.counted(cost.trials, "trial")
     parts = [f"some {trials} where two of them matter" if in_groups else f"at most {trials}"]
     parts += [f"{number_format.counted(cost.boots, 'system')} to boot"] if cost.boots else []
     parts += [f"{number_format.counted(cost.builds, 'kernel')} to build"] if cost.builds else []
-    things = number_format.counted(len(found), "thing")
-    differs = "differs" if len(found) == 1 else "differ"
+    things = number_format.counted(len(candidates), "thing")
+    differs = "differs" if len(candidates) == 1 else "differ"
     how = ", first together, then by halves" if in_groups else ""
     seconds = number_format.duration(max(1.0, cost.seconds))
     text = f"{things} {differs} and can be taken back{how}: {', '.join(parts)}, about {seconds} of CPU time"

@@ -26,32 +26,32 @@ def sentence(one: TargetLook) -> str:
             return f"{one.target}: {one.kernel} after {one.before}: {verdict}"
 
 
-def commits_as_text(found: CommitsBetween, top: int) -> str:
+def commits_as_text(commits: CommitsBetween, top: int) -> str:
     """What the commits between two looks cost, or why nobody knows."""
-    if found.result is None:
-        return f"The commits between were not measured: {one_line(found.problem)}.\n"
-    return text.as_text(found.result, found.command, top)
+    if commits.result is None:
+        return f"The commits between were not measured: {one_line(commits.problem)}.\n"
+    return text.as_text(commits.result, commits.command, top)
 
 
-def as_markdown(looks: Sequence[TargetLook], top: int, found: Mapping[str, CommitsBetween]) -> str:
+def as_markdown(looks: Sequence[TargetLook], top: int, between: Mapping[str, CommitsBetween]) -> str:
     """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
     lines = [f"- {code(one.target)}: {prose(sentence(one).partition(': ')[2])}" for one in looks]
     parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
     for one in looks:
         if one.check:
             parts.append(regression_check.as_markdown(one.check, top).rstrip("\n"))
-        if one.target in found:
-            parts.append(_commits_as_markdown(found[one.target], top).rstrip("\n"))
+        if one.target in between:
+            parts.append(_commits_as_markdown(between[one.target], top).rstrip("\n"))
     return "\n\n".join(parts) + "\n"
 
 
-def _commits_as_markdown(found: CommitsBetween, top: int) -> str:
-    if found.result is None:
-        return prose(commits_as_text(found, top))
-    return markdown.as_markdown(found.result, found.command, top)
+def _commits_as_markdown(commits: CommitsBetween, top: int) -> str:
+    if commits.result is None:
+        return prose(commits_as_text(commits, top))
+    return markdown.as_markdown(commits.result, commits.command, top)
 
 
-def as_json(looks: Sequence[TargetLook], found: Mapping[str, CommitsBetween]) -> dict[str, Any]:
+def as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetween]) -> dict[str, Any]:
     """What `watch --json` prints; docs/history.md names every field."""
     return {
         "decision": worst_of(looks).value,
@@ -64,13 +64,13 @@ def as_json(looks: Sequence[TargetLook], found: Mapping[str, CommitsBetween]) ->
                 "decision": one.decision.value,
                 "problem": one.problem,
                 "check": regression_check.as_json(one.check) if one.check else None,
-                "commits": _commits_as_json(found[one.target]) if one.target in found else None,
+                "commits": _commits_as_json(between[one.target]) if one.target in between else None,
             }
             for one in looks
         ],
     }
 
 
-def _commits_as_json(found: CommitsBetween) -> dict[str, Any]:
-    result = series.as_json(found.result, found.command) if found.result else None
-    return {"command": found.command, "problem": found.problem, "series": result}
+def _commits_as_json(commits: CommitsBetween) -> dict[str, Any]:
+    result = series.as_json(commits.result, commits.command) if commits.result else None
+    return {"command": commits.command, "problem": commits.problem, "series": result}

@@ -67,18 +67,18 @@ class CommitsAsked:
 
         series = series_in_git(self.git or Path.cwd(), self.text)
         plain = self._build(series.base)
-        found = commit_history(studies, label, series, plain, metric=metric, margin=margin, alpha=alpha)
-        shown = found.history.model_copy(update={"left_out": left_out})
+        of_range = commit_history(studies, label, series, plain, metric=metric, margin=margin, alpha=alpha)
+        shown = of_range.history.model_copy(update={"left_out": left_out})
         if not shown.lines:
             raise self._nothing(store, label)
         if html:
             write_page(html, history_page(shown), f"ktrial history {label} --commits {self.text} --html FILE")
         if json:
-            counts = {"commits": found.commits, "measured": found.measured}
+            counts = {"commits": of_range.commits, "measured": of_range.measured}
             print_json({**shown.model_dump(mode="json"), **counts})
             return
         print_history(shown, output())
-        print(f"{found.measured} of {found.commits} commits have a number.")
+        print(f"{of_range.measured} of {of_range.commits} commits have a number.")
         if html:
             print(f"page: {html.expanduser().absolute()}")
 

@@ -116,9 +116,9 @@ def _study(given: ExplainOptions, store: Store) -> Study:
         return load(Path(given.study), installed.registry())
 
 
-def _tell(cost: Cost, found: Sequence[Candidate], in_groups: bool) -> None:
+def _tell(cost: Cost, candidates: Sequence[Candidate], in_groups: bool) -> None:
     """What is going to be run."""
-    say(estimate(cost, found, in_groups=in_groups))
+    say(estimate(cost, candidates, in_groups=in_groups))
 
 
 def _newest(store: Store) -> str | None:

@@ -48,19 +48,19 @@ def compared(asked: FidelityRequest) -> FidelityResult:
     opened = open_store(location) if files else open_existing(asked.store)
     with opened as store:
         studies = _stored_two(store, asked.studies) or [_both(store, one, asked) for one in asked.studies]
-        found = fidelity(studies, asked.seed, partial(_moved, store))
+        result = fidelity(studies, asked.seed, partial(_moved, store))
         if asked.fit is None:
-            return found
-        fit = fitted(found, studies, partial(_profile, store))
+            return result
+        fit = fitted(result, studies, partial(_profile, store))
         names = ", ".join(timed.study.name for _, timed in studies)
         data = f"{names} (half of the treatments, seed {asked.seed})"
         write_page(asked.fit, text(fit, machine_of(studies), "fitted", data), "the same command again")
-        return found.model_copy(update={"fitted": fit})
+        return result.model_copy(update={"fitted": fit})
 
 
-def written(found: FidelityResult, name: str, path: Path) -> Path:
+def written(result: FidelityResult, name: str, path: Path) -> Path:
     """Write the page. Raises ReportNotWritten."""
-    return write_page(path, page(found, name), "ktrial fidelity … --html FILE")
+    return write_page(path, page(result, name), "ktrial fidelity … --html FILE")
 
 
 def _stored_two(store: Store, given: Sequence[str]) -> list[Both] | None:

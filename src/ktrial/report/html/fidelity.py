@@ -14,16 +14,16 @@ _HEADINGS = (
 )  # fmt: skip
 
 
-def page(found: FidelityResult, name: str) -> str:
+def page(result: FidelityResult, name: str) -> str:
     """The page as text; `name`: of the studies."""
     charts = [
-        (one.count, chart.draw(found.pairs, one.count, f"scatter-{number}"))
-        for number, one in enumerate(found.all)
+        (one.count, chart.draw(result.pairs, one.count, f"scatter-{number}"))
+        for number, one in enumerate(result.all)
         if one.pairs
     ]
     wrong = [
         (one.count, [words.disagreement(pair, one.count) for pair in one.disagreements])
-        for one in found.all
+        for one in result.all
         if one.disagreements
     ]
     return (
@@ -33,19 +33,19 @@ def page(found: FidelityResult, name: str) -> str:
             title=name,
             eyebrow="ktrial fidelity",
             question="Do changes that exact mode counts agree with those in real time?",
-            sentences=[one.sentence for one in found.all],
-            figures=replace(of_texts(_HEADINGS, map(row, found.all)), name="figures"),
-            held_out=replace(of_texts(_HEADINGS, map(row, found.held_out)), name="figures"),
-            bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(found)),
+            sentences=[one.sentence for one in result.all],
+            figures=replace(of_texts(_HEADINGS, map(row, result.all)), name="figures"),
+            held_out=replace(of_texts(_HEADINGS, map(row, result.held_out)), name="figures"),
+            bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(result)),
             charts=charts,
             wrong=wrong,
-            fit=list(words.fit_lines(found.fitted)) if found.fitted else [],
-            left_out=found.left_out,
+            fit=list(words.fit_lines(result.fitted)) if result.fitted else [],
+            left_out=result.left_out,
             crumbs=(),
             sheet="",
             style=style_of() + chart_colours(),
-            foot=f"Made by ktrial fidelity, seed {found.seed}. Intervals of correlations: 95 %, by bootstrap "
-            "over treatments.",
+            foot=f"Made by ktrial fidelity, seed {result.seed}. Intervals of correlations: 95 %, by "
+            "bootstrap over treatments.",
         )
     )
 
@@ -62,11 +62,11 @@ def row(one: Fidelity) -> list[str]:
     ]  # fmt: skip
 
 
-def band_rows(found: FidelityResult) -> list[list[str]]:
+def band_rows(result: FidelityResult) -> list[list[str]]:
     """Of each count and size of change: how often the sign was right."""
     return [
         [band_name(band), one.count, f"{band.same_sign} of {band.decided}", str(band.undecided)]
-        for one in found.all
+        for one in result.all
         for band in one.bands
         if band.decided or band.undecided
     ]

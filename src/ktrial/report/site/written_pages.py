@@ -74,7 +74,7 @@ class WrittenPages:
 
 def _read(notes: Path) -> dict[str, _Note]:
     try:
-        found = json.loads(notes.read_text(encoding="utf-8"))
+        content = json.loads(notes.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -12,9 +12,9 @@ MEANING = (
 )
 
 
-def of_all(found: Sequence[Waits]) -> Table | None:
+def of_all(waits: Sequence[Waits]) -> Table | None:
     """One row a workload, treatment and number of CPUs; None where nothing was counted."""
-    return table(_FIELDS, list(found), "matrix waits") if found else None
+    return table(_FIELDS, list(waits), "matrix waits") if waits else None
 
 
 def _share(value: float) -> Cell:

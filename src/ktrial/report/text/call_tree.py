@@ -131,10 +131,10 @@ def _tree(laid: LaidStacks, unit: int) -> _Node:
             node = root
             for name in stack:
                 node.below[side] += count
-                found = node.calls.get(name)
-                if found is None:
-                    found = node.calls[name] = _Node(name, known=[name in one for one in functions])
-                node = found
+                called = node.calls.get(name)
+                if called is None:
+                    called = node.calls[name] = _Node(name, known=[name in one for one in functions])
+                node = called
                 node.ran[side] = True
             node.below[side] += count
             node.own[side] += count

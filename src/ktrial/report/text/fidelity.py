@@ -62,19 +62,19 @@ def explained(pair: FidelityPair) -> str:
     return f"modelled cycles an operation moved by {', '.join(parts)}"
 
 
-def lines(found: FidelityResult) -> Iterable[str]:
+def lines(result: FidelityResult) -> Iterable[str]:
     """All of it, as plain lines; headings end with a colon."""
-    for title, all_figures in (("All treatments", found.all), ("The half held out", found.held_out)):
+    for title, all_figures in (("All treatments", result.all), ("The half held out", result.held_out)):
         yield f"{title}:"
         for one in all_figures:
             yield f"  {one.sentence}"
             yield f"    {figures(one)}"
-    for one in found.all:
+    for one in result.all:
         for pair in one.disagreements:
             yield f"Other sign by {one.count}: {disagreement(pair, one.count)}"
-    if found.fitted:
-        yield from fit_lines(found.fitted)
-    for reason in found.left_out:
+    if result.fitted:
+        yield from fit_lines(result.fitted)
+    for reason in result.left_out:
         yield f"Left out: {reason}"
 
 

@@ -297,24 +297,24 @@ def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
 
 def open_text(cell: SeriesCell) -> str:
     """What a cell says whose number need not be the patch's."""
-    found = cell.checked[0].comparison
-    if found.low is None or found.high is None:
-        return f"inconclusive: {one_line(found.reason)}"
-    low, high = (f"{number_format.change(one, percent=False)} %" for one in (found.low, found.high))
+    comparison = cell.checked[0].comparison
+    if comparison.low is None or comparison.high is None:
+        return f"inconclusive: {one_line(comparison.reason)}"
+    low, high = (f"{number_format.change(one, percent=False)} %" for one in (comparison.low, comparison.high))
     return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
 
 def beside(cell: SeriesCell) -> Iterator[str]:
     """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
     for one in cell.checked:
-        found = one.comparison
-        if one.secondary and found.verdict not in INSIDE:
+        comparison = one.comparison
+        if one.secondary and comparison.verdict not in INSIDE:
             by = (
-                f"{number_format.change(found.ratio, percent=False)}%"
-                if found.ratio
+                f"{number_format.change(comparison.ratio, percent=False)}%"
+                if comparison.ratio
                 else "from or to nothing"
             )
-            yield f"{found.metric} {by}, {found.verdict.value}"
+            yield f"{comparison.metric} {by}, {comparison.verdict.value}"
 
 
 def _beyond(cell: SeriesCell) -> str:
