@@ -30,6 +30,7 @@ from ktrial.target import Run, StepResult, Write
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(4 * 3600),
     pytest.mark.skipif(bool(lab_machine.can_run()), reason=lab_machine.can_run() or "none"),
 ]
 BLOCKS = 5

@@ -7,15 +7,18 @@ into a kernel once, `sudo = true` that ktrial becomes root there by a sudo that 
 """
 
 import contextlib
+import importlib.util
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -23,7 +26,10 @@ from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
 from ktrial.machines.ssh.errors import BadOwnCommand
 
 _COMMANDS = ("power", "console")
-_KEYS = frozenset({*_COMMANDS, "boot", "sudo"})
+_KEYS = frozenset({*_COMMANDS, "labgrid", "target", "boot", "sudo"})
+_LABGRID = (sys.executable, "-m", "ktrial.machines.ssh.labgrid_target")
+_LABGRID_TARGET = "main"
+"""Where none is named: as labgrid calls a file's only one."""
 _POWER_SECONDS = 120.0
 _LONGEST = 64 * 1024
 
@@ -122,7 +128,9 @@ def commands_of(host: str) -> OwnCommands:
         raise BadOwnCommand(file=str(file), problem=f"{where} boot is none of {', '.join(WAYS)}")
     if not isinstance(table.get("sudo", False), bool):
         raise BadOwnCommand(file=str(file), problem=f"{where} sudo is neither true nor false")
-    words = {key: _words(table[key], f"{where} {key}", file) for key in _COMMANDS if key in table}
+    words = _by_labgrid(table, where, file) | {
+        key: _words(table[key], f"{where} {key}", file) for key in _COMMANDS if key in table
+    }
     return OwnCommands(**words, boot=table.get("boot", ""), sudo=table.get("sudo", False))
 
 
@@ -134,3 +142,19 @@ def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
     if not words:
         raise BadOwnCommand(file=str(file), problem=f"{where} is no command")
     return words
+
+
+def _by_labgrid(table: dict[str, Any], where: str, file: Path) -> dict[str, tuple[str, ...]]:
+    """Both commands, where labgrid is asked for. Raises BadOwnCommand."""
+    asked, target = table.get("labgrid"), table.get("target", _LABGRID_TARGET)
+    if asked is None and "target" not in table:
+        return {}
+    place = file.parent / Path(asked).expanduser() if isinstance(asked, str) and asked else None
+    if place is None or not place.is_file():
+        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {asked!r}")
+    if not isinstance(target, str) or not target:
+        raise BadOwnCommand(file=str(file), problem=f"{where} target is no name of a target in {place}")
+    if importlib.util.find_spec("labgrid") is None:
+        missing = "wants labgrid, which is not installed: pip install 'ktrial[labgrid]'"
+        raise BadOwnCommand(file=str(file), problem=f"{where} {missing}")
+    return {key: (*_LABGRID, str(place), target, key) for key in _COMMANDS}
