@@ -1,22 +1,17 @@
-"""`check` and `baseline` from the command line: what they print, and what they end with."""
+"""`ktrial check` from the command line: what it prints, and what it ends with."""
 
 import json
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import git
-from tests.support.command_line import CommandLine
-from tests.support.scripted import Answer, ScriptedMachine, a_kernel, ends, sources
+from tests.support.checking import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in, numbers
+from tests.support.scripted import a_kernel, ends
 from tests.support.source_trees import a_source_tree
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.observer import Observer
-from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build import BuildRequest, name_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
@@ -26,58 +21,12 @@ from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, NewOption, Origin
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, default_location
 from ktrial.target import Run, StepResult
-
-GOOD, SLOW = "debian:6.1", "debian:6.12"
-FORK = ("--workload", "fork")
-SLOW_FORK = ("check", "--kernel", SLOW, "--against", GOOD, *FORK)
-
-
-class Here:
-    """The command line, with a machine and kernels that a test chooses."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
-        self.run = CommandLine(patch, captured)
-        self._patch = patch
-        self.machine()
-
-    def machine(
-        self, answer: Answer | None = None, missing: dict[str, KernelError] | None = None
-    ) -> ScriptedMachine:
-        machine = ScriptedMachine(answer or numbers)
-
-        def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
-            return Runs(store, observer, jobs, machine, sources(missing=missing))
-
-        self._patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
-        return machine
-
-    def builds(self, outcome: KtrialError | str) -> None:
-        """What comes of building: an error, or the content of a kernel."""
-
-        def add(wanted: BuildRequest, progress: Progress) -> Kernel:
-            progress("building: 50 files")
-            if isinstance(outcome, KtrialError):
-                raise outcome
-            return a_kernel(name_of(wanted.source), digest=digest(outcome))
-
-        self._patch.setattr("ktrial.kernels.build.add", add)
-
-
-def numbers(boot: Boot, run: Run) -> StepResult:
-    slow = boot.kernel.name.startswith(SLOW) or boot.kernel.digest == digest("slow")
-    return StepResult(step=0, do="run", exit=0, stdout="1100" if slow else "1000")
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
-    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
-    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    has_what_builds_need(monkeypatch, tmp_path / "host")
-    monkeypatch.chdir(tmp_path)
-    return Here(monkeypatch, capsys)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    return here_in(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -137,6 +86,7 @@ def test_what_perturbations_move_alike_in_both_kernels_is_no_spread(here: Here) 
 
 
 BUILD = {"name": "x", "directory": "/x", "log": "/x.log"}
+
 OPTION = {"option": "CONFIG_X", "wanted": "y", "problem": "it became n", "advice": ""}
 
 
@@ -358,80 +308,3 @@ def test_the_summary_is_appended_to_what_other_steps_wrote(here: Here, tmp_path:
 
 def test_a_summary_that_cannot_be_written_is_no_verdict(here: Here, tmp_path: Path) -> None:
     assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE studies SET spec = replace(spec, 'fork', 'fori') WHERE name = 'baseline:second'",
-        "UPDATE samples SET value = value + 1 WHERE trial_id = (SELECT max(id) FROM trials)",
-    ],
-    ids=["study", "trial"],
-)
-def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, here: Here) -> None:
-    for name in ("first", "second"):
-        here.run("baseline", "save", name, "--kernel", GOOD, *FORK)
-    with closing(sqlite3.connect(default_location())) as raw:
-        assert raw.execute(damage).rowcount > 0
-        raw.commit()
-    said = here.run("baseline", "list", "--json")
-    assert said.status == 1
-    assert [one["name"] for one in json.loads(said.output)] == ["first"]
-    assert "ktrial: warning: baseline second, is not what was stored" in said.messages
-    assert here.run("baseline", "show", "first").status == 0
-    shown = here.run("baseline", "show", "second")
-    assert shown.status == 1
-    assert "ktrial store verify" in shown.messages
-
-
-def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:
-    here.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
-    here.run(*SLOW_FORK)
-    said = here.run("list")
-    assert said.output == ""
-    assert said.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
-    assert said.messages.startswith("3 more")
-    assert here.run("list", "--json").output == "[]\n"
-    names = [one["study"] for one in json.loads(here.run("list", "--all", "--json").output)]
-    assert sorted(names) == ["baseline:v6.1", "check", "check"]
-    assert here.run("list", "--all").messages == ""
-
-
-def test_a_baseline_is_saved_shown_listed_and_removed(here: Here) -> None:
-    saved = here.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
-    assert saved.status == 0
-    shown = here.run("baseline", "show", "v6.1")
-    assert shown.output == saved.output
-    assert "7.2.22" in shown.output, "all that numbers depend on is shown"
-    (data,) = json.loads(here.run("baseline", "list", "--json").output)
-    assert (data["name"], data["numbers"][0]["values"]) == ("v6.1", [1000.0] * 3)
-    assert "v6.1" in here.run("baseline", "list").output
-    assert here.run("baseline", "remove", "v6.1").status == 0
-    assert here.run("baseline", "show", "v6.1").status == 2
-    assert "no baselines yet" in here.run("baseline", "list").messages
-
-
-def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(here: Here) -> None:
-    here.run("baseline", "save", "good", "--kernel", GOOD, "--workload", "fork,pipe", "--memory", "1G")
-    whole = json.loads(here.run("check", "--kernel", SLOW, "--against", "good", "--json").output)
-    assert [row["workload"] for row in whole["rows"]] == ["fork", "pipe"]
-    part = json.loads(here.run("check", "--kernel", SLOW, "--against", "good", *FORK, "--json").output)
-    assert [row["workload"] for row in part["rows"]] == ["fork"]
-    assert here.run("check", "--kernel", SLOW, "--against", "good", "--memory", "1G").status == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--workload", "syscall"), "was not measured with workload syscall; it has fork"),
-        (("--memory", "1G"), "was not measured with --memory 1024; it has 512"),
-        (("--boot", "quiet"), "was not measured with --boot quiet; it has none"),
-        (("--perturbations", "5"), "was not measured with --perturbations 5; it has 3"),
-    ],
-)
-def test_a_check_in_another_way_than_the_baseline_is_refused(
-    options: tuple[str, ...], problem: str, here: Here
-) -> None:
-    here.run("baseline", "save", "good", "--kernel", GOOD, *FORK)
-    said = here.run("check", "--kernel", SLOW, "--against", "good", *options)
-    assert (said.status, problem in said.messages) == (2, True)

@@ -1,18 +1,11 @@
 """Kernels built by content: what is built once, what is built again, what is kept. No compiler runs."""
 
-import fcntl
 import json
-import os
-import signal
-import subprocess
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, compiled
-from tests.support.command_line import CommandLine
 
 from ktrial import kernels
 from ktrial.experiment.trial_recorder import patch_warnings
@@ -200,122 +193,6 @@ def test_a_rebuild_knows_about_how_much_there_is_to_do(source: Path, cache: Path
     assert [one["anew"] for one in past] == [True, False]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_who_stops_a_build_is_told_how_it_goes_on(
-    number: signal.Signals,
-    status: int,
-    source: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def stopped(*_: object) -> None:
-        os.kill(os.getpid(), number)
-        time.sleep(10)
-
-    monkeypatch.setattr("ktrial.kernels.build.build", stopped)
-    said = CommandLine(monkeypatch, capsys)("kernel", "build", source)
-    assert said.status == status
-    assert "Interrupted: what was compiled is kept" in said.messages
-    assert "hint: run the same command again: it goes on from there" in said.messages
-
-
-def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Build) -> None:
-    """Begin to build it; what compiles is ended when it has come to zz."""
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        if what == "building":
-            threading.Thread(target=_stop_make, args=(cache,)).start()
-
-    with monkeypatch.context() as context:
-        context.setenv("LC_STOP_AT", "zz")
-        with pytest.raises(BuildFailed):
-            build(wanted, progress)
-
-
-def test_an_interrupted_build_goes_on_where_it_was(
-    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (source / "kernel/zz.c").write_text("int zz;\n")
-    interrupted(cache, monkeypatch, asked(source))
-    assert compiled(cache) == ["fork", "sched"]
-    build(asked(source))
-    assert compiled(cache) == ["fork", "sched", "zz"]
-
-
-def test_what_was_being_written_when_a_build_was_killed_is_made_anew(
-    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (source / "kernel/zz.c").write_text("int zz;\n")
-    interrupted(cache, monkeypatch, asked(source))
-    (kernel,) = (cache / "trees").glob("*/source/build/kernel")
-    (kernel / ".sched.o.cmd").write_text("cmd_kernel/sched.o := gcc -Wp,-MMD,kernel/.sched.o.d -c -o ke")
-    build(asked(source))
-    assert compiled(cache) == ["fork", "sched", "sched", "zz"]
-
-
-def test_what_an_interrupted_build_has_left_is_taken_by_no_other_build(
-    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (source / "kernel/zz.c").write_text("int zz;\n")
-    wanted = asked(source)
-    interrupted(cache, monkeypatch, wanted)
-    build(asked(source, options=["HZ_1000=y"]))
-    assert {tree.kernel for tree in kept_trees()} >= {wanted.name}
-    before = compiled(cache)
-    build(wanted)
-    assert compiled(cache) == sorted([*before, "zz"]), "it went on where it was"
-
-
-def test_a_tree_whose_build_failed_serves_the_next(source: Path, cache: Path) -> None:
-    (source / "kernel/zz.c").write_text("kernel/zz.c:1:1: ERROR error: oh\n")
-    with pytest.raises(BuildFailed, match="ERROR error: oh"):
-        build(asked(source))
-    (source / "kernel/zz.c").write_text("int zz;\n")
-    build(asked(source))
-    assert sorted(set(compiled(cache))) == compiled(cache), "nothing was compiled twice"
-    assert len(kept_trees()) == 1
-
-
-def test_make_is_stopped_at_the_first_error(
-    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other directories that make has begun would go on to their end."""
-    makefile = source / "Makefile"
-    rule = "vmlinux: other\nother:\n\t@sleep 30; echo other >> $(O)/compiled\n"
-    makefile.write_text(makefile.read_text() + rule)
-    (source / "kernel/fork.c").write_text("kernel/fork.c:7:1: ERROR error: oh\n")
-    monkeypatch.setattr("ktrial.kernels.build.builds.jobs", lambda: 4)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(4)))
-    with pytest.raises(BuildFailed, match=r"kernel/fork\.c:7:1: ERROR error: oh"):
-        build(asked(source))
-    assert "other" not in compiled(cache)
-
-
-def _stop_make(cache: Path) -> None:
-    """As the system does when it is shut down: the process that compiles ends."""
-    while len(compiled(cache)) < 2:
-        time.sleep(0.01)
-    time.sleep(0.2)
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes()
-            if words.startswith(b"make\0-C\0" + str(cache).encode()):
-                os.kill(int(entry.name), signal.SIGTERM)
-        except OSError:
-            continue
-
-
-def test_two_builds_of_one_kernel_at_once_compile_it_once(source: Path, cache: Path) -> None:
-    wanted, found = asked(source), []
-    threads = [threading.Thread(target=lambda: found.append(build(wanted))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [kernel.name for kernel in found] == [wanted.name] * 2
-    assert compiled(cache) == ["fork", "sched"]
-
-
 def test_the_oldest_tree_goes_and_one_in_use_stays(
     source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,21 +274,3 @@ def test_modules_are_installed_beside_the_kernel(source: Path) -> None:
 def test_a_directory_that_is_no_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotASource, match="it lacks Makefile"):
         build(asked(tmp_path))
-
-
-def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path, tmp_path: Path) -> None:
-    """Compilers whose make was killed go on for a while: nobody else may write where they write."""
-    build(asked(source))
-    (home,) = (path.parent for path in (cache / "trees").glob("*/tree.json"))
-    said: list[str] = []
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        said.append(what)
-
-    with (home / "make.lock").open("r+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        left = subprocess.Popen(["sleep", "1"], pass_fds=(file.fileno(),))
-    assert left.poll() is None
-    build(asked(source, options=["HZ_1000=y"]), progress)
-    assert left.poll() == 0, "it had ended before make began"
-    assert "waiting for what is left of an interrupted build" in said

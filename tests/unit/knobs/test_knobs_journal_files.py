@@ -1,4 +1,4 @@
-"""What stands in the journal while knobs are changed, who may read it, where it is, what its unit says."""
+"""What stands in the journal while knobs are changed, and who may read it."""
 
 import json
 import os
@@ -12,16 +12,8 @@ from tests.support.knob_tree import Kernel, Mind, Tree, made, refusal
 
 from ktrial.knobs import RestoreOutcome, Stage, abandoned, apply, changing, restore
 from ktrial.knobs.errors import BadKnobValue, JournalForbidden, JournalUnsafe, KnobForbidden
-from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.journal import Entry, own_identity
-from ktrial.knobs.journal.location import (
-    VARIABLE,
-    install,
-    is_anything_to_undo,
-    journal_directory,
-    text,
-)
-from ktrial.knobs.journal.mounts_modules import Kind, path_of
+from ktrial.knobs.journal.mounts_modules import Kind
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 
@@ -280,120 +272,6 @@ def test_a_journal_that_cannot_be_written_says_why(tree: Tree) -> None:
     (tree.root / "journal").write_text("a file")
     with pytest.raises(JournalForbidden, match="cannot be written: File exists"), tree.changing():
         pass
-
-
-@pytest.mark.parametrize(
-    ("named", "state", "root", "directory"),
-    [
-        ("/elsewhere", "", True, "/elsewhere"),
-        ("~/mine", "", True, "/home/me/mine"),
-        ("below", "", True, "HERE/below"),
-        ("", "/state", True, "/var/lib/ktrial/journal"),
-        ("", "/state", False, "/state/ktrial/journal"),
-        ("", "", False, "/home/me/.local/state/ktrial/journal"),
-        ("", "not/absolute", False, "/home/me/.local/state/ktrial/journal"),
-    ],
-)
-def test_where_the_journal_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str, state: str, root: bool, directory: str
-) -> None:
-    monkeypatch.setenv(VARIABLE, named)
-    monkeypatch.setenv("XDG_STATE_HOME", state)
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
-    monkeypatch.chdir(tmp_path)
-    assert journal_directory() == Path(directory.replace("HERE", str(tmp_path)))
-
-
-def test_without_variables_the_journal_is_where_the_system_has_such_things(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert journal_directory() == Path("/home/me/.local/state/ktrial/journal")
-
-
-def test_there_is_something_to_undo_while_the_directory_of_entries_is_there(
-    monkeypatch: pytest.MonkeyPatch, tree: Tree
-) -> None:
-    monkeypatch.setenv(VARIABLE, str(tree.root / "journal"))
-    assert not is_anything_to_undo()
-    tree.leave(("swappiness", "10"))
-    assert is_anything_to_undo()
-    tree.restore()
-    assert not is_anything_to_undo()
-
-
-def test_the_unit_names_the_journal_and_the_program_as_systemd_reads_them() -> None:
-    lines = text(Path('/opt/a "b"/100%/$x/back\\slash'), Path("/var/my journal/50%")).splitlines()
-    assert (
-        lines[0]
-        == "# Written by `ktrial restore --install-unit`. Enable it: systemctl enable ktrial-restore.service"
-    )
-    assert "ConditionPathExists=/var/my\\x20journal/50%%/changes" in lines
-    assert "RequiresMountsFor=/var/my\\x20journal/50%%" in lines
-    assert 'Environment="KTRIAL_JOURNAL=/var/my journal/50%%"' in lines
-    assert 'ExecStart="/opt/a \\"b\\"/100%%/$$x/back\\\\slash" restore' in lines
-
-
-def test_a_path_with_a_backslash_is_written_twice() -> None:
-    assert "RequiresMountsFor=/a\\\\b" in text(Path("/ktrial"), Path("/a\\b")).splitlines()
-
-
-def test_the_unit_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "x.service"
-    assert install(Path("/ktrial"), Path("/journal"), path) == path
-    assert path.read_text() == text(Path("/ktrial"), Path("/journal"))
-
-
-def test_a_module_and_a_mount_are_seen_where_the_kernel_has_them(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path)
-    assert path_of(Kind.MODULE, "null-blk-x") == "/sys/module/null_blk_x"
-    assert path_of(Kind.MOUNT, str(tmp_path / "link")) == str(tmp_path.resolve())
-
-
-def test_what_is_mounted_is_known_by_its_number_its_type_and_its_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(
-        "22 1 0:20 / /a rw shared:1 master:2 - tmpfs first rw\n"
-        "23 1 0:21 / /a\\040b rw - ext4 /dev/vda rw\n"
-        "24 22 0:22 / /a rw - tmpfs second rw,size=1k\n"
-    )
-    monkeypatch.setattr(mounts_modules, "MOUNTS", mounts)
-    assert mounts_modules.state(Kind.MOUNT, "/a") == "24 tmpfs second"
-    assert mounts_modules.state(Kind.MOUNT, "/a b") == "23 ext4 /dev/vda"
-    assert mounts_modules.state(Kind.MOUNT, "/b") == ""
-
-
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ("exit 0", ""),
-        ("exit 3", "status 3"),
-        ("echo in use >&2; exit 1", "in use"),
-        ("echo a warning >&2", ""),
-    ],
-)
-def test_what_cannot_be_taken_away_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
-) -> None:
-    for program in ("umount", "rmmod"):
-        (tmp_path / program).write_text(f'#!/bin/sh\necho "$0 $@" > {tmp_path}/asked\n{script}\n')
-        (tmp_path / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert mounts_modules.take_away(Kind.MOUNT, "/a b") == problem
-    assert (tmp_path / "asked").read_text().split("/")[-2:] == ["umount -- ", "a b\n"]
-    assert mounts_modules.take_away(Kind.MODULE, "/sys/module/null_blk") == problem
-    assert (tmp_path / "asked").read_text().endswith("rmmod null_blk\n")
-
-
-def test_without_the_program_nothing_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert "umount" in mounts_modules.take_away(Kind.MOUNT, "/a")
 
 
 @pytest.mark.parametrize(
