@@ -21,7 +21,7 @@ from ktrial.optimize import tune
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.samplers import Told, optimiser
+from ktrial.optimize.samplers import Evaluation, optimiser
 
 RUNS = 65
 SEEDS = int(os.environ.get("KTRIAL_BENCH_SEEDS", "20"))
@@ -187,7 +187,7 @@ def best_seen(each: Problem) -> float:
     ledger.run([RunRequest({})], Purpose.EXPLORE)
     while ledger.left:
         (seen,) = ledger.run([RunRequest(chosen.ask(1)[0])], Purpose.EXPLORE)
-        chosen.tell([Told(seen.configuration, scores.of(seen), scores.excess(seen))])
+        chosen.tell([Evaluation(seen.configuration, scores.of(seen), scores.excess(seen))])
     kept = (seen for seen in ledger.observations if each.keeps(seen.configuration))
     return each.log_gain(max(kept, key=lambda seen: seen.values[METRIC]).configuration)
 
@@ -235,6 +235,6 @@ def alone(name: str, seed: int, noise: float) -> Found:
     baseline = ledger.run([RunRequest({})], Purpose.EXPLORE)[0].values[METRIC]
     while ledger.left:
         (seen,) = ledger.run([RunRequest(chosen.ask(1)[0])], Purpose.EXPLORE)
-        chosen.tell([Told(seen.configuration, scores.of(seen), 0.0)])
+        chosen.tell([Evaluation(seen.configuration, scores.of(seen), 0.0)])
     top = max(ledger.observations[1:], key=lambda each: each.values[METRIC])
     return Found(log_gain(top.configuration), math.log(top.values[METRIC] / baseline), None, True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from ktrial.machines.ssh.connection import Done, Probe
+from ktrial.machines.ssh.connection import Probe, ShellResult
 from ktrial.machines.ssh.errors import ConnectionLost, NotReached
 from ktrial.machines.ssh.kernel_placing import Reached
 from ktrial.model.kernel import Kernel, Origin
@@ -137,7 +137,7 @@ class FakeLab:
         """Where the keeper's files would be."""
         return str(self.root / "dir")
 
-    def attempt(self, text: str, limit: float = 60.0) -> Done:
+    def attempt(self, text: str, limit: float = 60.0) -> ShellResult:
         """Reached: by the real shell."""
         if self.down:
             raise ConnectionLost(machine="ssh", host=self.host, problem="broken")
@@ -150,15 +150,15 @@ class FakeLab:
             env=self._environment(),
         )
         last = done.stderr.decode().strip().splitlines()
-        return Done(done.returncode, done.stdout, last[-1] if last else "")
+        return ShellResult(done.returncode, done.stdout, last[-1] if last else "")
 
-    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> Done:
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
         """Reached: as `attempt`, with an input."""
         pipe = io.BytesIO()
         write(pipe)
         content = pipe.getvalue()
         done = subprocess.run(["/bin/sh", "-c", remote], input=content, capture_output=True, check=False)
-        return Done(done.returncode, done.stdout, done.stderr.decode())
+        return ShellResult(done.returncode, done.stdout, done.stderr.decode())
 
     def files(self) -> set[str]:
         """All paths that are there, without what each boot changes and the fake's own."""

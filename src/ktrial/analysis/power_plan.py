@@ -6,7 +6,7 @@ from pathlib import Path
 from ktrial import machines
 from ktrial.analysis.aa_calibration import newest_calibration
 from ktrial.analysis.errors import BadAmount
-from ktrial.analysis.imported import measured_in_blocks
+from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.importers import Choices, read_all, source_file
 from ktrial.importers.errors import NoMeasurements
 from ktrial.model.calibration import Calibration

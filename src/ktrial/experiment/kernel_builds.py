@@ -134,7 +134,7 @@ def default_builder() -> Builder:
 
 def source_builds() -> PortableBuilds:
     """How another system compiles. It is pickled by its name."""
-    from ktrial.kernels.build.elsewhere import SourceBuilds
+    from ktrial.kernels.build.remote_builds import SourceBuilds
 
     return SourceBuilds()
 

@@ -1,7 +1,7 @@
 """Tells the store, while a study runs, who runs it and what is under way: for those who look on elsewhere.
 
 Nothing rests on it. What is told may be lost, and an end that nobody could tell (SIGKILL, power) is seen by
-those who read: see ktrial.analysis.running.
+those who read: see ktrial.analysis.running_studies.
 """
 
 import os
@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 
-from ktrial.analysis.running import is_alive
+from ktrial.analysis.running_studies import is_alive
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
 from ktrial.model.activity import Activity, Doing

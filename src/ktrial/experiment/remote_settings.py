@@ -8,7 +8,7 @@ from ktrial.knobs.journal.journal import Entry, Stage
 from ktrial.knobs.lookup import KnobInstance, coupled_paths
 from ktrial.knobs.system import System
 from ktrial.machines.ssh import SshMachine
-from ktrial.machines.ssh.files import RemoteFiles
+from ktrial.machines.ssh.remote_files import RemoteFiles
 from ktrial.target import Failure, Read, StepResult, Write
 
 _UNSET = {"", "0"}

@@ -42,13 +42,13 @@ def check(
     if isinstance(machine, RunsAlready):
         return
     first = [of_treatment[0] for one in treatments if (of_treatment := jobs.get(one.key))]
-    search = _Search(machine, observer, tuple(job for job in first if job.settings))
+    search = _SettingSearch(machine, observer, tuple(job for job in first if job.settings))
     search.by_version()
     search.by_asking()
 
 
 @dataclass
-class _Search:
+class _SettingSearch:
     """What is known of the settings so far."""
 
     machine: Machine

@@ -16,7 +16,7 @@ from ktrial.file_digests import digest_of_file
 from ktrial.fleet.connection import is_wanted, report
 from ktrial.fleet.errors import FleetError
 from ktrial.fleet.file_store import FileStore
-from ktrial.fleet.orders import (
+from ktrial.fleet.messages import (
     BuildCall,
     Built,
     CanBuild,

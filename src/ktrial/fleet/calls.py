@@ -10,7 +10,7 @@ from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
 from ktrial.fleet.errors import FileStoreFailed
 from ktrial.fleet.file_store import FileStore
-from ktrial.fleet.orders import Failed, Gone, Lacking, Taken, Unable
+from ktrial.fleet.messages import Failed, Gone, Lacking, Taken, Unable
 from ktrial.fleet.packages import Package
 
 _PART_BYTES = 2 << 20

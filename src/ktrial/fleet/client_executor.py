@@ -28,16 +28,16 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.trial import run_trial
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.fleet import worker_side
+from ktrial.fleet.assigned_work import Work, by_worker, order_for, steps_of
 from ktrial.fleet.calls import Calls
-from ktrial.fleet.checks import Check, Checks, compared, for_member, short
 from ktrial.fleet.connection import Connection
-from ktrial.fleet.entries import Entry, Member, Pace, Waiting, next_group
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
-from ktrial.fleet.muster import Muster, meeting_of
-from ktrial.fleet.orders import Bench, Done, Failed, Gone, Preparation, Unable
+from ktrial.fleet.membership import Muster, meeting_of
+from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Preparation, Unable
 from ktrial.fleet.packages import Package, packed
+from ktrial.fleet.repeated_trials import Check, Checks, compared, for_member, short
 from ktrial.fleet.settings import FleetSettings
-from ktrial.fleet.work import Work, by_worker, order_for, steps_of
+from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting, next_group
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.trial import Outcome, Trial
@@ -236,14 +236,14 @@ class FleetExecutor:
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
             raise WorkerBroke(worker=work.member.name, problem=problem) from RuntimeError(answer.problem)
-        if isinstance(answer, Done):
+        if isinstance(answer, Completed):
             self._done(work, answer)
             return
         if isinstance(answer, Unable):
             self._muster.dismiss(work.member, answer.problem, answer.advice)
         self._undone(work, died=isinstance(answer, Gone) and answer.died)
 
-    def _done(self, work: Work, answer: Done) -> None:
+    def _done(self, work: Work, answer: Completed) -> None:
         if work.boot:
             work.member.prepared.setdefault(self._bench.key, set()).add(work.boot)
             self._home.pace.saw_preparation(time.monotonic() - work.begun)

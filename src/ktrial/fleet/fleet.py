@@ -13,12 +13,12 @@ from ktrial.experiment.workers import ThisSystem
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, imported
-from ktrial.fleet.entries import Member, Pace
 from ktrial.fleet.errors import NotForFleet
 from ktrial.fleet.local_workers import LocalWorkers
-from ktrial.fleet.orders import Bench
+from ktrial.fleet.messages import Bench
 from ktrial.fleet.packages import Package
 from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.trial_queue import Member, Pace
 from ktrial.machines import Machine, PortableMachine
 from ktrial.model.kernel import Build
 from ktrial.model.workload import EXACT_MODES

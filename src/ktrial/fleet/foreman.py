@@ -16,11 +16,10 @@ from ktrial.fleet import build_side
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents
-from ktrial.fleet.entries import Member
 from ktrial.fleet.errors import FileStoreFailed, TransferDamaged, WorkerBroke
 from ktrial.fleet.file_store import FileStore
-from ktrial.fleet.muster import Meeting, Muster
-from ktrial.fleet.orders import (
+from ktrial.fleet.membership import Meeting, Muster
+from ktrial.fleet.messages import (
     BuildCall,
     Built,
     CanBuild,
@@ -34,6 +33,7 @@ from ktrial.fleet.orders import (
 )
 from ktrial.fleet.packages import Package
 from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.trial_queue import Member
 from ktrial.installation import VERSION, cache_directory
 from ktrial.kernels.errors import KernelError
 from ktrial.model.build_order import BuildOrder

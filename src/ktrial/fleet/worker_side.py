@@ -16,9 +16,9 @@ from ktrial.fault_points import fault_point
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
 from ktrial.fleet.file_store import FileStore
-from ktrial.fleet.orders import (
+from ktrial.fleet.messages import (
     Bench,
-    Done,
+    Completed,
     Failed,
     Introduction,
     Lacking,
@@ -76,10 +76,10 @@ def introduce(bench: Bench) -> Introduction:
 def receive(digest: str, offset: int, data: bytes, size: int) -> Reply:
     """Take a part of a file."""
 
-    def done() -> Done:
+    def done() -> Completed:
         contents().receive(digest, offset, data, size)
         fault_point("fleet: part of a file received")
-        return Done()
+        return Completed()
 
     return _answered(done)
 
@@ -107,7 +107,7 @@ def take(url: str, digests: tuple[str, ...]) -> Taken | Reply:
 def prepare(preparation: Preparation) -> Reply:
     """Boot the system once, and keep it."""
 
-    def done() -> Done | Lacking:
+    def done() -> Completed | Lacking:
         if lacking := _lacking(preparation.package):
             return lacking
         jobs = _jobs(preparation.package)
@@ -120,7 +120,7 @@ def prepare(preparation: Preparation) -> Reply:
             if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
                 raise
             place.failed[boot] = error
-        return Done()
+        return Completed()
 
     return _answered(done)
 
@@ -129,29 +129,29 @@ def perform(orders: tuple[Order, ...]) -> Reply:
     """Run the trials to their ends, whatever their outcomes, one after another."""
     for package in dict.fromkeys(order.package for order in orders):
         lacking = _answered(partial(_lacking_or_done, package))
-        if not isinstance(lacking, Done):
+        if not isinstance(lacking, Completed):
             return lacking
-    replies: list[Done | Unable | Stopped | Failed] = []
+    replies: list[Completed | Unable | Stopped | Failed] = []
     for order in orders:
         reply = _answered(partial(_perform, order))
         assert not isinstance(reply, Lacking | Several), "what it needs was looked for"
         replies.append(reply)
-        if not isinstance(reply, Done):
+        if not isinstance(reply, Completed):
             break
     return Several(tuple(replies))
 
 
-def _lacking_or_done(package: str) -> Lacking | Done:
-    return _lacking(package) or Done()
+def _lacking_or_done(package: str) -> Lacking | Completed:
+    return _lacking(package) or Completed()
 
 
-def _perform(order: Order) -> Done:
+def _perform(order: Order) -> Completed:
     place = _place(order.bench)
     jobs = [replace(job, said=steps) for job, steps in zip(_jobs(order.package), order.steps, strict=True)]
     fault_point("fleet: trial begins")
     trial = run_trial(place.machine, order.planned, jobs, place.failed, place.symbols, audited=False)
     fault_point("fleet: trial ended")
-    return Done(trial.model_dump_json().encode())
+    return Completed(trial.model_dump_json().encode())
 
 
 def end(key: str) -> None:

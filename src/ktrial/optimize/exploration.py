@@ -20,7 +20,7 @@ from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.samplers import Optimiser, Told
+from ktrial.optimize.samplers import Evaluation, Optimiser
 from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
 
@@ -166,8 +166,8 @@ class Explorer:
                 configurations += choose(more, self._encoding.dear_values(configurations[-1]))
         return configurations
 
-    def _told_of(self, seen: Observation) -> Told:
-        return Told(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
+    def _told_of(self, seen: Observation) -> Evaluation:
+        return Evaluation(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
 
     def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose, most: int) -> None:
         """Batches of as many as run at once, the baseline among them where it is due."""

@@ -61,11 +61,11 @@ def tune(
     before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after the first run;
     GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
     """
-    search = _Search(space, goal, budget, measuring, seed, done, progress, optimiser_name)
+    search = _TuningSearch(space, goal, budget, measuring, seed, done, progress, optimiser_name)
     return search.whole()
 
 
-class _Search:
+class _TuningSearch:
     def __init__(
         self,
         space: Space,

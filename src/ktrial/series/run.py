@@ -16,7 +16,6 @@ from ktrial.model.patch_series import PatchSeries
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import WorkloadUse
-from ktrial.series.alone import Alone, OneByOne
 from ktrial.series.building import Forward
 from ktrial.series.errors import NothingMeasured
 from ktrial.series.measuring import (
@@ -28,6 +27,7 @@ from ktrial.series.measuring import (
     profile_in,
     trials_of,
 )
+from ktrial.series.patch_alone import Alone, OneByOne
 from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.selection import Selection, executed_in, selected
 from ktrial.series.steps import Step, measured

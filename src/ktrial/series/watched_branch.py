@@ -19,7 +19,7 @@ from ktrial.model.patch_series import PatchSeries
 from ktrial.series.errors import SeriesError
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
-from ktrial.series.sparse import run_sparsely
+from ktrial.series.sparse_search import run_sparsely
 
 _COMMIT = re.compile(r"^build:[^@]*@([0-9a-f]{40,64})@")
 

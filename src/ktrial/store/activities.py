@@ -6,8 +6,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from ktrial.model.activity import Activity
 from ktrial.store import row_conversion
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import activities
-from ktrial.store.tables_there import has
 
 
 def tell(connection: Connection, study_id: int, activity: Activity) -> None:

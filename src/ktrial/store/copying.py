@@ -12,10 +12,10 @@ from sqlalchemy import Connection, RowMapping, Table, insert, select
 from ktrial.fault_points import fault_point
 from ktrial.store import copying_study, trial_digests
 from ktrial.store.errors import NotItsCopy, StoreDamaged
+from ktrial.store.existing_tables import has
 from ktrial.store.failures import Conflict
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 from ktrial.store.store import Store
-from ktrial.store.tables_there import has
 from ktrial.store.trial_digests import TrialRows
 
 AT_ONCE = 50

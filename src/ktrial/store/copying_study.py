@@ -8,10 +8,10 @@ from sqlalchemy import Connection, RowMapping, Table, insert, select, text
 from ktrial.fault_points import fault_point
 from ktrial.store import study_digests, study_rows
 from ktrial.store.errors import NotItsCopy
+from ktrial.store.existing_tables import has
 from ktrial.store.postgresql import is_postgresql
 from ktrial.store.schema import answers, kernel_differences, proofs, studies
 from ktrial.store.study_digests import ANSWER, STUDY
-from ktrial.store.tables_there import has
 
 _KEYS: dict[Table, tuple[str, ...]] = {
     answers: (),

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from ktrial import process_identity
 from ktrial.model.machine_lease import MachineLease
 from ktrial.store import row_conversion
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import machine_leases
-from ktrial.store.tables_there import has
 
 
 class Taking(NamedTuple):

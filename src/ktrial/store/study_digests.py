@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, insert, select
 
 from ktrial.fault_points import fault_point
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import answers, kernel_differences, proofs, studies, study_digests
 from ktrial.store.study_summary import study_digest
-from ktrial.store.tables_there import has
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
 REMOVAL = "removal of trials"

@@ -8,10 +8,10 @@ from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.proof import Proof
 from ktrial.model.tuning import Tuned
 from ktrial.store import row_conversion, study_digests
+from ktrial.store.existing_tables import has
 from ktrial.store.postgresql import is_postgresql
 from ktrial.store.schema import answers, kernel_differences, proofs, studies, trials_by_outcome
 from ktrial.store.study_digests import ANSWER, PROOF, STUDY, NotAsStored
-from ktrial.store.tables_there import has
 
 
 def store(connection: Connection, values: row_conversion.Row) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from ktrial.model.trial import Outcome
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import studies, study_digests, trials
-from ktrial.store.tables_there import has
 
 
 def of_all(connection: Connection, number: int | None = None) -> dict[int, str]:

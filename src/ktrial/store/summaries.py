@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
 
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import summaries
-from ktrial.store.tables_there import has
 
 OF_STUDY = ""
 """In place of a workload: what is said of a study as a whole."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, Table, select
 
+from ktrial.store.existing_tables import has
 from ktrial.store.row_conversion import Row
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
-from ktrial.store.tables_there import has
 
 
 def _columns(table: Table) -> tuple[str, ...]:

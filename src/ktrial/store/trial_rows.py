@@ -11,8 +11,8 @@ from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import row_conversion, stored_text, study_digests, trial_digests
+from ktrial.store.existing_tables import has
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
-from ktrial.store.tables_there import has
 
 
 def read(

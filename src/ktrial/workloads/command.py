@@ -21,17 +21,17 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Step, StepResult
-from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
-from ktrial.workloads.file_trees import directories, expanded
-from ktrial.workloads.host_files import program_path, with_all_they_need, with_links_kept
-from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
-from ktrial.workloads.own_marks import (
+from ktrial.workloads.command_marks import (
     counted_runs,
     each_operation,
     marks_operations,
     median_run,
     warnings_of,
 )
+from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
+from ktrial.workloads.file_trees import directories, expanded
+from ktrial.workloads.host_files import program_path, with_all_they_need, with_links_kept
+from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
 from ktrial.workloads.printed_metrics import check_format, printed_samples, printed_warnings
 from ktrial.workloads.program_runs import ended_well, last_words, run_step
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.places import PAPERS
 
-from ktrial.analysis.imported import AnalysisOptions, analyse
+from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.importers import Choices as Columns
 from ktrial.importers import read_all
 from ktrial.model.imported import SCORE, Analysis, FamilyAnalysis

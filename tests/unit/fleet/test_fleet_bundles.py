@@ -3,10 +3,10 @@
 import pytest
 from tests.support.fleets import study_of
 
-from ktrial.fleet.entries import Entry, Member, Pace, Waiting
-from ktrial.fleet.orders import Done, Gone, Several, Unable
+from ktrial.fleet.assigned_work import Work
+from ktrial.fleet.messages import Completed, Gone, Several, Unable
 from ktrial.fleet.packages import Package
-from ktrial.fleet.work import Work
+from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
 from ktrial.model.plan import plan
 
 BOOTS = ()
@@ -50,10 +50,10 @@ def test_a_trial_with_which_a_worker_was_lost_is_taken_alone() -> None:
 
 def test_each_trial_of_a_call_has_its_own_answer_and_those_after_a_failure_have_none() -> None:
     member, three = Member("tcp://127.0.0.1:1", "worker-1", 1), tuple(entries(3))
-    done, unable = Done(b"{}"), Unable("its disk is full")
+    done, unable = Completed(b"{}"), Unable("its disk is full")
     parts = list(Work(member, three).parts(Several((done, unable))))
     assert [(part.entries, type(reply)) for part, reply in parts] == [
-        ((three[0],), Done),
+        ((three[0],), Completed),
         ((three[1],), Unable),
         ((three[2],), Gone),
     ]

@@ -10,8 +10,8 @@ from tests.support.places import FOREIGN
 from tests.support.result_files import only_family, read, written
 
 from ktrial import importers, program_outputs
-from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
-from ktrial.analysis.imported import analyse
+from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
+from ktrial.analysis.imported_results import analyse
 from ktrial.importers import Choices, SourceFile, read_all
 from ktrial.model.imported import SCORE, Family, Group, Imported
 from ktrial.model.warnings import WarningKind

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.support.budgets import examples
 from tests.support.places import FOREIGN
 
-from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
-from ktrial.analysis.imported import analyse
+from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
+from ktrial.analysis.imported_results import analyse
 from ktrial.importers import Choices, SourceFile, read
 from ktrial.importers.errors import ImportFailed
 from ktrial.model.imported import Imported

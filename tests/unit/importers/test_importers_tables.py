@@ -7,8 +7,8 @@ import pytest
 from tests.support.places import PAPERS
 from tests.support.result_files import only_family, read, table, written
 
-from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
-from ktrial.analysis.imported import analyse
+from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
+from ktrial.analysis.imported_results import analyse
 from ktrial.importers.errors import (
     ColumnUnknown,
     MeasurementsDamaged,

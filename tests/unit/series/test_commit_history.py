@@ -19,7 +19,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.series import watched_branch
 from ktrial.series.commit_history import CommitHistory, commit_history, numbers_of
 from ktrial.series.run import SeriesRun
-from ktrial.series.sparse import run_sparsely
+from ktrial.series.sparse_search import run_sparsely
 from ktrial.series.watched_branch import CommitsBetween, commits_between
 from ktrial.store import Store, open_store
 

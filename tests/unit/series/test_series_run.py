@@ -20,8 +20,8 @@ from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
-from ktrial.series.alone import differs
 from ktrial.series.building import Forward
+from ktrial.series.patch_alone import differs
 from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.series.steps import StepState

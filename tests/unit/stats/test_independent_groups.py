@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 from tests.support.budgets import examples
 
-from ktrial.analysis.imported import AnalysisOptions, analyse
+from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.model.comparison import Verdict
 from ktrial.model.imported import Analysis, Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import WarningKind

@@ -21,7 +21,7 @@ from ktrial.workloads.adapter import GROUP, InstalledProgram
 from ktrial.workloads.adapters import nginx_wrk
 from ktrial.workloads.adapters.unixbench_run import index, score
 from ktrial.workloads.errors import BadOutput, ProgramNotInstalled, WorkloadFailed
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 PLAIN = Perturbation(number=0)
 

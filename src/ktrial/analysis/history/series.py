@@ -6,7 +6,7 @@ from statistics import geometric_mean, median
 from typing import Protocol
 
 from ktrial.analysis.history import change_points
-from ktrial.analysis.history.garbage import garbage_kept
+from ktrial.analysis.history.collector_pause import garbage_kept
 from ktrial.analysis.history.study_numbers import Facts, Numbers, StudyFacts, StudyNumbers
 from ktrial.model.history import History, Line, Point, SystemIdentity
 from ktrial.model.kernel import measured_order

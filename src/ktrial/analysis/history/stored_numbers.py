@@ -7,7 +7,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ktrial.analysis.history.garbage import garbage_kept
+from ktrial.analysis.history.collector_pause import garbage_kept
 from ktrial.analysis.history.study_numbers import (
     StudyFacts,
     StudyNumbers,

@@ -45,7 +45,7 @@ def analyze(
     from json import loads
 
     from ktrial import importers
-    from ktrial.analysis.imported import AnalysisOptions, analyse
+    from ktrial.analysis.imported_results import AnalysisOptions, analyse
     from ktrial.cli.console import output, print_json
     from ktrial.cli.error_handling import tell
     from ktrial.cli.options.duration_size_share import share

@@ -69,7 +69,7 @@ def history(
     without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
     is named, and the others are shown.
     """
-    from ktrial.analysis.history.garbage import garbage_kept
+    from ktrial.analysis.history.collector_pause import garbage_kept
     from ktrial.analysis.history.series import history as history_of
     from ktrial.analysis.history.series import versions
     from ktrial.analysis.history.stored_numbers import stored_numbers

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ktrial.model.kernel import Build
     from ktrial.model.patch_series import PatchSeries
     from ktrial.model.workload import WorkloadUse
-    from ktrial.series.alone import Alone
     from ktrial.series.estimate import Estimate
+    from ktrial.series.patch_alone import Alone
     from ktrial.series.result import SeriesResult
     from ktrial.series.run import SeriesRun
     from ktrial.store import Store
@@ -172,7 +172,7 @@ class SeriesOptions:
     def _run_sparsely(self, asked: "SeriesRun") -> "tuple[SeriesResult, tuple[Alone, ...]]":
         from dataclasses import replace
 
-        from ktrial.series.sparse import run_sparsely
+        from ktrial.series.sparse_search import run_sparsely
 
         def run(series: "PatchSeries") -> "SeriesResult":
             return replace(asked, series=series).run()

@@ -16,7 +16,7 @@ from ktrial.machines.errors import HostChangeForbidden
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, WorkingPlace, launch_program
-from ktrial.machines.host.performing import NumberedRuns, as_run_here, perform_in_rows
+from ktrial.machines.host.step_performer import NumberedRuns, as_run_here, perform_in_rows
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel, Origin

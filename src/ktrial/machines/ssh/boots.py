@@ -15,7 +15,7 @@ from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import boot_loader_scripts, boot_scripts, own_kernel
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS, BootWay, way_of
-from ktrial.machines.ssh.connection import NAME, Done, Probe
+from ktrial.machines.ssh.connection import NAME, Probe, ShellResult
 from ktrial.machines.ssh.errors import (
     CannotBoot,
     ConnectionLost,
@@ -190,12 +190,12 @@ class Boots:
         if done.status:
             place.raise_why(done, "it was not taken")
 
-    def _ask(self, text: str) -> Done:
+    def _ask(self, text: str) -> ShellResult:
         """Have it boot; a connection that is lost by that has done its work."""
         try:
             done = self._shell().attempt(text, _SLOW_SECONDS)
         except ConnectionLost:
-            done = Done(0, b"", "")
+            done = ShellResult(0, b"", "")
         if done.status == 0:
             self.way.hang_up()
         return done

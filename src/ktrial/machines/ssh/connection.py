@@ -48,7 +48,7 @@ _PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
 _PROBE_SECONDS = 30.0
 
 
-class Done(NamedTuple):
+class ShellResult(NamedTuple):
     """How a script ended there."""
 
     status: int
@@ -123,11 +123,11 @@ class Connection:
         """What a script of `/bin/sh` prints there. Raises ConnectionLost where it does not end well."""
         return self._done(_SH, text.encode(), limit)
 
-    def attempt(self, text: str, limit: float = _PATIENCE) -> Done:
+    def attempt(self, text: str, limit: float = _PATIENCE) -> ShellResult:
         """How a script of `/bin/sh` ends there. Raises ConnectionLost where it cannot be known."""
         return self._attempted(_SH, text.encode(), limit)
 
-    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> Done:
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
         """Run `remote`, ktrial's own text, there; `write` writes its input. Raises ConnectionLost."""
         with tempfile.TemporaryFile() as said:
             child = subprocess.Popen(
@@ -145,7 +145,7 @@ class Connection:
             last = _last_line(said.read())
         if status == _SSH_FAILED:
             self._lost(last or f"status {status}")
-        return Done(status, b"", last)
+        return ShellResult(status, b"", last)
 
     def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
         """Put a program into the directory there, under a name of ktrial's own; return its path."""
@@ -242,7 +242,7 @@ class Connection:
             self._lost(done.said or f"status {done.status}")
         return done.printed
 
-    def _attempted(self, remote: str, content: bytes, limit: float) -> Done:
+    def _attempted(self, remote: str, content: bytes, limit: float) -> ShellResult:
         try:
             done = subprocess.run(
                 self.command(remote),
@@ -257,7 +257,7 @@ class Connection:
         said = _last_line(done.stderr)
         if done.returncode == _SSH_FAILED:
             self._lost(said or f"status {done.returncode}")
-        return Done(done.returncode, done.stdout, said)
+        return ShellResult(done.returncode, done.stdout, said)
 
     def _beat(self) -> None:
         while not self._ended.wait(keeper.BEAT_SECONDS):

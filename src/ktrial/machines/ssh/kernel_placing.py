@@ -11,7 +11,7 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import boot_scripts
 from ktrial.machines.ssh.boot_ways import BootWay
-from ktrial.machines.ssh.connection import NAME, Done
+from ktrial.machines.ssh.connection import NAME, ShellResult
 from ktrial.machines.ssh.errors import ConnectionLost, KernelNotPlaced, ReleaseTaken
 from ktrial.machines.ssh.own_kernel import RUNNING, Looked
 from ktrial.model.kernel import Kernel
@@ -31,11 +31,11 @@ class Reached(Protocol):
         """Where the keeper's files are."""
         ...
 
-    def attempt(self, text: str, limit: float = ...) -> Done:
+    def attempt(self, text: str, limit: float = ...) -> ShellResult:
         """How a script ends there. Raises ConnectionLost."""
         ...
 
-    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> Done:
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
         """Run a command there whose input is written here. Raises ConnectionLost."""
         ...
 
@@ -47,7 +47,7 @@ class Shell:
         self.connection = connection
         self.root = root
 
-    def attempt(self, text: str, limit: float = 60.0) -> Done:
+    def attempt(self, text: str, limit: float = 60.0) -> ShellResult:
         """How it ends. Raises ConnectionLost."""
         return self.connection.attempt(self._head() + text, limit)
 
@@ -106,7 +106,7 @@ class Place:
         except ValueError as error:
             self._refuse(str(error))
 
-    def raise_why(self, done: Done, what: str) -> NoReturn:
+    def raise_why(self, done: ShellResult, what: str) -> NoReturn:
         """What a script's status says."""
         if done.status == _TAKEN:
             kernel = self.kernel
@@ -116,7 +116,7 @@ class Place:
     def _refuse(self, problem: str) -> NoReturn:
         raise KernelNotPlaced(machine=NAME, host=self._host, kernel=self.kernel.name, problem=problem)
 
-    def _done(self, done: Done, what: str) -> None:
+    def _done(self, done: ShellResult, what: str) -> None:
         if done.status:
             self.raise_why(done, what)
 

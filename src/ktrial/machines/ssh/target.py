@@ -11,11 +11,11 @@ from typing import Protocol
 from ktrial.machines.errors import HostChangeForbidden, MachineError
 from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST
 from ktrial.machines.host.launcher import Launchers, WorkingPlace
-from ktrial.machines.host.performing import NumberedRuns, as_run_here, perform_in_rows
+from ktrial.machines.host.step_performer import NumberedRuns, as_run_here, perform_in_rows
 from ktrial.machines.ssh.connection import NAME, Connection
 from ktrial.machines.ssh.errors import ConnectionLost
-from ktrial.machines.ssh.files import RemoteFiles
 from ktrial.machines.ssh.own_commands import Console
+from ktrial.machines.ssh.remote_files import RemoteFiles
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.target import Collect, Failure, Run, Step, StepResult, Write
 

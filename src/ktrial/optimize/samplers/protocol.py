@@ -10,7 +10,7 @@ from ktrial.optimize.encoding import Encoding
 from ktrial.studyfile.errors import UnknownOptimiser
 
 
-class Told(NamedTuple):
+class Evaluation(NamedTuple):
     """One run, as an optimiser hears of it."""
 
     configuration: Configuration
@@ -29,7 +29,7 @@ class Optimiser(Protocol):
         `fixed` names values that all of them have, of dimensions that are dear to change.
         """
 
-    def tell(self, told: Sequence[Told]) -> None:
+    def tell(self, told: Sequence[Evaluation]) -> None:
         """What was measured; asked for or not."""
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.samplers.protocol import Told
+from ktrial.optimize.samplers.protocol import Evaluation
 
 
 class Random:
@@ -20,7 +20,7 @@ class Random:
         """See Optimiser."""
         return [self._encoding.draw_with(self._rng, fixed or {}) for _ in range(count)]
 
-    def tell(self, told: Sequence[Told]) -> None:
+    def tell(self, told: Sequence[Evaluation]) -> None:
         """Nothing is learnt."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrial.model.tuning import Configuration, Order
 from ktrial.optimize.encoding import NONE_OF_THEM, Encoding, Point, choices_of
-from ktrial.optimize.samplers.protocol import Told
+from ktrial.optimize.samplers.protocol import Evaluation
 from ktrial.studyfile.errors import NoValidConfiguration
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Tpe:
         """See Optimiser. Raises NoValidConfiguration."""
         return [self._one(fixed or {}) for _ in range(count)]
 
-    def tell(self, told: Sequence[Told]) -> None:
+    def tell(self, told: Sequence[Evaluation]) -> None:
         """See Optimiser."""
         for each in told:
             waiting = self._asked.get(_key(each.configuration), [])

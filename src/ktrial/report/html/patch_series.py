@@ -13,7 +13,7 @@ from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
 from ktrial.report.text.call_tree import LaidStacks, laid_stacks
-from ktrial.series.alone import Alone
+from ktrial.series.patch_alone import Alone
 from ktrial.series.result import SeriesCell, SeriesResult
 
 _MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ktrial.report.markdown.markup import block, code, grid, prose
 from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
-from ktrial.series.alone import Alone
+from ktrial.series.patch_alone import Alone
 from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.steps import Step
 

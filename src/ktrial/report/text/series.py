@@ -8,7 +8,7 @@ from ktrial.experiment.regression_check import Decision
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.patch_series import SeriesKind
-from ktrial.series.alone import Alone
+from ktrial.series.patch_alone import Alone
 from ktrial.series.result import INSIDE, SeriesCell, SeriesResult
 from ktrial.series.steps import Step, StepState
 

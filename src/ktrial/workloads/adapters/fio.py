@@ -11,7 +11,7 @@ from ktrial.workloads.adapter import (
     whole,
     word,
 )
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 _METRICS = tuple(
     metric

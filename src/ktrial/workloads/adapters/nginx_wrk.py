@@ -11,7 +11,7 @@ from ktrial.workloads.adapter import (
     more,
     whole,
 )
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 _SCRIPT = (
     PROLOGUE

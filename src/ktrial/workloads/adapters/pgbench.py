@@ -2,7 +2,7 @@
 
 from ktrial.workloads.adapter import Program, choice, less, more, whole
 from ktrial.workloads.adapters.postgres import on_a_server
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 _SCRIPT = """
 quietly pgbench -h "$scratch" -U postgres -i -q -s "$1" bench

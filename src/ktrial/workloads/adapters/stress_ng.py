@@ -1,7 +1,7 @@
 """stress-ng: one of its some three hundred stressors."""
 
 from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, more, whole, word
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ktrial.workloads.adapter import (
     word,
 )
 from ktrial.workloads.adapters.postgres import on_a_server
-from ktrial.workloads.reported import Reported
+from ktrial.workloads.reported_metrics import Reported
 
 PROGRAM = Program("sysbench", "sysbench", version_pattern=r"(sysbench \S+)")
 SOURCE = "https://github.com/akopytov/sysbench"

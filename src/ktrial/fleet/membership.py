@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from ktrial.fleet import worker_side
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
-from ktrial.fleet.entries import Member
 from ktrial.fleet.errors import FleetEmpty, FleetOutOfReach
-from ktrial.fleet.orders import Bench, Failed, Gone, Introduction
+from ktrial.fleet.messages import Bench, Failed, Gone, Introduction
 from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.trial_queue import Member
 from ktrial.installation import VERSION
 from ktrial.machines import Machine, PortableMachine
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, Steps
-from ktrial.fleet.checks import Check
-from ktrial.fleet.entries import Entry, Member
-from ktrial.fleet.orders import Bench, Gone, Order, Several
+from ktrial.fleet.messages import Bench, Gone, Order, Several
+from ktrial.fleet.repeated_trials import Check
+from ktrial.fleet.trial_queue import Entry, Member
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial

@@ -58,7 +58,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Done:
+class Completed:
     """What was ordered is done; of a trial: what came of it, as JSON."""
 
     trial: bytes = b""
@@ -176,7 +176,7 @@ class Gone:
 class Several:
     """What came of each of several trials, in order; none of those after one that was not performed."""
 
-    replies: "tuple[Done | Unable | Stopped | Failed, ...]"
+    replies: "tuple[Completed | Unable | Stopped | Failed, ...]"
 
 
-Reply = Several | Lacking | Done | Unable | Stopped | Failed
+Reply = Several | Lacking | Completed | Unable | Stopped | Failed

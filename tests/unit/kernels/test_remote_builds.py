@@ -15,8 +15,8 @@ from tests.support.buildable_sources import a_buildable_source, a_patch, compile
 
 from ktrial.installation import CACHE
 from ktrial.kernels.build import build, cached, requested
-from ktrial.kernels.build.elsewhere import Request, SourceBuilds
 from ktrial.kernels.build.errors import BuildDiffers, BuildFailed
+from ktrial.kernels.build.remote_builds import Request, SourceBuilds
 from ktrial.kernels.progress import silent
 from ktrial.model.build_order import BuildOrder
 from ktrial.model.kernel import Build, Kernel

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ktrial.experiment.repetition import Difference, differences
-from ktrial.fleet.entries import Entry, Member
-from ktrial.fleet.orders import Bench
+from ktrial.fleet.messages import Bench
+from ktrial.fleet.trial_queue import Entry, Member
 from ktrial.model.trial import Trial
 
 _LATEST = 8

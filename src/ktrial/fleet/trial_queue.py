@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ktrial.experiment.jobs import Job, Steps
-from ktrial.fleet.orders import Bench
+from ktrial.fleet.messages import Bench
 from ktrial.fleet.packages import Package
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial

@@ -14,7 +14,7 @@ from ktrial.model.kernel import Build
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
-from ktrial.series.sparse import every, in_stretches, run_sparsely
+from ktrial.series.sparse_search import every, in_stretches, run_sparsely
 from ktrial.store import open_store
 
 SOURCE = "debian:linux-source-6.1"
