@@ -91,6 +91,7 @@ fn switch(name: &str, value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set_associative::Replacement;
 
     fn read(all: &[&str]) -> Result<Arguments, String> {
         Arguments::read(all.iter().copied())
@@ -131,6 +132,7 @@ mod tests {
             size: 49152,
             ways: 12,
             line: 64,
+            replacement: Replacement::Lru,
         };
         let expected = Shapes {
             data,

@@ -82,6 +82,11 @@ impl Predictor {
         self.returns[self.top] != address
     }
 
+    /// What was learned of indirect branches is forgotten.
+    pub fn forget_targets(&mut self) {
+        self.targets.fill((0, 0));
+    }
+
     /// An indirect branch at `address` went to `target`; whether that was mispredicted.
     pub fn indirect(&mut self, address: u64, target: u64) -> bool {
         let set = address as usize % (self.targets.len() / WAYS) * WAYS;

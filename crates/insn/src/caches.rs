@@ -3,7 +3,7 @@
 //! It knows nothing of prefetching, of write-back, of the translation of addresses, or of other CPUs: what it says is
 //! how a function's accesses fall, not how long they take.
 
-use crate::set_associative::{Cache, Shape};
+use crate::set_associative::{Cache, Replacement, Shape};
 use alloc::vec::Vec;
 
 /// What one function's accesses came to.
@@ -39,6 +39,7 @@ impl Default for Shapes {
             size: 32 << 10,
             ways: 8,
             line: 64,
+            replacement: Replacement::Lru,
         };
         Self {
             code: first,
@@ -47,6 +48,7 @@ impl Default for Shapes {
                 size: 8 << 20,
                 ways: 16,
                 line: 64,
+                replacement: Replacement::Lru,
             },
         }
     }

@@ -1,10 +1,13 @@
-//! Caches for instructions and for data, a second level and a last one behind both, with next-line prefetching.
+//! Caches for instructions and for data, a second level and a last one behind both, with prefetching of what is next and
+//! of strides.
 //!
 //! A line is brought into every level that did not have it; nothing is written back, and no level has to hold what a
 //! smaller one holds (neither inclusive nor exclusive). A demand that misses the first level brings the next lines of
-//! the same page into the second and the last level, at no cost.
+//! the same page into the second and the last level, at no cost; so does the prefetcher of strides with the line that it
+//! expects, where that is in the same page.
 
 use crate::set_associative::{Cache, Shape};
+use crate::strides::Strides;
 
 /// Shapes of the four, and how far the prefetcher looks ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Shapes {
     pub last: Shape,
     /// Lines that are brought into the second level behind one that missed the first.
     pub ahead: u64,
+    /// Instructions of which the prefetcher of strides knows how far apart their misses are.
+    pub strides: usize,
 }
 
 /// Which level had a line.
@@ -45,6 +50,7 @@ pub struct Hierarchy {
     last: Cache,
     ahead: u64,
     line: u64,
+    strides: Strides,
 }
 
 impl Hierarchy {
@@ -57,6 +63,7 @@ impl Hierarchy {
             last: Cache::new(shapes.last),
             ahead: shapes.ahead,
             line: shapes.second.line,
+            strides: Strides::new(shapes.strides),
         }
     }
 
@@ -68,12 +75,24 @@ impl Hierarchy {
         self.beyond_first(address)
     }
 
-    /// The line of data that holds the physical address is read or written.
-    pub fn access(&mut self, address: u64) -> Level {
+    /// The line of data that holds the physical address is read or written by the instruction at another one.
+    pub fn access(&mut self, instruction: u64, address: u64) -> Level {
         if self.data.touch(address) {
             return Level::First;
         }
-        self.beyond_first(address)
+        let found = self.beyond_first(address);
+        // Within a page physical addresses are as far apart as those that the program has.
+        if let Some(expected) = self.strides.missed(instruction, address) {
+            if expected & !(PAGE - 1) == address & !(PAGE - 1) {
+                self.prefetch(expected);
+            }
+        }
+        found
+    }
+
+    /// All data of the first level is thrown out.
+    pub fn flush_data(&mut self) {
+        self.data.clear();
     }
 
     fn beyond_first(&mut self, address: u64) -> Level {
@@ -87,13 +106,19 @@ impl Hierarchy {
         let end = (address | (PAGE - 1)) + 1;
         let mut next = (address & !(self.line - 1)) + self.line;
         for _ in 0..self.ahead {
-            if next < end && !self.second.holds(next) {
-                self.second.touch(next);
-                self.last.touch(next);
+            if next < end {
+                self.prefetch(next);
             }
             next += self.line;
         }
         found
+    }
+
+    fn prefetch(&mut self, address: u64) {
+        if !self.second.holds(address) {
+            self.second.touch(address);
+            self.last.touch(address);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::calls::Calls;
 use crate::decode::Mark;
 use crate::layout::{repeat, RepeatCounter, FLOWS};
-use crate::machine_model::{Block, Place};
+use crate::machine_model::{Block, MachineModel, Place, Site};
 use crate::plan::Pending;
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu;
@@ -144,16 +144,22 @@ pub extern "C" fn at_block(_: c_uint, data: *mut c_void) {
     });
 }
 
-/// Data was used; `owner`: the counter of whose instruction it was.
-pub extern "C" fn at_modelled_access(_: c_uint, access: u32, address: u64, owner: *mut c_void) {
+/// Data was used; `data`: by what.
+pub extern "C" fn at_modelled_access(_: c_uint, access: u32, address: u64, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook_access`.
+    let site = || unsafe { *data.cast::<Site>() };
     with_plugin(|plugin| {
         if let Some(model) = &mut plugin.model {
-            let size = || qemu::size(access);
-            let store = || qemu::is_store(access);
-            let place = || qemu::physical(access, address).map_or(Place::Device, Place::Memory);
-            model.access(owner as usize, address, size, store, place);
+            used(model, site, access, address);
         }
     });
+}
+
+fn used(model: &mut MachineModel, site: impl FnOnce() -> Site, access: u32, address: u64) {
+    let size = || qemu::size(access);
+    let store = || qemu::is_store(access);
+    let place = || qemu::physical(access, address).map_or(Place::Device, Place::Memory);
+    model.access(site, address, size, store, place);
 }
 
 /// A block that is one repeated string instruction, of which `data` is known, has used data.
@@ -163,9 +169,9 @@ pub extern "C" fn at_string_access(_: c_uint, access: u32, address: u64, data: *
     with_plugin(|plugin| {
         if let Some(model) = &mut plugin.model {
             model.string_block(block);
+            used(model, || block.last_site(), access, address);
         }
     });
-    at_modelled_access(0, access, address, block.owner as usize as *mut c_void);
 }
 
 /// The block at `address` starts, which may come after a repeated string instruction.

@@ -25,6 +25,12 @@ pub enum Class {
     ReadMsr,
     /// `wrmsr`.
     WriteMsr,
+    /// `wrmsr` to IA32_SPEC_CTRL: IBRS, STIBP and SSBD are switched.
+    SpeculationControl,
+    /// `wrmsr` to IA32_PRED_CMD: IBPB, a barrier behind which no indirect branch is predicted by what was learned before.
+    PredictionBarrier,
+    /// `wrmsr` to IA32_FLUSH_CMD: the first level of data is emptied.
+    FlushData,
     /// `invlpg`, `invpcid`.
     InvalidatePage,
     /// `mov` to `cr3`.
@@ -68,13 +74,14 @@ pub enum Branch {
     Return,
 }
 
-/// The class of the instruction in `bytes` (exactly one).
-pub fn class(bytes: &[u8]) -> Class {
+/// The class of the instruction in `bytes` (exactly one); `register`: what is known of ecx.
+pub fn class(bytes: &[u8], register: Option<u32>) -> Class {
     let prefixes = Prefixes::read(bytes);
     if prefixes.lock {
         return Class::Locked;
     }
     match &bytes[prefixes.length.min(bytes.len())..] {
+        [0x0f, 0x30, ..] => written(register),
         [0x0f, rest @ ..] => two_bytes(rest),
         [0x86 | 0x87, modrm, ..] if modrm < &0xc0 => Class::Locked,
         [0xf6 | 0xf7, modrm, ..] if extension(*modrm) >= 6 => Class::Divide,
@@ -82,6 +89,29 @@ pub fn class(bytes: &[u8]) -> Class {
         [0xe4..=0xe7 | 0xec..=0xef | 0x6c..=0x6f, ..] => Class::Port,
         [0xcf, ..] => Class::InterruptReturn,
         _ => Class::Plain,
+    }
+}
+
+/// What is known of the register that the next `wrmsr` writes, after the instruction in `bytes` (exactly one).
+pub fn selected(bytes: &[u8], before: Option<u32>) -> Option<u32> {
+    match bytes {
+        [0xb9, a, b, c, d] => Some(u32::from_le_bytes([*a, *b, *c, *d])),
+        [0x31 | 0x33, 0xc9] => Some(0),
+        // Other moves to ecx: `mov ecx, r/m`, `mov r/m, r` with ecx as r/m, `pop rcx`; with a prefix, too.
+        [0x8b, modrm, ..] | [0x40..=0x4f, 0x8b, modrm, ..] if extension(*modrm) == 1 => None,
+        [0x89, modrm, ..] | [0x40..=0x4f, 0x89, modrm, ..] if modrm & 0xc7 == 0xc1 => None,
+        [0x59] => None,
+        _ => before,
+    }
+}
+
+/// The class of a `wrmsr` to this register (Intel's manual, volume 4).
+fn written(register: Option<u32>) -> Class {
+    match register {
+        Some(0x48) => Class::SpeculationControl,
+        Some(0x49) => Class::PredictionBarrier,
+        Some(0x10b) => Class::FlushData,
+        _ => Class::WriteMsr,
     }
 }
 
@@ -121,7 +151,6 @@ fn two_bytes(rest: &[u8]) -> Class {
         [0x07 | 0x35, ..] => Class::SystemReturn,
         [0x22, modrm, ..] if extension(*modrm) == 3 => Class::SwitchTables,
         [0x22, ..] => Class::ControlRegister,
-        [0x30, ..] => Class::WriteMsr,
         [0x32, ..] => Class::ReadMsr,
         [0xa2, ..] => Class::Cpuid,
         [0xae, 0xe8..=0xff, ..] => Class::Fence,

@@ -25,6 +25,7 @@ pub mod region;
 pub mod repeats;
 pub mod roles;
 pub mod set_associative;
+pub mod strides;
 pub mod symbols;
 pub mod translation;
 pub mod tree;

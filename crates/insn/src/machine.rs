@@ -74,6 +74,9 @@ const CLASS_NAMES: [(&str, Class); CLASSES - 1] = [
     ("cpuid", Class::Cpuid),
     ("rdmsr", Class::ReadMsr),
     ("wrmsr", Class::WriteMsr),
+    ("spec-ctrl", Class::SpeculationControl),
+    ("ibpb", Class::PredictionBarrier),
+    ("l1d-flush", Class::FlushData),
     ("invlpg", Class::InvalidatePage),
     ("mov-cr3", Class::SwitchTables),
     ("mov-cr", Class::ControlRegister),
@@ -100,6 +103,7 @@ impl Machine {
                 second: arguments.shape("l2")?,
                 last: arguments.shape("llc")?,
                 ahead: arguments.number("prefetch")?,
+                strides: arguments.number("strides")? as usize,
             },
             translations: translation::Sizes {
                 code: arguments.size("itlb")?,

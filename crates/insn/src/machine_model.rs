@@ -31,7 +31,7 @@ pub struct Counts {
     pub mispredictions: u64,
 }
 
-/// What a block's last instruction makes of translations.
+/// What a block's last instruction makes of translations and of what else is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
@@ -43,6 +43,10 @@ pub enum Change {
     Tables,
     /// All of them are forgotten.
     All,
+    /// None of them; but where indirect branches went is forgotten.
+    Targets,
+    /// None of them; but the first level of data is emptied.
+    Data,
 }
 
 /// What is known of a block when it is translated.
@@ -74,6 +78,23 @@ impl Block {
     fn end(&self) -> u64 {
         self.address.wrapping_add(self.length)
     }
+
+    /// The last of its instructions.
+    pub fn last_site(&self) -> Site {
+        Site {
+            owner: self.owner,
+            instruction: self.branch_at,
+        }
+    }
+}
+
+/// An instruction that uses data.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Whose it is.
+    pub owner: u32,
+    /// Where it is.
+    pub instruction: u64,
 }
 
 /// Where an access went.
@@ -195,11 +216,12 @@ impl MachineModel {
         }
     }
 
-    /// Data at `address`, is used; `length` tells how many bytes, `store` whether it is written, `place` where that is.
+    /// Data at `address` is used by `site`; `length` tells how many bytes, `store` whether it is written, `place` where
+    /// that is.
     #[inline]
     pub fn access(
         &mut self,
-        owner: usize,
+        site: impl FnOnce() -> Site,
         address: u64,
         length: impl FnOnce() -> u64,
         store: impl FnOnce() -> bool,
@@ -213,7 +235,7 @@ impl MachineModel {
                 return;
             }
         }
-        self.access_slowly(owner, address, length(), store(), place);
+        self.access_slowly(site(), address, length(), store(), place);
     }
 
     /// A repeated string instruction is done.
@@ -223,12 +245,13 @@ impl MachineModel {
 
     fn access_slowly(
         &mut self,
-        owner: usize,
+        site: Site,
         address: u64,
         length: u64,
         store: bool,
         place: impl FnOnce() -> Place,
     ) {
+        let owner = site.owner as usize;
         let last = address + length.max(1) - 1;
         self.translate(owner, address);
         if last >> PAGE_BITS != address >> PAGE_BITS {
@@ -239,7 +262,7 @@ impl MachineModel {
         };
         for line in address >> self.line_bits..=last >> self.line_bits {
             let within = (line << self.line_bits).max(address) - address;
-            let level = self.caches.access(physical + within);
+            let level = self.caches.access(site.instruction, physical + within);
             self.recent[(line & self.recent_mask) as usize] = line;
             if level != Level::First {
                 self.counts[owner].data_misses += 1;
@@ -315,6 +338,12 @@ impl MachineModel {
             Change::Page => {}
             Change::Tables => self.translation.switch(),
             Change::All => self.translation.flush(),
+            Change::Targets => return self.predictor.forget_targets(),
+            Change::Data => {
+                self.caches.flush_data();
+                self.recent.fill(NOWHERE);
+                return;
+            }
         }
         self.forget_places();
     }

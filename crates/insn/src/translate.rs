@@ -6,9 +6,9 @@ use crate::hooks::{
     after_repeat, at_access, at_block, at_call, at_enter, at_fetch, at_leave, at_mark,
     at_modelled_access, at_return, at_string_access, kept,
 };
-use crate::kinds::{branch, class, Class};
+use crate::kinds::{branch, class, selected, Class};
 use crate::layout::{repeat, RepeatCounter, ALL, ENTERED, FLOWS, PAGES};
-use crate::machine_model::{self, Change};
+use crate::machine_model::{self, Change, Site};
 use crate::plan::{plan, Action, Line, Pending};
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu::{Block, Instruction, OnAccess};
@@ -52,6 +52,7 @@ impl Plugin {
         let mut last = Place::default();
         let mut fetched = None;
         let mut cost = 0;
+        let mut register = None;
         self.ran = true;
         self.pages.look_again();
         for index in 0..block.count() {
@@ -59,11 +60,11 @@ impl Plugin {
             let (mut line, place) = self.line(&instruction);
             line.in_page = place.end() >> PAGE == start >> PAGE;
             self.hook_caches(&instruction, line.function, place, &mut fetched);
-            cost += self.hook_access(&instruction, &line, block.count());
+            cost += self.hook_access(&instruction, &line, block.count(), &mut register);
             lines.push(line);
             last = place;
         }
-        self.hook_model(block, &lines, last, cost);
+        self.hook_model(block, &lines, last, cost, register);
         if self.repeats.may_precede(start, block.instruction(0).page()) {
             block.on_execution(after_repeat, start as *mut c_void);
         }
@@ -196,19 +197,39 @@ impl Plugin {
         Some(page.wrapping_sub(self.memory?) as u64 + (address & 0xfff))
     }
 
-    /// What an instruction's accesses cost is modelled; gives what it costs by its class.
-    fn hook_access(&self, instruction: &Instruction, line: &Line, together: usize) -> u64 {
+    /// What an instruction's accesses cost is modelled; gives what it costs by its class. `register`: what is known of
+    /// ecx.
+    fn hook_access(
+        &self,
+        instruction: &Instruction,
+        line: &Line,
+        together: usize,
+        register: &mut Option<u32>,
+    ) -> u64 {
         let Some(model) = &self.model else { return 0 };
         let apart = together == 1 && repeats(core::slice::from_ref(line));
         if line.decoded.reach != Reach::Nothing && !apart {
-            instruction.on_access(at_modelled_access, line.function as usize as *mut c_void);
+            let site = Site {
+                owner: line.function,
+                instruction: instruction.address(),
+            };
+            instruction.on_access(at_modelled_access, kept(site));
         }
         let mut buffer = [0; 16];
-        model.costs().of(class(instruction.bytes(&mut buffer)))
+        let bytes = instruction.bytes(&mut buffer);
+        *register = selected(bytes, *register);
+        model.costs().of(class(bytes, *register))
     }
 
     /// A block's fetch, its branch and the costs of its instructions are modelled as it starts.
-    fn hook_model(&mut self, block: &Block, lines: &[Line], last: Place, cost: u64) {
+    fn hook_model(
+        &mut self,
+        block: &Block,
+        lines: &[Line],
+        last: Place,
+        cost: u64,
+        register: Option<u32>,
+    ) {
         if self.model.is_none() {
             return;
         }
@@ -225,8 +246,8 @@ impl Plugin {
             cost,
             branch: branch(bytes, last.end()),
             branch_at: last.address,
-            change: change(class(bytes)),
-            system_call: class(bytes) == Class::SystemCall,
+            change: change(class(bytes, register)),
+            system_call: class(bytes, register) == Class::SystemCall,
             entry: entered && role(self.functions.name(first.function).0) == Role::Entry,
         };
         if repeats(lines) {
@@ -248,6 +269,8 @@ fn change(class: Class) -> Change {
         Class::InvalidatePage => Change::Page,
         Class::SwitchTables => Change::Tables,
         Class::ControlRegister => Change::All,
+        Class::PredictionBarrier => Change::Targets,
+        Class::FlushData => Change::Data,
         _ => Change::None,
     }
 }

@@ -16,14 +16,20 @@ DEFAULT_MODEL = "default"
 """What stands for a machine in a study file: none, or that which comes first in ktrial's own file."""
 
 
+Replacement = Literal["lru", "tree-plru"]
+TRUE_LRU: Replacement = "lru"
+
+
 class CacheSize(Model):
-    """One cache, with true LRU."""
+    """One cache."""
 
     size: int
     """Bytes."""
     ways: int
     line: int = 64
     """Bytes."""
+    replacement: Replacement = Field(default=TRUE_LRU, exclude_if=lambda value: value == TRUE_LRU)
+    """Which line of a full set makes room."""
 
 
 class BufferSize(Model):
@@ -73,6 +79,12 @@ class Cycles(Model):
     cpuid: float
     rdmsr: float
     wrmsr: float
+    spec_ctrl: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """`wrmsr` to IA32_SPEC_CTRL: IBRS, STIBP and SSBD. None: as any other `wrmsr`."""
+    ibpb: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """`wrmsr` to IA32_PRED_CMD."""
+    l1d_flush: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """`wrmsr` to IA32_FLUSH_CMD."""
     invlpg: float
     mov_cr3: float
     mov_cr: float
@@ -99,6 +111,8 @@ class ModelledMachine(Model):
     """None: what the second level does not have comes from memory."""
     prefetch: int = 0
     """Lines that are brought into the second level behind one that missed the first."""
+    strides: int = Field(default=0, exclude_if=lambda value: not value)
+    """Instructions of which the prefetcher of strides knows how far apart their misses are."""
     itlb: BufferSize
     dtlb: BufferSize
     stlb: BufferSize

@@ -41,8 +41,8 @@ PROGRAMS: dict[tuple[str, ...], Misses] = {
         "last_misses": 4096,
         "walks": 4096,
     },
-    # Every second line: what is prefetched is never read.
-    ("stride", "16777216", "128"): {"data_misses": 131_072, "last_misses": 131_072, "walks": 4096},
+    # Every second line: the next one is never read, but the prefetcher of strides has the one after it.
+    ("stride", "16777216", "128"): {"data_misses": 131_072, "last_misses": 4096, "walks": 4096},
     ("deep", "12"): {"mispredictions": 0},
     # What the return stack has lost, and the end of a recursion that is longer than the history.
     ("deep", "40"): {"mispredictions": CALLS * (40 - DEPTH + 1)},

@@ -72,6 +72,20 @@ def test_every_constant_reaches_the_plugin() -> None:
         assert model_arguments(desktop().model_copy(update={"cycles": cycles})) != plain, name
 
 
+def test_replacement_and_strides_reach_the_plugin() -> None:
+    l1d = desktop().l1d.model_copy(update={"replacement": "tree-plru"})
+    given = model_arguments(desktop().model_copy(update={"l1d": l1d, "strides": 5}))
+    assert (given["model-l1d"], given["model-strides"]) == ("32768:8:64:tree-plru", "5")
+
+
+def test_a_mitigation_costs_as_any_wrmsr_where_a_machine_does_not_say() -> None:
+    names = ("spec_ctrl", "ibpb", "l1d_flush")
+    cycles = desktop().cycles.model_copy(update=dict.fromkeys(names) | {"wrmsr": 90})
+    given = model_arguments(desktop().model_copy(update={"cycles": cycles}))
+    assert [given[f"model-{name.replace('_', '-')}"] for name in names] == ["90000"] * 3
+    assert model_arguments(desktop())["model-ibpb"] == "4500000"
+
+
 def test_a_level_that_is_not_there_is_a_cache_of_one_line() -> None:
     assert model_arguments(desktop().model_copy(update={"llc": None}))["model-llc"] == "64:1:64"
 

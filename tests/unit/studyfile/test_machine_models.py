@@ -87,6 +87,18 @@ def test_a_machine_that_is_like_another_changes_what_it_names(tmp_path: Path) ->
     ) == (desktop)
 
 
+def test_what_a_machine_may_leave_out(tmp_path: Path) -> None:
+    """Keys that came later: a machine that does not have them is what it was, to its digest."""
+    text = MINE.replace("ways = 16,", 'ways = 16, replacement = "tree-plru",')
+    text += "[machines.mine.strides]\nvalue = 7\nsource = 'my own'\n"
+    mine, small = read(tmp_path, text), own("small")
+    assert (mine.l2.replacement, mine.strides, mine.cycles.ibpb) == ("tree-plru", 7, 4500)
+    assert (small.l2.replacement, small.strides) == ("lru", 0)
+    assert "strides" not in small.model_dump()
+    assert "replacement" not in small.model_dump()["l2"]
+    assert ModelledMachine.model_validate(mine.model_dump()) == mine
+
+
 def test_a_file_with_several_machines_is_asked_for_one(tmp_path: Path) -> None:
     two = MINE + '[machines.other]\nlike = "mine"\n'
     assert 'Write model = "models.toml#mine", "models.toml#other"' in refused(tmp_path, two)
@@ -116,6 +128,16 @@ def test_a_file_with_several_machines_is_asked_for_one(tmp_path: Path) -> None:
         (MINE.replace("desktop", "mine"), "mine is like itself"),
         ('[machines.a]\nlike = "b"\n[machines.b]\nlike = "a"', "which of its 2 machines?"),
         (MINE + "[machines.mine.dtlb]\nentries = 60\nways = 4\nsource = 'x y'", "must be a power of two"),
+        (
+            MINE.replace("ways = 16,", 'ways = 16, replacement = "fifo",'),
+            'found "fifo"; allowed: "lru" or "tree-plru"',
+        ),
+        (
+            MINE.replace('"2M", ways = 16,', '"3M", ways = 12, replacement = "tree-plru",'),
+            "tree-plru with 12 ways: a tree has a power of two of ways",
+        ),
+        (MINE + "ibpb = { value = -1, source = 'my own' }\n", "machines.mine.cycles.ibpb.value: found -1"),
+        (MINE + "[machines.mine.strides]\nvalue = 1\n", 'the key "source" is missing: where that is from'),
         ("[machines.mine", "this is not TOML"),
     ],
 )

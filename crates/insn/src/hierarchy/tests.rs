@@ -1,4 +1,5 @@
 use super::*;
+use crate::set_associative::Replacement;
 
 const LINE: u64 = 64;
 const PAGE_LINES: u64 = PAGE / LINE;
@@ -8,6 +9,7 @@ fn shapes(ahead: u64) -> Shapes {
         size,
         ways,
         line: LINE,
+        replacement: Replacement::Lru,
     };
     Shapes {
         code: shape(32 << 10, 8),
@@ -15,6 +17,7 @@ fn shapes(ahead: u64) -> Shapes {
         second: shape(128 << 10, 4),
         last: shape(1 << 20, 16),
         ahead,
+        strides: 0,
     }
 }
 
@@ -24,7 +27,7 @@ fn second_round(ahead: u64, addresses: &[u64]) -> [u64; 4] {
     let mut found = [0; 4];
     for round in 0..2 {
         for &address in addresses {
-            found[hierarchy.access(address) as usize] += round;
+            found[hierarchy.access(0, address) as usize] += round;
         }
     }
     found
@@ -111,6 +114,59 @@ fn the_prefetcher_is_of_no_use_to_every_second_line_where_it_looks_one_ahead() {
 fn code_and_data_share_all_but_the_first_level() {
     let mut hierarchy = Hierarchy::new(shapes(0));
     assert_eq!(hierarchy.fetch(0), Level::Memory);
-    assert_eq!(hierarchy.access(0), Level::Second);
+    assert_eq!(hierarchy.access(0, 0), Level::Second);
     assert_eq!(hierarchy.fetch(0), Level::First);
+}
+
+/// How often each level had the line, in the second of two rounds over one array by one instruction.
+fn second_round_with_strides(ahead: u64, addresses: &[u64]) -> [u64; 4] {
+    let mut hierarchy = Hierarchy::new(Shapes {
+        strides: 16,
+        ..shapes(ahead)
+    });
+    let mut found = [0; 4];
+    for round in 0..2 {
+        for &address in addresses {
+            found[hierarchy.access(7, address) as usize] += round;
+        }
+    }
+    found
+}
+
+#[test]
+fn the_prefetcher_of_strides_leaves_what_begins_a_page_to_miss() {
+    // Every fourth line of 4 MiB, which no level holds; the next line would be of no use.
+    let lines = (4 << 20) / (4 * LINE);
+    let pages = (4 << 20) / PAGE;
+    // Where the array begins again, the stride is wrong once, and right from there on.
+    assert_eq!(
+        second_round_with_strides(0, &stride(4 * LINE, 4 << 20)),
+        [0, lines - pages, 0, pages]
+    );
+}
+
+#[test]
+fn strides_of_a_page_and_more_are_not_prefetched() {
+    assert_eq!(
+        second_round_with_strides(0, &stride(PAGE, 128 << 20))[3],
+        (128 << 20) / PAGE
+    );
+}
+
+#[test]
+fn two_instructions_in_turn_have_a_stride_each() {
+    let mut hierarchy = Hierarchy::new(Shapes {
+        strides: 16,
+        ..shapes(0)
+    });
+    let mut from_memory = 0;
+    // Up and down, one step in turn, each over 1 MiB of its own.
+    for step in 0..(1 << 20) / (2 * LINE) {
+        let up = (16 << 20) + step * 2 * LINE;
+        let down = (64 << 20) - (step + 1) * 2 * LINE;
+        from_memory += u64::from(hierarchy.access(1, up) == Level::Memory);
+        from_memory += u64::from(hierarchy.access(2, down) == Level::Memory);
+    }
+    // In each page the first; and once the second, of which the stride was not known yet.
+    assert_eq!(from_memory, 2 * ((1 << 20) / PAGE + 1));
 }

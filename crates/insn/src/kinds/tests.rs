@@ -33,8 +33,36 @@ fn classes_by_opcode() {
         (&[], Class::Plain),
     ];
     for (bytes, expected) in table {
-        assert_eq!(class(bytes), *expected, "{bytes:02x?}");
+        assert_eq!(class(bytes, None), *expected, "{bytes:02x?}");
     }
+}
+
+#[test]
+fn a_wrmsr_costs_by_the_register_that_it_writes() {
+    let wrmsr = |before: &[&[u8]]| {
+        let register = before
+            .iter()
+            .fold(None, |known, bytes| selected(bytes, known));
+        class(&[0x0f, 0x30], register)
+    };
+    let (control, barrier): (&[u8], &[u8]) = (&[0xb9, 0x48, 0, 0, 0], &[0xb9, 0x49, 0, 0, 0]);
+    assert_eq!(wrmsr(&[control]), Class::SpeculationControl);
+    // mov eax, [rip+…] and xor edx, edx come between.
+    let between: [&[u8]; 3] = [control, &[0x8b, 0x05, 1, 2, 3, 4], &[0x31, 0xd2]];
+    assert_eq!(wrmsr(&between), Class::SpeculationControl);
+    assert_eq!(wrmsr(&[control, barrier]), Class::PredictionBarrier);
+    assert_eq!(wrmsr(&[&[0xb9, 0x0b, 1, 0, 0]]), Class::FlushData);
+    assert_eq!(wrmsr(&[&[0xb9, 0x80, 0, 0, 0xc0]]), Class::WriteMsr);
+    // What comes from elsewhere is not known: mov ecx, [rbx]; mov ecx, eax; mov rcx, rax; pop rcx.
+    for other in [
+        &[0x8b, 0x0b][..],
+        &[0x89, 0xc1],
+        &[0x48, 0x89, 0xc1],
+        &[0x59],
+    ] {
+        assert_eq!(wrmsr(&[control, other]), Class::WriteMsr, "{other:02x?}");
+    }
+    assert_eq!(wrmsr(&[control, &[0x31, 0xc9]]), Class::WriteMsr);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 use super::*;
+use crate::set_associative::Replacement;
 
 /// Arguments as Python writes them, each of two letters and more.
-const GIVEN: [(&str, &str); 34] = [
+const GIVEN: [(&str, &str); 38] = [
     ("l1i", "32768:8:64"),
     ("l1d", "49152:12:64"),
     ("l2", "262144:4:64"),
     ("llc", "8388608:16:64"),
     ("prefetch", "1"),
+    ("strides", "24"),
     ("itlb", "128:8"),
     ("dtlb", "64:4"),
     ("stlb", "1536:12"),
@@ -28,6 +30,9 @@ const GIVEN: [(&str, &str); 34] = [
     ("cpuid", "100000"),
     ("rdmsr", "90000"),
     ("wrmsr", "120000"),
+    ("spec-ctrl", "130000"),
+    ("ibpb", "4500000"),
+    ("l1d-flush", "2000000"),
     ("invlpg", "150000"),
     ("mov-cr3", "170000"),
     ("mov-cr", "160000"),
@@ -64,7 +69,8 @@ fn all_arguments() {
         Shape {
             size: 65536,
             ways: 16,
-            line: 64
+            line: 64,
+            replacement: Replacement::Lru,
         }
     );
     assert_eq!(

@@ -2,10 +2,14 @@ use super::*;
 use crate::branches;
 use crate::hierarchy::Shapes;
 use crate::kinds::{Class, CLASSES};
-use crate::set_associative::Shape;
+use crate::set_associative::{Replacement, Shape};
 use crate::translation::{self, Size};
 
 const LINE: u64 = 64;
+const SITE: Site = Site {
+    owner: 0,
+    instruction: CODE,
+};
 const CODE: u64 = 0xffff_ffff_8100_0000;
 
 /// 1/4 cycle an instruction, 10, 40 and 200 a line, 9 and 30 a translation, 16 a misprediction.
@@ -14,6 +18,7 @@ fn machine(ahead: u64) -> Machine {
         size,
         ways,
         line: LINE,
+        replacement: Replacement::Lru,
     };
     let size = |entries, ways| Size { entries, ways };
     let mut classes = [0; CLASSES];
@@ -25,6 +30,7 @@ fn machine(ahead: u64) -> Machine {
             second: shape(128 << 10, 4),
             last: shape(1 << 20, 16),
             ahead,
+            strides: 0,
         },
         translations: translation::Sizes {
             code: size(128, 8),
@@ -72,7 +78,7 @@ fn run(model: &mut MachineModel, block: Block) {
 
 fn load(model: &mut MachineModel, address: u64) {
     model.access(
-        0,
+        || SITE,
         address,
         || 8,
         || false,
@@ -191,13 +197,13 @@ fn what_is_quick_is_exact_all_the_same() {
     for &address in &addresses {
         let read = || false;
         quick.access(
-            0,
+            || SITE,
             address,
             || 4,
             read,
             || Place::Memory(address & 0xffff_ffff),
         );
-        slow.access_slowly(0, address, 4, false, || {
+        slow.access_slowly(SITE, address, 4, false, || {
             Place::Memory(address & 0xffff_ffff)
         });
     }
@@ -210,7 +216,7 @@ fn a_store_is_held_up_by_its_share() {
     let mut model = MachineModel::new(&machine(0), 1);
     load(&mut model, 0);
     let before = model.total();
-    model.access(0, LINE, || 8, || true, || Place::Memory(LINE));
+    model.access(|| SITE, LINE, || 8, || true, || Place::Memory(LINE));
     assert_eq!(model.total() - before, 100_000);
 }
 
@@ -225,7 +231,13 @@ fn an_access_across_a_page_costs_two_lines_and_two_pages() {
 fn a_device_costs_each_time() {
     let mut model = MachineModel::new(&machine(0), 1);
     for _ in 0..3 {
-        model.access(0, 0xffff_c900_0000_0000, || 4, || true, || Place::Device);
+        model.access(
+            || SITE,
+            0xffff_c900_0000_0000,
+            || 4,
+            || true,
+            || Place::Device,
+        );
     }
     assert_eq!(model.total(), 30_000 + 3 * 1_000_000);
 }
@@ -351,7 +363,7 @@ fn a_page_that_is_mapped_elsewhere_is_looked_for_there() {
     );
     run(&mut model, block(CODE, 16));
     let before = model.total();
-    model.access(0, 0x1000, || 8, || false, || Place::Memory(0x7000));
+    model.access(|| SITE, 0x1000, || 8, || false, || Place::Memory(0x7000));
     assert_eq!(model.total() - before, 200_000);
 }
 
@@ -364,7 +376,7 @@ fn a_repeated_string_instruction_costs_its_start_and_its_lines_not_its_passes() 
     for byte in 0..4096 {
         model.string_block(copy);
         let place = || Place::Memory(0x1_0000 + byte);
-        model.access(0, 0x1_0000 + byte, || 1, || false, place);
+        model.access(|| SITE, 0x1_0000 + byte, || 1, || false, place);
     }
     model.string_done(0);
     let expected = 64 * 200_000 + 30_000 + 30_000;
@@ -404,4 +416,37 @@ fn a_block_that_was_left_half_way_settles_no_branch() {
     assert_eq!(led(&mut model, Branch::IndirectJump, CODE + 8), 0);
     assert_eq!(led(&mut model, Branch::Call, CODE + 8), 0);
     assert_eq!(led(&mut model, Branch::Return, CODE + 16), 1);
+}
+
+#[test]
+fn behind_a_barrier_no_indirect_branch_is_known() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    let target = CODE + 0x100;
+    assert_eq!(led(&mut model, Branch::IndirectJump, target), 1);
+    assert_eq!(led(&mut model, Branch::IndirectJump, target), 0);
+    run(
+        &mut model,
+        Block {
+            change: Change::Targets,
+            ..block(CODE, 16)
+        },
+    );
+    assert_eq!(led(&mut model, Branch::IndirectJump, target), 1);
+}
+
+#[test]
+fn data_that_is_flushed_comes_from_the_second_level() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    load(&mut model, 0x1000);
+    run(
+        &mut model,
+        Block {
+            change: Change::Data,
+            ..block(CODE, 16)
+        },
+    );
+    run(&mut model, block(CODE, 16));
+    let before = model.total();
+    load(&mut model, 0x1000);
+    assert_eq!(model.total() - before, 10_000);
 }

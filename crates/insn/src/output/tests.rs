@@ -171,7 +171,11 @@ fn a_region_with_modelled_cycles() {
     let machine = crate::machine::tests::a_machine();
     let mut model = MachineModel::new(&machine, LENGTH);
     let here = || machine_model::Place::Memory(0x1000);
-    model.access(2, 0x1000, || 8, || false, here);
+    let site = || machine_model::Site {
+        owner: 2,
+        instruction: 0,
+    };
+    model.access(site, 0x1000, || 8, || false, here);
     let line = modelled_line(&[8, 16], true, Some(&model));
     // 250 an instruction, 1000 for 32 bytes, and what was modelled beside that: 19 instructions and 512 bytes here.
     assert!(line.contains(r#""cycles":21750,"functions""#), "{line}");

@@ -3,12 +3,14 @@
 Costs are whole thousandths of a cycle there, so that two runs give the same sum.
 """
 
-from ktrial.model.machine_model import BufferSize, CacheSize, ModelledMachine
+from ktrial.model.machine_model import TRUE_LRU, BufferSize, CacheSize, ModelledMachine
 
 NO_CACHE = CacheSize(size=64, ways=1, line=64)
 """Stands for a level that is not there: a cache of one line, which the level before it always has as well."""
 PER_CYCLE = 1000
 _OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk"})
+_AS_WRMSR = ("spec_ctrl", "ibpb", "l1d_flush")
+"""What costs as any other `wrmsr` where a machine does not say."""
 """Constants that are not one argument each, in thousandths of a cycle."""
 
 
@@ -22,6 +24,7 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
         "l2": _cache(machine.l2),
         "llc": _cache(machine.llc or NO_CACHE),
         "prefetch": str(machine.prefetch),
+        "strides": str(machine.strides),
         "itlb": _buffer(machine.itlb),
         "dtlb": _buffer(machine.dtlb),
         "stlb": _buffer(machine.stlb),
@@ -31,7 +34,8 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
         "translations": f"{_thousandths(cycles.stlb)}:{_thousandths(cycles.walk)}",
         "string-bytes": str(round(cycles.string_bytes)),
     }
-    for name, cost in cycles.model_dump(exclude=set(_OTHERWISE)).items():
+    single = dict.fromkeys(_AS_WRMSR, cycles.wrmsr) | cycles.model_dump(exclude=set(_OTHERWISE))
+    for name, cost in single.items():
         given[name.replace("_", "-")] = _thousandths(cost)
     return {f"model-{name}": value for name, value in given.items()}
 
@@ -41,7 +45,8 @@ def _thousandths(cycles: float) -> str:
 
 
 def _cache(size: CacheSize) -> str:
-    return f"{size.size}:{size.ways}:{size.line}"
+    shape = f"{size.size}:{size.ways}:{size.line}"
+    return shape if size.replacement == TRUE_LRU else f"{shape}:{size.replacement}"
 
 
 def _buffer(size: BufferSize) -> str:

@@ -7,7 +7,7 @@ import copy
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +15,7 @@ from ktrial.model import quantities
 from ktrial.model.machine_model import (
     DEFAULT_MODEL,
     NO_MODEL,
+    TRUE_LRU,
     BranchPredictor,
     BufferSize,
     CacheSize,
@@ -32,6 +33,8 @@ from ktrial.studyfile.toml_text import parsed, text_of
 
 OWN_FILE = Path(__file__).with_name("machines.toml")
 _ROOT = "machines"
+_MOST_LEAVES = 64
+"""Ways of a set that is replaced by a tree."""
 
 
 def machine_model(reference: str, directory: Path) -> ModelledMachine | None:
@@ -156,7 +159,7 @@ def _model_at(loc: tuple[int | str, ...]) -> type[BaseModel]:
     table: type[BaseModel] = MachineModelTable
     for part in loc:
         kind = table.model_fields[str(part)].annotation
-        table = CacheTable if kind == CacheTable | None else kind  # type: ignore[assignment]
+        table = next(each for each in (kind, *get_args(kind)) if isinstance(each, type))
     return table
 
 
@@ -170,19 +173,29 @@ def _check_shapes(table: MachineModelTable, path: KeyPath, mistakes: Mistakes) -
     for name in ("l1i", "l1d", "l2", "llc"):
         cache = getattr(table, name)
         if cache is not None:
-            size = quantities.size_bytes(cache.size)
-            sets, rest = divmod(size, cache.ways * cache.line)
-            if cache.line & (cache.line - 1):
-                mistakes.add((*path, name), f"a line of {cache.line} bytes is no power of two")
-            elif not sets or rest or sets & (sets - 1):
-                problem = "size / (ways × line) is the number of sets, and must be a power of two"
-                mistakes.add((*path, name), f"{cache.size} in {cache.ways} ways: {problem}")
+            _check_cache(cache, (*path, name), mistakes)
     for name in ("itlb", "dtlb", "stlb"):
         buffer = getattr(table, name)
         sets, rest = divmod(buffer.entries, buffer.ways)
-        if not sets or rest or sets & (sets - 1):
+        if rest or not _is_power_of_two(sets):
             problem = "entries / ways is the number of sets, and must be a power of two"
             mistakes.add((*path, name), f"{buffer.entries} entries in {buffer.ways} ways: {problem}")
+
+
+def _check_cache(cache: CacheTable, path: KeyPath, mistakes: Mistakes) -> None:
+    sets, rest = divmod(quantities.size_bytes(cache.size), cache.ways * cache.line)
+    if not _is_power_of_two(cache.line):
+        mistakes.add(path, f"a line of {cache.line} bytes is no power of two")
+    elif rest or not _is_power_of_two(sets):
+        problem = "size / (ways × line) is the number of sets, and must be a power of two"
+        mistakes.add(path, f"{cache.size} in {cache.ways} ways: {problem}")
+    elif cache.replacement != TRUE_LRU and not (_is_power_of_two(cache.ways) and cache.ways <= _MOST_LEAVES):
+        problem = f"a tree has a power of two of ways, at most {_MOST_LEAVES}"
+        mistakes.add(path, f"{cache.replacement} with {cache.ways} ways: {problem}")
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and not number & (number - 1)
 
 
 def _machine(table: MachineModelTable, name: str, file: str) -> ModelledMachine:
@@ -194,6 +207,7 @@ def _machine(table: MachineModelTable, name: str, file: str) -> ModelledMachine:
         l2=_cache(table.l2),
         llc=_cache(table.llc) if table.llc else None,
         prefetch=table.prefetch.value,
+        strides=table.strides.value if table.strides else 0,
         itlb=_buffer(table.itlb),
         dtlb=_buffer(table.dtlb),
         stlb=_buffer(table.stlb),
@@ -203,7 +217,8 @@ def _machine(table: MachineModelTable, name: str, file: str) -> ModelledMachine:
 
 
 def _cache(table: CacheTable) -> CacheSize:
-    return CacheSize(size=quantities.size_bytes(table.size), ways=table.ways, line=table.line)
+    size = quantities.size_bytes(table.size)
+    return CacheSize(size=size, ways=table.ways, line=table.line, replacement=table.replacement)
 
 
 def _buffer(table: BufferTable) -> BufferSize:
@@ -211,4 +226,5 @@ def _buffer(table: BufferTable) -> BufferSize:
 
 
 def _cycles(table: CyclesTable) -> Cycles:
-    return Cycles(**{name: getattr(table, name).value for name in CyclesTable.model_fields})
+    given = {name: getattr(table, name) for name in CyclesTable.model_fields}
+    return Cycles(**{name: constant.value for name, constant in given.items() if constant})

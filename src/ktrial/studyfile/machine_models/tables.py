@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ktrial.model import quantities
+from ktrial.model.machine_model import TRUE_LRU, Replacement
 from ktrial.studyfile.schema import KeyTable
 from ktrial.studyfile.value_types import Name, Prose, Text
 
@@ -49,12 +50,19 @@ class LinesTable(SourcedTable):
     value: int = Field(ge=0, le=16, description="a whole number from 0 to 16")
 
 
+class InstructionsTable(SourcedTable):
+    """A number of instructions that a table has room for."""
+
+    value: int = Field(ge=0, le=1024, description="a whole number from 0 to 1024")
+
+
 class CacheTable(SourcedTable):
     """One cache."""
 
     size: Annotated[Text, AfterValidator(_size)] = Field(description='a size, as text: "32K", "8M"')
     ways: int = Field(ge=1, le=1024, description="a whole number from 1 to 1024")
     line: int = Field(64, ge=8, le=4096, description="bytes, a power of two from 8 to 4096")
+    replacement: Replacement = Field(TRUE_LRU, description='"lru" or "tree-plru"')
 
 
 class BufferTable(SourcedTable):
@@ -100,6 +108,9 @@ class CyclesTable(KeyTable):
     cpuid: CostTable = Field(description=_A_COST)
     rdmsr: CostTable = Field(description=_A_COST)
     wrmsr: CostTable = Field(description=_A_COST)
+    spec_ctrl: CostTable | None = Field(None, description=_A_COST)
+    ibpb: CostTable | None = Field(None, description=_A_COST)
+    l1d_flush: CostTable | None = Field(None, description=_A_COST)
     invlpg: CostTable = Field(description=_A_COST)
     mov_cr3: CostTable = Field(description=_A_COST)
     mov_cr: CostTable = Field(description=_A_COST)
@@ -123,6 +134,9 @@ class MachineModelTable(KeyTable):
     l2: CacheTable = Field(description='a table: { size = "256K", ways = 4, line = 64, source = "…" }')
     llc: CacheTable | None = Field(None, description='a table: { size = "8M", ways = 16, source = "…" }')
     prefetch: LinesTable = Field(description='a table: { value = 1, source = "…" }, in lines')
+    strides: InstructionsTable | None = Field(
+        None, description='a table: { value = 24, source = "…" }, in instructions'
+    )
     itlb: BufferTable = Field(description='a table: { entries = 128, ways = 8, source = "…" }')
     dtlb: BufferTable = Field(description='a table: { entries = 64, ways = 4, source = "…" }')
     stlb: BufferTable = Field(description='a table: { entries = 1536, ways = 12, source = "…" }')
