@@ -90,19 +90,21 @@ impl Hierarchy {
         found
     }
 
+    /// The line of page tables that holds the physical address is read on a walk; nothing is prefetched.
+    pub fn walk(&mut self, address: u64) -> Level {
+        if self.data.touch(address) {
+            return Level::First;
+        }
+        self.find_beyond_first(address)
+    }
+
     /// All data of the first level is thrown out.
     pub fn flush_data(&mut self) {
         self.data.clear();
     }
 
     fn beyond_first(&mut self, address: u64) -> Level {
-        let found = if self.second.touch(address) {
-            Level::Second
-        } else if self.last.touch(address) {
-            Level::Last
-        } else {
-            Level::Memory
-        };
+        let found = self.find_beyond_first(address);
         let end = (address | (PAGE - 1)) + 1;
         let mut next = (address & !(self.line - 1)) + self.line;
         for _ in 0..self.ahead {
@@ -112,6 +114,16 @@ impl Hierarchy {
             next += self.line;
         }
         found
+    }
+
+    fn find_beyond_first(&mut self, address: u64) -> Level {
+        if self.second.touch(address) {
+            Level::Second
+        } else if self.last.touch(address) {
+            Level::Last
+        } else {
+            Level::Memory
+        }
     }
 
     fn prefetch(&mut self, address: u64) {

@@ -19,7 +19,9 @@ pub mod layout;
 pub mod machine;
 pub mod machine_model;
 pub mod output;
+pub mod page_tables;
 pub mod pages;
+pub mod paging_caches;
 pub mod plan;
 pub mod region;
 pub mod repeats;
@@ -33,6 +35,8 @@ pub mod tree;
 // What touches QEMU or the C library cannot be linked into a test.
 #[cfg(not(test))]
 mod counters;
+#[cfg(not(test))]
+mod guest;
 #[cfg(not(test))]
 mod hooks;
 #[cfg(not(test))]

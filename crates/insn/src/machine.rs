@@ -5,6 +5,7 @@
 use crate::branches;
 use crate::hierarchy::Shapes;
 use crate::kinds::{Class, CLASSES};
+use crate::paging_caches;
 use crate::set_associative::Shape;
 use crate::translation::{self, Size};
 use alloc::format;
@@ -26,6 +27,8 @@ pub struct Costs {
     pub stores: u64,
     /// A translation that the second level has, and one that the page tables have.
     pub translations: [u64; 2],
+    /// Each entry that a walk reads beside that which maps the page, where it is in the first level of data.
+    pub walk_level: u64,
     /// A branch that was predicted wrongly.
     pub misprediction: u64,
     /// An interrupt or an exception is taken.
@@ -43,6 +46,8 @@ pub struct Machine {
     pub caches: Shapes,
     /// Its translation buffers.
     pub translations: translation::Sizes,
+    /// Its paging-structure caches; None: what a walk reads is not modelled, only that there is one.
+    pub paging: Option<paging_caches::Sizes>,
     /// Its branch predictor.
     pub branches: branches::Sizes,
     /// What things cost.
@@ -110,6 +115,7 @@ impl Machine {
                 data: arguments.size("dtlb")?,
                 second: arguments.size("stlb")?,
             },
+            paging: arguments.paging()?,
             branches: branches::Sizes {
                 history_bits: bits as u32,
                 returns: returns as usize,
@@ -174,6 +180,19 @@ impl Arguments<'_> {
         Ok(size)
     }
 
+    fn paging(&self) -> Result<Option<paging_caches::Sizes>, String> {
+        if self.text("paging")? == "none" {
+            return Ok(None);
+        }
+        let sizes: paging_caches::Sizes = self.numbers("paging")?;
+        if sizes.iter().any(|&size| size > LARGEST) {
+            return Err(format!(
+                "argument {PREFIX}paging: at most {LARGEST} entries a level"
+            ));
+        }
+        Ok(Some(sizes))
+    }
+
     fn costs(&self) -> Result<Costs, String> {
         let mut classes = [0; CLASSES];
         for (name, class) in CLASS_NAMES {
@@ -186,6 +205,7 @@ impl Arguments<'_> {
             levels: self.numbers("levels")?,
             stores: self.number("stores")?,
             translations: self.numbers("translations")?,
+            walk_level: self.number("walk-level")?,
             misprediction: self.number("misprediction")?,
             interrupt: self.number("interrupt")?,
             device: self.number("device")?,

@@ -7,7 +7,10 @@ use crate::branches::Predictor;
 use crate::hierarchy::{Hierarchy, Level};
 use crate::kinds::Branch;
 use crate::machine::{Costs, Machine};
-use crate::translation::{Found, Translation};
+use crate::page_tables::{walk, Memory, Root, Walk};
+use crate::paging_caches::PagingCaches;
+use crate::translation::{bits_by_address, Found, Translation};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// What a function's, or a page of code's, instructions came to beside their number.
@@ -115,11 +118,21 @@ const RECENT: usize = 64;
 /// Bytes of the longest access: QEMU does what is longer in several.
 const LONGEST: u64 = 16;
 const NOWHERE: u64 = u64::MAX;
+/// Bits of the number of a page of 4 KiB.
+const TAG_BITS: u32 = u64::BITS - PAGE_BITS;
+/// So many changes of what is known of pages are told apart by the bits above; the last number stands for nowhere.
+const GENERATIONS: u64 = (1 << PAGE_BITS) - 1;
+/// Levels of page tables where nothing is known of them.
+const FEWEST_LEVELS: usize = 4;
 
 /// The model at work.
 pub struct MachineModel {
     caches: Hierarchy,
     translation: Translation,
+    paging: Option<PagingCaches>,
+    tables: Box<dyn Memory>,
+    /// Where page tables begin, if that is known; None: it was not asked since they changed.
+    root: Option<Option<Root>>,
     predictor: Predictor,
     costs: Costs,
     line_bits: u32,
@@ -127,8 +140,11 @@ pub struct MachineModel {
     before: Option<&'static Block>,
     code_page: u64,
     code_line: u64,
-    /// Pages (as `Translation::key` of 4 KiB) and where each is in memory.
+    /// Pages of 4 KiB (as `tag` calls them) and where each is in memory; and of which size of page each is a part.
     places: Vec<(u64, u64)>,
+    sizes: Vec<(u64, u32)>,
+    /// How often what was known of pages had to be forgotten.
+    generation: u64,
     /// Lines, by address, that were used last in their set of the first level.
     recent: [u64; RECENT],
     recent_mask: u64,
@@ -143,14 +159,17 @@ pub struct MachineModel {
 }
 
 impl MachineModel {
-    /// A machine that has done nothing yet; counts for owners 0 to `owners` - 1.
-    pub fn new(machine: &Machine, owners: usize) -> Self {
+    /// A machine that has done nothing yet; counts for owners 0 to `owners` - 1. `tables`: what can be read of the guest.
+    pub fn new(machine: &Machine, owners: usize, tables: Box<dyn Memory>) -> Self {
         let data = machine.caches.data;
         let within_page = (PAGE / data.line).max(1);
         let sizes = machine.translations.data;
         Self {
             caches: Hierarchy::new(machine.caches),
             translation: Translation::new(machine.translations),
+            paging: machine.paging.map(PagingCaches::new),
+            tables,
+            root: None,
             predictor: Predictor::new(machine.branches),
             costs: machine.costs.clone(),
             line_bits: data.line.trailing_zeros(),
@@ -158,6 +177,8 @@ impl MachineModel {
             code_page: NOWHERE,
             code_line: NOWHERE,
             places: alloc::vec![(NOWHERE, 0); PLACES],
+            sizes: alloc::vec![(NOWHERE, 0); PLACES],
+            generation: 0,
             recent: [NOWHERE; RECENT],
             recent_mask: within_page.min(data.sets()).min(RECENT as u64) - 1,
             pages: [(NOWHERE, 0); RECENT],
@@ -274,24 +295,50 @@ impl MachineModel {
 
     fn translate(&mut self, owner: usize, address: u64) {
         let page = address >> PAGE_BITS;
-        let key = self.translation.key(address);
+        let bits = self.page_bits(address);
+        let key = self.translation.key(address, bits);
         let set = self.translation.data_set(key);
         let found = self.translation.access(key);
         self.pages[page as usize % RECENT] = (page, set);
         self.last_pages[set] = page;
-        self.translated(owner, found);
+        self.translated(owner, address, bits, found);
+    }
+
+    /// How many bits an address has within its page: as page tables have it, or else as the address tells.
+    fn page_bits(&mut self, address: u64) -> u32 {
+        let page = address >> PAGE_BITS;
+        let (tag, place) = (self.tag(page), page as usize % PLACES);
+        let (known, bits) = self.sizes[place];
+        if known == tag {
+            return bits;
+        }
+        let found = self.walk(address).map(|walk| walk.bits);
+        let bits = found.unwrap_or_else(|| bits_by_address(address));
+        self.sizes[place] = (tag, bits);
+        bits
+    }
+
+    fn walk(&mut self, address: u64) -> Option<Walk> {
+        let root = *self.root.get_or_insert_with(|| self.tables.root());
+        walk(&*self.tables, root?, address)
+    }
+
+    /// A page as `places` and `sizes` have it: none of those of before a change.
+    fn tag(&self, page: u64) -> u64 {
+        page | self.generation << TAG_BITS
     }
 
     /// Where `address` is; QEMU is asked where it was not asked before.
     fn place(&mut self, address: u64, ask: impl FnOnce() -> Place) -> Place {
         let page = address >> PAGE_BITS;
+        let tag = self.tag(page);
         let known = &mut self.places[page as usize % PLACES];
-        if known.0 == page {
+        if known.0 == tag {
             return Place::Memory(known.1 | (address & (PAGE - 1)));
         }
         let place = ask();
         if let Place::Memory(physical) = place {
-            *known = (page, physical & !(PAGE - 1));
+            *known = (tag, physical & !(PAGE - 1));
         }
         place
     }
@@ -302,9 +349,10 @@ impl MachineModel {
         for page in block.address >> PAGE_BITS..=last >> PAGE_BITS {
             if page != self.code_page {
                 self.code_page = page;
-                let key = self.translation.key(page << PAGE_BITS);
-                let found = self.translation.fetch(key);
-                self.translated(owner, found);
+                let address = page << PAGE_BITS;
+                let bits = self.page_bits(address);
+                let found = self.translation.fetch(self.translation.key(address, bits));
+                self.translated(owner, address, bits, found);
             }
         }
         let Some(physical) = block.physical else {
@@ -345,6 +393,10 @@ impl MachineModel {
                 return;
             }
         }
+        if let Some(paging) = &mut self.paging {
+            paging.clear();
+        }
+        self.root = None;
         self.forget_places();
     }
 
@@ -373,7 +425,12 @@ impl MachineModel {
 
     /// What was remembered by address is not where it was.
     fn forget_places(&mut self) {
-        self.places.fill((NOWHERE, 0));
+        self.generation += 1;
+        if self.generation == GENERATIONS {
+            self.generation = 0;
+            self.places.fill((NOWHERE, 0));
+            self.sizes.fill((NOWHERE, 0));
+        }
         self.recent.fill(NOWHERE);
         self.pages.fill((NOWHERE, 0));
         self.last_pages.fill(NOWHERE);
@@ -387,7 +444,7 @@ impl MachineModel {
         self.charge(owner, self.costs.levels[level as usize - 1] * share / 100);
     }
 
-    fn translated(&mut self, owner: usize, found: Found) {
+    fn translated(&mut self, owner: usize, address: u64, bits: u32, found: Found) {
         if found == Found::First {
             return;
         }
@@ -395,6 +452,36 @@ impl MachineModel {
         counts.translation_misses += 1;
         counts.walks += u64::from(found == Found::Walked);
         self.charge(owner, self.costs.translations[found as usize - 1]);
+        if found == Found::Walked {
+            self.walked(owner, address, bits);
+        }
+    }
+
+    /// What a walk reads: entries of page tables that no paging-structure cache has, by way of the data caches.
+    fn walked(&mut self, owner: usize, address: u64, bits: u32) {
+        if self.paging.is_none() {
+            return;
+        }
+        let known = self.walk(address);
+        let levels = self
+            .root
+            .flatten()
+            .map_or(FEWEST_LEVELS, |root| root.levels);
+        let Some(paging) = &mut self.paging else {
+            return;
+        };
+        let count = paging.walk(address, bits, levels);
+        self.charge(owner, self.costs.walk_level * (count as u64 - 1));
+        let Some(walk) = known else { return };
+        for &entry in walk.entries[..count.min(walk.count)].iter().rev() {
+            let level = self.caches.walk(entry);
+            // What was used last in this set is another line now.
+            self.recent[((entry >> self.line_bits) & self.recent_mask) as usize] = NOWHERE;
+            if level != Level::First {
+                self.counts[owner].data_misses += 1;
+                self.missed(owner, level, 100);
+            }
+        }
     }
 
     fn charge(&mut self, owner: usize, cost: u64) {

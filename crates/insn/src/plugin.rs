@@ -7,16 +7,19 @@ use crate::caches::Caches;
 use crate::calls::Calls;
 use crate::counters::Counters;
 use crate::functions::Functions;
+use crate::guest::Guest;
 use crate::host::{give_up, read_file, File};
 use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
 use crate::machine_model::MachineModel;
 use crate::output::{self, Names};
+use crate::page_tables::{Memory, Unknown};
 use crate::pages::Pages;
 use crate::plan::{Line, Pending};
 use crate::qemu;
 use crate::region::{Closed, Event, Regions};
 use crate::repeats::Repeats;
 use crate::symbols::Symbols;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
@@ -111,7 +114,7 @@ impl Plugin {
             model: arguments
                 .model
                 .as_ref()
-                .map(|machine| MachineModel::new(machine, REPEATS)),
+                .map(|machine| MachineModel::new(machine, REPEATS, guest_memory())),
             memory: None,
             ran: false,
             lines: Vec::new(),
@@ -186,6 +189,13 @@ impl Plugin {
                 "out={out}: the disk is full, or the file is gone"
             ));
         }
+    }
+}
+
+fn guest_memory() -> Box<dyn Memory> {
+    match Guest::find() {
+        Some(guest) => Box::new(guest),
+        None => Box::new(Unknown),
     }
 }
 

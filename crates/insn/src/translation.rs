@@ -1,10 +1,12 @@
 //! Two levels of translation buffers: one for instructions and one for data, and a second level for both.
 //!
-//! The plugin sees neither page tables nor control registers. Pages are therefore told by their address: where Linux
-//! maps its image, all of memory and the array of its pages (Documentation/arch/x86/x86_64/mm.rst), they are of 2 MiB,
-//! elsewhere of 4 KiB. A change of page tables makes all translations of programs unknown; those of the kernel are
-//! global and stay.
+//! Pages of 4 KiB, 2 MiB and 1 GiB share the buffers. A change of page tables makes all translations of programs unknown;
+//! those of the kernel are global and stay.
+//!
+//! Where the guest's page tables cannot be read, sizes of pages are told by their address: where Linux maps its image,
+//! all of memory and the array of its pages (Documentation/arch/x86/x86_64/mm.rst), they are of 2 MiB, elsewhere of 4 KiB.
 
+use crate::page_tables::{HUGE, LARGE, SMALL};
 use crate::set_associative::Sets;
 use core::ops::RangeInclusive;
 
@@ -46,9 +48,6 @@ pub enum Found {
     Walked,
 }
 
-const SMALL: u32 = 12;
-const LARGE: u32 = 21;
-
 /// Where pages are of 2 MiB: the image, then the mapping of all memory and the array of pages, each with four and with
 /// five levels of page tables.
 const LARGE_PAGES: [RangeInclusive<u64>; 5] = [
@@ -59,12 +58,25 @@ const LARGE_PAGES: [RangeInclusive<u64>; 5] = [
     0xffd4_0000_0000_0000..=0xffd5_ffff_ffff_ffff,
 ];
 
-/// Marks keys of the kernel's pages, and of the large ones among them.
+/// Marks keys of the kernel's pages, and of larger ones. The number of a page of 2 MiB has at most 36 bits.
 const KERNEL: u64 = 1 << 63;
 const LARGE_KEY: u64 = 1 << 62;
+const HUGE_KEY: u64 = LARGE_KEY | 1 << 40;
+/// Bits that addresses have, without those that repeat the highest.
+const WITHIN: u64 = (1 << 57) - 1;
 /// A program's page number has at most 45 bits (57-bit addresses); above it stands whose tables it is of.
 const SPACE: u32 = 45;
 const SPACES: u64 = 1 << 17;
+
+/// How many bits an address has within its page, as far as the address tells.
+pub fn bits_by_address(address: u64) -> u32 {
+    let large = LARGE_PAGES.iter().any(|pages| pages.contains(&address));
+    if large {
+        LARGE
+    } else {
+        SMALL
+    }
+}
 
 /// The buffers.
 pub struct Translation {
@@ -85,15 +97,20 @@ impl Translation {
         }
     }
 
-    /// What the page that holds `address` is called here: the same for all addresses within it.
-    pub fn key(&self, address: u64) -> u64 {
-        if address < KERNEL {
-            return address >> SMALL | self.space << SPACE;
-        }
-        if LARGE_PAGES.iter().any(|pages| pages.contains(&address)) {
-            return address >> LARGE | KERNEL | LARGE_KEY;
-        }
-        address >> SMALL | KERNEL
+    /// What the page of so many bits that holds `address` is called here: the same for all addresses within it.
+    pub fn key(&self, address: u64, bits: u32) -> u64 {
+        let number = (address & WITHIN) >> bits;
+        let size = match bits {
+            HUGE => HUGE_KEY,
+            LARGE => LARGE_KEY,
+            _ => 0,
+        };
+        let whose = if address < KERNEL {
+            self.space << SPACE
+        } else {
+            KERNEL
+        };
+        number | size | whose
     }
 
     /// Instructions of the page `key` are fetched.

@@ -39,6 +39,15 @@ class BufferSize(Model):
     ways: int
 
 
+class PagingCaches(Model):
+    """Entries of page tables' upper levels that walks need not read again, fully associative."""
+
+    pde: int
+    """Those that lead to tables of pages of 4 KiB; and so on, each a level up."""
+    pdpte: int
+    pml4e: int
+
+
 class BranchPredictor(Model):
     """gshare with a return stack and a buffer of indirect targets."""
 
@@ -66,6 +75,8 @@ class Cycles(Model):
     stlb: float
     walk: float
     """A translation that the second level has, and one for which page tables are walked."""
+    walk_level: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Each entry that a walk reads beside the page's, where the first level of data has it. None: nothing."""
     misprediction: float
     interrupt: float
     """An interrupt or an exception is taken."""
@@ -116,6 +127,8 @@ class ModelledMachine(Model):
     itlb: BufferSize
     dtlb: BufferSize
     stlb: BufferSize
+    paging: PagingCaches | None = Field(default=None, exclude_if=lambda value: value is None)
+    """None: what walks read is not modelled."""
     branches: BranchPredictor
     cycles: Cycles
 

@@ -78,6 +78,14 @@ def test_replacement_and_strides_reach_the_plugin() -> None:
     assert (given["model-l1d"], given["model-strides"]) == ("32768:8:64:tree-plru", "5")
 
 
+def test_what_walks_read_reaches_the_plugin() -> None:
+    given = model_arguments(desktop())
+    assert (given["model-paging"], given["model-walk-level"]) == ("32:4:0", "5000")
+    cycles = desktop().cycles.model_copy(update={"walk_level": None})
+    given = model_arguments(desktop().model_copy(update={"paging": None, "cycles": cycles}))
+    assert (given["model-paging"], given["model-walk-level"]) == ("none", "0")
+
+
 def test_a_mitigation_costs_as_any_wrmsr_where_a_machine_does_not_say() -> None:
     names = ("spec_ctrl", "ibpb", "l1d_flush")
     cycles = desktop().cycles.model_copy(update=dict.fromkeys(names) | {"wrmsr": 90})

@@ -95,6 +95,7 @@ def test_what_a_machine_may_leave_out(tmp_path: Path) -> None:
     assert (mine.l2.replacement, mine.strides, mine.cycles.ibpb) == ("tree-plru", 7, 4500)
     assert (small.l2.replacement, small.strides) == ("lru", 0)
     assert "strides" not in small.model_dump()
+    assert "spec_ctrl" in small.model_dump()["cycles"]
     assert "replacement" not in small.model_dump()["l2"]
     assert ModelledMachine.model_validate(mine.model_dump()) == mine
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::set_associative::Replacement;
 
 /// Arguments as Python writes them, each of two letters and more.
-const GIVEN: [(&str, &str); 38] = [
+const GIVEN: [(&str, &str); 40] = [
     ("l1i", "32768:8:64"),
     ("l1d", "49152:12:64"),
     ("l2", "262144:4:64"),
@@ -19,6 +19,8 @@ const GIVEN: [(&str, &str); 38] = [
     ("levels", "10000:40000:200000"),
     ("stores", "50"),
     ("translations", "9000:30000"),
+    ("walk-level", "5000"),
+    ("paging", "32:4:2"),
     ("misprediction", "16000"),
     ("interrupt", "500000"),
     ("device", "1000000"),
@@ -81,6 +83,8 @@ fn all_arguments() {
         }
     );
     assert_eq!(machine.branches.targets, 4096);
+    assert_eq!(machine.paging, Some([32, 4, 2]));
+    assert_eq!(with("paging", "none").unwrap().paging, None);
     assert_eq!(machine.costs.levels, [10_000, 40_000, 200_000]);
     assert_eq!(machine.costs.of(Class::InterruptReturn), 300_000);
     assert_eq!(machine.costs.of(Class::Plain), 0);
@@ -100,6 +104,8 @@ fn what_is_missing_or_cannot_be_is_named() {
             "model-stlb: entries / ways must be a power of two",
         ),
         ("branches", "40:16:64", "1 to 20 bits"),
+        ("paging", "32:4", "model-paging=32:4: not 3 numbers"),
+        ("paging", "32:4:9999999", "at most 1048576 entries a level"),
         ("branches", "12:16:6", "a multiple of 4 targets"),
     ] {
         let error = with(name, value).unwrap_err();

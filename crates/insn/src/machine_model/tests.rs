@@ -2,6 +2,8 @@ use super::*;
 use crate::branches;
 use crate::hierarchy::Shapes;
 use crate::kinds::{Class, CLASSES};
+use crate::page_tables::tests::Tables;
+use crate::page_tables::{Unknown, HUGE, LARGE, SMALL};
 use crate::set_associative::{Replacement, Shape};
 use crate::translation::{self, Size};
 
@@ -37,6 +39,7 @@ fn machine(ahead: u64) -> Machine {
             data: size(64, 4),
             second: size(128, 4),
         },
+        paging: None,
         branches: branches::Sizes {
             history_bits: 12,
             returns: 16,
@@ -49,6 +52,7 @@ fn machine(ahead: u64) -> Machine {
             levels: [10_000, 40_000, 200_000],
             stores: 50,
             translations: [9_000, 30_000],
+            walk_level: 5_000,
             misprediction: 16_000,
             interrupt: 500_000,
             device: 1_000_000,
@@ -88,7 +92,7 @@ fn load(model: &mut MachineModel, address: u64) {
 
 /// What a round over the addresses costs after one that warms, in thousandths of a cycle.
 fn second_round(ahead: u64, addresses: &[u64]) -> u64 {
-    let mut model = MachineModel::new(&machine(ahead), 1);
+    let mut model = MachineModel::new(&machine(ahead), 1, Box::new(Unknown));
     addresses
         .iter()
         .for_each(|&address| load(&mut model, address));
@@ -191,8 +195,8 @@ fn what_is_quick_is_exact_all_the_same() {
         );
     }
     let (mut quick, mut slow) = (
-        MachineModel::new(&machine(1), 1),
-        MachineModel::new(&machine(1), 1),
+        MachineModel::new(&machine(1), 1, Box::new(Unknown)),
+        MachineModel::new(&machine(1), 1, Box::new(Unknown)),
     );
     for &address in &addresses {
         let read = || false;
@@ -213,7 +217,7 @@ fn what_is_quick_is_exact_all_the_same() {
 
 #[test]
 fn a_store_is_held_up_by_its_share() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     load(&mut model, 0);
     let before = model.total();
     model.access(|| SITE, LINE, || 8, || true, || Place::Memory(LINE));
@@ -222,14 +226,14 @@ fn a_store_is_held_up_by_its_share() {
 
 #[test]
 fn an_access_across_a_page_costs_two_lines_and_two_pages() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     load(&mut model, PAGE - 4);
     assert_eq!(model.total(), 2 * (200_000 + 30_000));
 }
 
 #[test]
 fn a_device_costs_each_time() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     for _ in 0..3 {
         model.access(
             || SITE,
@@ -245,7 +249,7 @@ fn a_device_costs_each_time() {
 #[test]
 fn code_that_fits_costs_nothing_and_code_that_does_not_a_line_each() {
     for (lines, expected) in [(512, 0), (1024, 1024 * 10_000)] {
-        let mut model = MachineModel::new(&machine(0), 1);
+        let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
         let round = |model: &mut MachineModel| {
             (0..lines).for_each(|line| run(model, block(CODE + line * LINE, LINE)));
         };
@@ -272,7 +276,7 @@ fn led(model: &mut MachineModel, branch: Branch, to: u64) -> u64 {
 
 #[test]
 fn branches_are_settled_by_where_they_led() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     let target = CODE + 0x100;
     let conditional = Branch::Conditional { target };
     for _ in 0..100 {
@@ -290,7 +294,7 @@ fn branches_are_settled_by_where_they_led() {
 
 #[test]
 fn what_an_interrupt_comes_between_is_not_predicted() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     run(&mut model, block(CODE, 16));
     let before = model.total();
     run(
@@ -312,7 +316,7 @@ fn what_an_interrupt_comes_between_is_not_predicted() {
 
 #[test]
 fn a_system_call_is_no_interrupt() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     run(
         &mut model,
         Block {
@@ -333,7 +337,7 @@ fn a_system_call_is_no_interrupt() {
 
 #[test]
 fn other_page_tables_cost_the_programs_pages_anew() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     run(
         &mut model,
         Block {
@@ -352,7 +356,7 @@ fn other_page_tables_cost_the_programs_pages_anew() {
 
 #[test]
 fn a_page_that_is_mapped_elsewhere_is_looked_for_there() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     load(&mut model, 0x1000);
     run(
         &mut model,
@@ -369,7 +373,7 @@ fn a_page_that_is_mapped_elsewhere_is_looked_for_there() {
 
 #[test]
 fn a_repeated_string_instruction_costs_its_start_and_its_lines_not_its_passes() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     let copy: &'static Block = Box::leak(Box::new(block(CODE, 2)));
     model.block(copy);
     let before = model.total();
@@ -386,7 +390,7 @@ fn a_repeated_string_instruction_costs_its_start_and_its_lines_not_its_passes() 
 
 #[test]
 fn a_costly_instruction_costs_by_its_class() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     run(&mut model, block(CODE, 16));
     let before = model.total();
     let cost = model.costs().of(Class::Divide);
@@ -402,7 +406,7 @@ fn a_costly_instruction_costs_by_its_class() {
 
 #[test]
 fn resetting_keeps_what_was_learned() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     load(&mut model, 0);
     model.reset();
     load(&mut model, 0);
@@ -411,7 +415,7 @@ fn resetting_keeps_what_was_learned() {
 
 #[test]
 fn a_block_that_was_left_half_way_settles_no_branch() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     assert_eq!(led(&mut model, Branch::Return, CODE + 8), 0);
     assert_eq!(led(&mut model, Branch::IndirectJump, CODE + 8), 0);
     assert_eq!(led(&mut model, Branch::Call, CODE + 8), 0);
@@ -420,7 +424,7 @@ fn a_block_that_was_left_half_way_settles_no_branch() {
 
 #[test]
 fn behind_a_barrier_no_indirect_branch_is_known() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     let target = CODE + 0x100;
     assert_eq!(led(&mut model, Branch::IndirectJump, target), 1);
     assert_eq!(led(&mut model, Branch::IndirectJump, target), 0);
@@ -436,7 +440,7 @@ fn behind_a_barrier_no_indirect_branch_is_known() {
 
 #[test]
 fn data_that_is_flushed_comes_from_the_second_level() {
-    let mut model = MachineModel::new(&machine(0), 1);
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
     load(&mut model, 0x1000);
     run(
         &mut model,
@@ -449,4 +453,132 @@ fn data_that_is_flushed_comes_from_the_second_level() {
     let before = model.total();
     load(&mut model, 0x1000);
     assert_eq!(model.total() - before, 10_000);
+}
+
+/// A machine with paging-structure caches, whose guest has these page tables.
+fn walking(tables: Tables) -> MachineModel {
+    let machine = Machine {
+        paging: Some([32, 4, 2]),
+        ..machine(0)
+    };
+    MachineModel::new(&machine, 1, Box::new(tables))
+}
+
+/// What a load costs beside its own line, which is in the first level: it was used before.
+fn translating(model: &mut MachineModel, address: u64) -> u64 {
+    let before = model.total();
+    model.access(|| SITE, address, || 8, || false, || Place::Memory(0));
+    model.total() - before
+}
+
+#[test]
+fn a_walk_costs_the_entries_that_it_reads_and_their_lines() {
+    let mut tables = Tables::new(4);
+    (0..600).for_each(|page| tables.map(page * PAGE, SMALL, 0));
+    let mut model = walking(tables);
+    // The line, the walk, three more entries, and a line of page tables from memory for each of the four.
+    assert_eq!(
+        translating(&mut model, 0),
+        200_000 + 30_000 + 3 * 5_000 + 4 * 200_000
+    );
+    // The next seven entries are of the same line, and the upper levels' are kept.
+    for page in 1..8 {
+        assert_eq!(translating(&mut model, page * PAGE), 30_000, "{page}");
+    }
+    assert_eq!(translating(&mut model, 8 * PAGE), 30_000 + 200_000);
+    // The next table: its own line, and that of the directory, which the first walk has read.
+    assert_eq!(
+        translating(&mut model, 512 * PAGE),
+        30_000 + 5_000 + 200_000
+    );
+    assert_eq!(model.counts(0).walks, 10);
+    assert_eq!(model.counts(0).data_misses, 1 + 4 + 1 + 1);
+}
+
+#[test]
+fn a_stride_over_pages_reads_a_line_of_page_tables_for_eight_of_them() {
+    let pages = 512 * 8;
+    let mut tables = Tables::new(4);
+    (0..pages).for_each(|page| tables.map(page * PAGE, SMALL, 0));
+    let mut model = walking(tables);
+    let round =
+        |model: &mut MachineModel| (0..pages).map(|page| translating(model, page * PAGE)).sum();
+    let _: u64 = round(&mut model);
+    let second: u64 = round(&mut model);
+    // Each page is walked for. The 8 tables are 512 lines, as many as the first level holds; but one of its sets has the
+    // line of data as well, so that the first lines of the tables throw out one another.
+    assert_eq!(second, pages * 30_000 + 8 * 10_000);
+}
+
+#[test]
+fn large_and_huge_pages_are_translated_once() {
+    for (bits, span) in [(LARGE, 2u64 << 20), (HUGE, 1 << 30)] {
+        let mut tables = Tables::new(4);
+        tables.map(1 << 39, bits, 0);
+        let mut model = walking(tables);
+        translating(&mut model, 1 << 39);
+        for part in 1..200 {
+            let address = (1 << 39) + part * (span / 200 & !63);
+            translating(&mut model, address);
+        }
+        assert_eq!(model.counts(0).walks, 1, "{bits}");
+    }
+}
+
+#[test]
+fn a_change_of_page_tables_or_of_one_page_empties_the_paging_caches() {
+    for change in [Change::Tables, Change::Page] {
+        let mut tables = Tables::new(4);
+        (0..2).for_each(|page| tables.map(page * PAGE, SMALL, 0));
+        let mut model = walking(tables);
+        translating(&mut model, 0);
+        run(
+            &mut model,
+            Block {
+                change,
+                ..block(CODE, 16)
+            },
+        );
+        run(&mut model, block(CODE, 16));
+        // All four entries again, from the first level.
+        assert_eq!(translating(&mut model, PAGE), 30_000 + 3 * 5_000);
+    }
+}
+
+#[test]
+fn where_page_tables_are_not_known_a_walk_costs_its_levels_only() {
+    let machine = Machine {
+        paging: Some([32, 4, 2]),
+        ..machine(0)
+    };
+    let mut model = MachineModel::new(&machine, 1, Box::new(Unknown));
+    assert_eq!(translating(&mut model, 0), 200_000 + 30_000 + 3 * 5_000);
+    assert_eq!(translating(&mut model, PAGE), 30_000);
+    assert_eq!(model.counts(0).data_misses, 1);
+}
+
+#[test]
+fn what_is_quick_is_exact_where_walks_use_the_caches_as_well() {
+    let mut models = [0, 1].map(|_| {
+        let mut tables = Tables::new(4);
+        (0..4096).for_each(|page| tables.map(page * PAGE, SMALL, 0));
+        walking(tables)
+    });
+    let mut state = 1u64;
+    for _ in 0..20_000 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let near = if state >> 35 & 3 == 0 {
+            0xff_ffff
+        } else {
+            0x3fff
+        };
+        let address = state >> 40 & near;
+        let [quick, slow] = &mut models;
+        quick.access(|| SITE, address, || 4, || false, || Place::Memory(address));
+        slow.access_slowly(SITE, address, 4, false, || Place::Memory(address));
+    }
+    assert_eq!(models[0].counts(0), models[1].counts(0));
+    assert!(models[0].counts(0).walks > 1000);
 }

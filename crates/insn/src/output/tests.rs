@@ -1,6 +1,7 @@
 use super::*;
 use crate::decode::Repeat;
 use crate::layout::LENGTH;
+use crate::page_tables::Unknown;
 use crate::symbols::Symbols;
 
 const TABLE: &[u8] = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t ext4_\"x\\\t[ext4]\n";
@@ -169,7 +170,7 @@ fn a_row_with_what_the_caches_saw() {
 #[test]
 fn a_region_with_modelled_cycles() {
     let machine = crate::machine::tests::a_machine();
-    let mut model = MachineModel::new(&machine, LENGTH);
+    let mut model = MachineModel::new(&machine, LENGTH, Box::new(Unknown));
     let here = || machine_model::Place::Memory(0x1000);
     let site = || machine_model::Site {
         owner: 2,
@@ -180,7 +181,7 @@ fn a_region_with_modelled_cycles() {
     // 250 an instruction, 1000 for 32 bytes, and what was modelled beside that: 19 instructions and 512 bytes here.
     assert!(line.contains(r#""cycles":21750,"functions""#), "{line}");
     assert!(
-        line.contains(r#"["vfs_read","",10,2,1,65,512,230000,0,1,1,1,1,1,0]"#),
+        line.contains(r#"["vfs_read","",10,2,1,65,512,245000,0,1,1,1,1,1,0]"#),
         "{line}"
     );
     assert!(line.contains(r#""cycles":[4800,9600]"#), "{line}");

@@ -21,7 +21,7 @@ fn second_round(base: u64, stride: u64, pages: u64) -> (u64, u64) {
     let mut translation = Translation::new(SIZES);
     let mut round = || {
         (0..pages).fold((0, 0), |(misses, walks), page| {
-            let key = translation.key(base + page * stride);
+            let key = translation.key(base + page * stride, bits_by_address(base));
             let found = translation.access(key);
             (
                 misses + u64::from(found != Found::First),
@@ -73,7 +73,7 @@ fn all_of_memory_is_mapped_by_large_pages() {
 fn other_page_tables_make_programs_pages_unknown_and_keep_the_kernels() {
     let mut translation = Translation::new(SIZES);
     let found = |translation: &mut Translation, address| {
-        let key = translation.key(address);
+        let key = translation.key(address, bits_by_address(address));
         translation.access(key)
     };
     let (program, kernel) = (0x40_0000, 0xffff_ffff_8100_0000);
@@ -90,7 +90,7 @@ fn other_page_tables_make_programs_pages_unknown_and_keep_the_kernels() {
 fn page_tables_that_come_in_turn_for_long_never_take_one_another_s_translations() {
     let mut translation = Translation::new(SIZES);
     for _ in 0..300_000 {
-        let key = translation.key(0x40_0000);
+        let key = translation.key(0x40_0000, SMALL);
         assert_eq!(translation.access(key), Found::Walked);
         translation.switch();
     }
@@ -99,8 +99,27 @@ fn page_tables_that_come_in_turn_for_long_never_take_one_another_s_translations(
 #[test]
 fn code_and_data_share_the_second_level_only() {
     let mut translation = Translation::new(SIZES);
-    let key = translation.key(0x40_0000);
+    let key = translation.key(0x40_0000, SMALL);
     assert_eq!(translation.fetch(key), Found::Walked);
     assert_eq!(translation.access(key), Found::Second);
     assert_eq!(translation.fetch(key), Found::First);
+}
+
+#[test]
+fn pages_of_three_sizes_are_different_ones_and_cover_what_they_cover() {
+    let translation = Translation::new(SIZES);
+    for base in [0x7fff_4000_0000, 0xffff_8880_4000_0000] {
+        for bits in [SMALL, LARGE, HUGE] {
+            let key = translation.key(base, bits);
+            assert_eq!(translation.key(base + (1 << bits) - 1, bits), key);
+            assert_ne!(translation.key(base + (1 << bits), bits), key);
+        }
+    }
+    let mut all: Vec<u64> = [SMALL, LARGE, HUGE]
+        .iter()
+        .flat_map(|&bits| [0, 1 << 40, 0xffff_8880_0000_0000].map(|at| translation.key(at, bits)))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 9);
 }

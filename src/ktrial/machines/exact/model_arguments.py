@@ -8,7 +8,7 @@ from ktrial.model.machine_model import TRUE_LRU, BufferSize, CacheSize, Modelled
 NO_CACHE = CacheSize(size=64, ways=1, line=64)
 """Stands for a level that is not there: a cache of one line, which the level before it always has as well."""
 PER_CYCLE = 1000
-_OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk"})
+_OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk", "walk_level"})
 _AS_WRMSR = ("spec_ctrl", "ibpb", "l1d_flush")
 """What costs as any other `wrmsr` where a machine does not say."""
 """Constants that are not one argument each, in thousandths of a cycle."""
@@ -16,7 +16,7 @@ _AS_WRMSR = ("spec_ctrl", "ibpb", "l1d_flush")
 
 def model_arguments(machine: ModelledMachine) -> dict[str, str]:
     """Name → value."""
-    cycles, branches = machine.cycles, machine.branches
+    cycles, branches, paging = machine.cycles, machine.branches, machine.paging
     levels = (cycles.l2, cycles.llc, cycles.memory)
     given = {
         "l1i": _cache(machine.l1i),
@@ -32,6 +32,8 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
         "levels": ":".join(_thousandths(cost) for cost in levels),
         "stores": str(round(cycles.store_share * 100)),
         "translations": f"{_thousandths(cycles.stlb)}:{_thousandths(cycles.walk)}",
+        "walk-level": _thousandths(cycles.walk_level or 0),
+        "paging": f"{paging.pde}:{paging.pdpte}:{paging.pml4e}" if paging else "none",
         "string-bytes": str(round(cycles.string_bytes)),
     }
     single = dict.fromkeys(_AS_WRMSR, cycles.wrmsr) | cycles.model_dump(exclude=set(_OTHERWISE))

@@ -21,6 +21,7 @@ from ktrial.model.machine_model import (
     CacheSize,
     Cycles,
     ModelledMachine,
+    PagingCaches,
 )
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, StudySource, shown
 from ktrial.studyfile.machine_models.tables import (
@@ -211,6 +212,7 @@ def _machine(table: MachineModelTable, name: str, file: str) -> ModelledMachine:
         itlb=_buffer(table.itlb),
         dtlb=_buffer(table.dtlb),
         stlb=_buffer(table.stlb),
+        paging=PagingCaches(**table.paging.model_dump(exclude={"source"})) if table.paging else None,
         branches=BranchPredictor(**table.branches.model_dump(exclude={"source"})),
         cycles=_cycles(table.cycles),
     )

@@ -72,6 +72,17 @@ class BufferTable(SourcedTable):
     ways: int = Field(ge=1, le=1024, description="a whole number from 1 to 1024")
 
 
+_PAGING = Field(ge=0, le=4096, description="a whole number of entries from 0 to 4096")
+
+
+class PagingTable(SourcedTable):
+    """The paging-structure caches."""
+
+    pde: int = _PAGING
+    pdpte: int = _PAGING
+    pml4e: int = _PAGING
+
+
 class BranchTable(SourcedTable):
     """The branch predictor."""
 
@@ -97,6 +108,7 @@ class CyclesTable(KeyTable):
     store_share: ShareTable = Field(description='a table: { value = 0.5, source = "…" }, from 0 to 1')
     stlb: CostTable = Field(description=_A_COST)
     walk: CostTable = Field(description=_A_COST)
+    walk_level: CostTable | None = Field(None, description=_A_COST)
     misprediction: CostTable = Field(description=_A_COST)
     interrupt: CostTable = Field(description=_A_COST)
     device: CostTable = Field(description=_A_COST)
@@ -140,6 +152,9 @@ class MachineModelTable(KeyTable):
     itlb: BufferTable = Field(description='a table: { entries = 128, ways = 8, source = "…" }')
     dtlb: BufferTable = Field(description='a table: { entries = 64, ways = 4, source = "…" }')
     stlb: BufferTable = Field(description='a table: { entries = 1536, ways = 12, source = "…" }')
+    paging: PagingTable | None = Field(
+        None, description='a table: { pde = 32, pdpte = 4, pml4e = 0, source = "…" }, in entries'
+    )
     branches: BranchTable = Field(
         description='a table: { history_bits = 16, returns = 16, targets = 4096, source = "…" }'
     )
