@@ -30,8 +30,10 @@ class SshServer:
 
 
 @contextmanager
-def ssh_server(directory: Path, programs: Path | None = None) -> Iterator[SshServer]:
-    """Start one; it, and what it started, ends with the block. `programs`: a directory, first in its PATH."""
+def ssh_server(directory: Path, programs: Path | None = None, forced: str = "") -> Iterator[SshServer]:
+    """Start one; it, and what it started, ends with the block. `programs`: a directory, first in its PATH.
+    `forced`: the command that it runs in place of each that it is asked for.
+    """
     if _SSHD is None:
         raise FileNotFoundError("sshd is not here: apt-get install openssh-server")
     with socket.socket() as free:
@@ -48,6 +50,7 @@ def ssh_server(directory: Path, programs: Path | None = None) -> Iterator[SshSer
         f"AuthorizedKeysFile {directory}/authorized\nPasswordAuthentication no\nStrictModes no\n"
         "PermitRootLogin prohibit-password\nMaxSessions 50\nMaxStartups 100\n"
         + (f"SetEnv PATH={programs}:/usr/bin:/bin\n" if programs else "")
+        + (f"ForceCommand {forced}\n" if forced else "")
     )
     config = directory / "config"
     config.write_text(

@@ -26,16 +26,28 @@ def check(study: Study, machine: Machine) -> None:
     """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
 
     Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken. Of a
-    guest's disk: MachineToolMissing. Of a machine that is to be booted: HostChangeForbidden, CannotBoot.
+    guest's disk: MachineToolMissing. Of another system: HostChangeForbidden, CannotBoot, UnlikeSystem.
     """
     if study.machine.disk:
         guest_storage.program(study.machine.disk)
-    if study.machine.boots and isinstance(machine, SshMachine):
-        machine.check_boots()
+    if isinstance(machine, SshMachine):
+        _check_other(study, machine)
     if isinstance(machine, HostMachine):
         for user in dict.fromkeys(use.command.user for use in study.workloads if use.command):
             _check_user(machine.name, user)
         check_settings(study, LocalTarget())
+
+
+def _check_other(study: Study, machine: SshMachine) -> None:
+    """What another system has to be able to do. Raises HostChangeForbidden, CannotBoot, UnlikeSystem."""
+    if study.machine.boots:
+        machine.check_boots()
+    if study.machine.pin:
+        machine.check_is_linux("pinning to CPUs")
+    if any(factor.kind is FactorKind.SETTING for factor in study.factors):
+        machine.check_is_linux("settings")
+    if own := [use.label for use in study.workloads if use.command is None]:
+        machine.check_is_linux(f"workloads of its own ({own[0]})")
 
 
 def check_settings(study: Study, target: LocalTarget) -> None:

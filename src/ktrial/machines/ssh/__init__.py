@@ -2,7 +2,8 @@
 
 Nothing has to be there beforehand but a POSIX shell: ktrial brings its static programs into a directory of
 its own, and takes them away. What is set there is put back by that machine itself (see `keeper`). With leave
-it is booted into a study's kernels, and led back to its own (see `boots`).
+it is booted into a study's kernels, and led back to its own (see `boots`). On a system that is no Linux on
+x86_64 the shell itself runs commands, and nothing is set (see `shell_target`).
 """
 
 import atexit
@@ -21,8 +22,12 @@ from ktrial.machines.protocol import HeldLease, Progress
 from ktrial.machines.ssh import resolved_name, system
 from ktrial.machines.ssh.boots import Boots
 from ktrial.machines.ssh.connection import NAME, Connection, Probe, probe
+from ktrial.machines.ssh.errors import UnlikeSystem
 from ktrial.machines.ssh.own_commands import commands_of
+from ktrial.machines.ssh.shell_programs import SCRIPT, ShellPrograms
+from ktrial.machines.ssh.shell_target import ShellTarget
 from ktrial.machines.ssh.target import BootedSshTarget, SettingWriter, SshTarget
+from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
 from ktrial.model.workload import Mode
@@ -52,6 +57,8 @@ class SshMachine:
         self._programs: dict[str, str] = {}
         self._stopped = False
         self._launchers = Launchers(NAME, self._launched)
+        self._shell = ShellPrograms()
+        self._system: system.OtherSystem | None = None
         atexit.register(_close, weakref.ref(self))
 
     def reach(self, host: str) -> None:
@@ -72,7 +79,15 @@ class SshMachine:
         """See whether it may and can be booted. Raises HostChangeForbidden, CannotBoot, MachineError."""
         if self.writer is None:
             raise HostChangeForbidden(machine=NAME, what=f"boot {self.host} into other kernels")
+        self.check_is_linux("boots into kernels")
         self._booting().look()
+
+    def check_is_linux(self, wanted: str) -> None:
+        """Raise UnlikeSystem where it is no Linux on x86_64. `wanted`: what needs that, in words."""
+        there = self._what_is_there()
+        if not there.runs_ktrials:
+            facts = {"system": there.name, "architecture": there.architecture, "what": wanted}
+            raise UnlikeSystem(machine=NAME, host=self.host, **facts)
 
     def connection(self) -> Connection:
         """The one that stands, or a new one in place of one that was lost. Raises MachineError."""
@@ -99,13 +114,14 @@ class SshMachine:
 
     def kernel(self) -> Kernel:
         """Its own kernel: what a killed ktrial has left it in is left first. Raises MachineError."""
-        connection = self.connection()
-        if self._booting().is_left_over():
+        connection, there = self.connection(), self._what_is_there()
+        if there.runs_ktrials and self._booting().is_left_over():
             if self.writer is None:
                 raise HostChangeForbidden(machine=NAME, what=f"lead {self.host} back to its own kernel")
             self._booting().home()
             connection = self.connection()
-        return system.running_kernel(connection)
+            there = system.system_of(connection)
+        return system.running_kernel(connection, there)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Bring the programs there. Raises MachineError."""
@@ -113,17 +129,21 @@ class SshMachine:
             self.check_boots()
             self._booting().place(boot, progress)
             return
-        progress("sending programs")
-        self._brought(self.connection())
+        if self._what_is_there().runs_ktrials:
+            progress("sending programs")
+            self._brought(self.connection())
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[SshTarget]:
+    def start(self, boot: Boot) -> Iterator[SshTarget | ShellTarget]:
         """Yield the other system, booted where the study says so; what was set is put back at the end.
 
         Raises GuestEnded where what it is booted into does not come up, MachineError.
         """
         if boot.cgroup is not None:
             raise MachineError(machine=NAME, problem="it makes no control groups")
+        if not boot.boots and not self._what_is_there().runs_ktrials:
+            yield self._shell_target(boot)
+            return
         if not boot.boots:
             with self._as_it_runs(boot, {}) as target:
                 yield target
@@ -139,11 +159,24 @@ class SshMachine:
             with self._as_it_runs(boot, booted.in_force) as target:
                 yield BootedSshTarget(target, lambda: boots.ended(booted, label), console)
 
+    def _shell_target(self, boot: Boot) -> ShellTarget:
+        if boot.pin:
+            self.check_is_linux("pinning to CPUs")
+        connection = self.connection()
+        identity = self._identity(boot, connection, digest(SCRIPT))
+        return ShellTarget(boot, connection, self._shell, identity, self.check_is_linux)
+
+    def _what_is_there(self) -> system.OtherSystem:
+        if self._system is None:
+            self._system = system.system_of(self.connection())
+        return self._system
+
     @contextmanager
     def _as_it_runs(self, boot: Boot, in_force: dict[str, str]) -> Iterator[SshTarget]:
         connection = self.connection()
         programs = self._brought(connection)
-        identity = self._identity(boot, connection).model_copy(update={"in_force": in_force})
+        launch = digest_of_file(launch_program(self._guest))
+        identity = self._identity(boot, connection, launch).model_copy(update={"in_force": in_force})
         try:
             yield SshTarget(boot, connection, self._launchers, programs, identity, self.writer)
         except BaseException:
@@ -156,6 +189,7 @@ class SshMachine:
         """End all programs at once; this machine is of no more use."""
         self._stopped = True
         self._launchers.stop()
+        self._shell.stop()
 
     def close(self) -> None:
         """Put back and take away all that is there, lead it back to its own kernel, and hang up."""
@@ -193,7 +227,8 @@ class SshMachine:
             self._programs = {key: connection.send(contents[key], name) for key, name in names.items()}
         return self._programs
 
-    def _identity(self, boot: Boot, connection: Connection) -> MachineIdentity:
+    def _identity(self, boot: Boot, connection: Connection, agent: str) -> MachineIdentity:
+        """`agent`: the digest of what runs programs there."""
         command_line = connection.script("cat /proc/cmdline 2>/dev/null; :\n").decode(errors="replace")
         pin = (f"pin={','.join(map(str, boot.pin))}",) if boot.pin else ()
         return MachineIdentity(
@@ -206,7 +241,7 @@ class SshMachine:
                 *((f"boot_by={self._booting().by.name}",) if boot.boots else ()),
             ),
             command_line=command_line.strip(),
-            agent_digest=digest_of_file(launch_program(self._guest)),
+            agent_digest=agent,
         )
 
     def _launched(self, program: str) -> list[str]:

@@ -33,9 +33,10 @@ class MachineInUse(MachineError):
 
 
 class UnlikeSystem(MachineError):
-    """Machine {machine}: {host} is {system} on {architecture}, and its programs are for {needed}."""
+    """Machine {machine}: {host} is {system} on {architecture}, where ktrial has no {what}."""
 
-    hint = "name a machine with Linux on x86_64"
+    hint = "commands, with their wall time, are what it measures on systems other than Linux on x86_64"
+    exit_code = 2
 
 
 class BadOwnCommand(MachineError):

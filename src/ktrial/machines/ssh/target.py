@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import posixpath
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +14,11 @@ from ktrial.machines.host.step_performer import NumberedRuns, as_run_here, perfo
 from ktrial.machines.ssh.connection import NAME, Connection
 from ktrial.machines.ssh.errors import ConnectionLost
 from ktrial.machines.ssh.own_commands import Console
+from ktrial.machines.ssh.programs_there import argv_there
 from ktrial.machines.ssh.remote_files import RemoteFiles
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.target import Collect, Failure, Run, Step, StepResult, Write
 
-_LOOKED_FOR = """P={path}; N={name}; IFS=:
-for d in $P; do [ -f "$d/$N" ] && [ -x "$d/$N" ] && {{ printf '%s\n' "$d/$N"; break; }}; done; :
-"""
 _COLLECT_LIMIT = 64 << 20
 
 
@@ -81,15 +78,7 @@ class SshTarget:
         first = run.argv[0]
         if first in {WORK_IN_GUEST, TASKS_IN_GUEST}:
             return (self._programs[first], *run.argv[1:])
-        if "/" in first:
-            return run.argv
-        path = run.environment.get("PATH", "/usr/bin:/bin")
-        answer = self._connection.script(_LOOKED_FOR.format(path=shlex.quote(path), name=shlex.quote(first)))
-        name = answer.decode(errors="replace").strip()
-        if not posixpath.isabs(name):
-            host = self._connection.host
-            raise MachineError(machine=NAME, problem=f"{host} has no program {first} in {path}")
-        return (name, *run.argv[1:])
+        return argv_there(self._connection, run)
 
     def _do(self, number: int, step: Step) -> StepResult:
         match step:
