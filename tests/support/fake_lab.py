@@ -23,7 +23,10 @@ from ktrial.model.kernel import Kernel, Origin
 OWN = "6.1.0-own"
 _PROGRAMS = {
     "id": "echo ${FAKE_UID:-0}",
-    "uname": 'case $1 in -r) cat "$R/release";; -v) echo "#1 of $(cat "$R/release")";; esac',
+    "uname": (
+        "case $1 in -s) echo Linux;; -m) echo x86_64;; "
+        '-r) cat "$R/release";; -v) echo "#1 of $(cat "$R/release")";; esac'
+    ),
     "depmod": '[ -d "$R/lib/modules/$1" ]',
     "mkinitramfs": 'grep -q CONFIG_RD_GZIP=y "$R/boot/config-$3" && [ "$1" = -o ] && echo "of $3" >"$2"',
     "kexec": (
