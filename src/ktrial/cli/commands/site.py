@@ -42,11 +42,13 @@ def site(
         built = build(opened, directory.expanduser().absolute(), reasons=whys, full=most, tell=say)
     if json:
         facts = {"pages": built.pages, "made": built.made, "results": built.results}
-        print_json({"index": str(built.front), **facts, "in_brief": built.in_brief})
+        print_json({"index": str(built.front), **facts, "in_brief": built.in_brief, "lists": built.lists})
     else:
         print(f"site: {built.front} ({built.pages} pages)")
         if built.in_brief:
             print(_in_brief(built))
+        if built.lists:
+            print(_lists(built))
 
 
 def _most(text: str) -> int | None:
@@ -64,4 +66,13 @@ def _in_brief(built: "Site") -> str:
         f"{built.in_brief} of {built.results} results {are} in brief, with their verdicts alone: "
         "the same command makes the newest of these whole, --full all makes all of them; "
         "ktrial serve shows each one whole"
+    )
+
+
+def _lists(built: "Site") -> str:
+    from ktrial.report.site.result_lists import A_PAGE
+
+    return (
+        f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in lists/ "
+        "have them all, lists/names.html their names"
     )

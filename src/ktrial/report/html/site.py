@@ -16,6 +16,7 @@ from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import Crumbs
+from ktrial.report.html.result_list import ListPage, list_pages
 from ktrial.report.html.study import console_end, facts
 from ktrial.report.json.study import as_json
 from ktrial.report.site.page_cache import Reason, ResultPage
@@ -44,6 +45,12 @@ class Front:
     """Workload → where its history is."""
     machines: Sequence[Across]
     pairs: KernelPairs
+    lists: Sequence[ListPage] = ()
+    """Pages of all results, where `results` are the newest alone."""
+    every: int = 0
+    """How many results there are."""
+    in_brief: int = 0
+    """How many of them have pages in brief."""
 
 
 def crumbs(up: str = "") -> Crumbs:
@@ -76,15 +83,19 @@ def index(front: Front, made: Environment) -> tuple[str, str]:
         **tables,
         "machines": site_index.machines(front.machines, past, front.places) if front.machines else None,
         "histories": front.places,
-        "in_brief": sum(one.in_brief for one in front.results),
-        "every": len(front.results),
+        "lists": list_pages(front.lists) if front.lists else None,
+        "in_brief": front.in_brief,
+        "every": front.every,
         "crumbs": crumbs()[1:] if front.results else (),
         "sheet": SHEET,
         "json": "index.json",
-        "foot": f"{number_format.counted(len(front.results), 'result')} of {Path(front.store).name}",
+        "foot": f"{number_format.counted(front.every, 'result')} of {Path(front.store).name}",
     }
     text = made.get_template("site_index.html.j2").render(**facts)
-    return text, json_text({key: one.data() for key, one in tables.items()})
+    data = {key: one.data() for key, one in tables.items()}
+    if front.lists:
+        data["lists"] = list_pages(front.lists).data()
+    return text, json_text(data)
 
 
 def result_page(store: Store, record: StudyRecord, made: Environment, *, reasons: bool) -> ResultPage:

@@ -1,8 +1,9 @@
 """Pages that were made before: what a difference is made of takes seconds a kernel, and never changes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -42,6 +43,10 @@ class PageCache:
         pages.
         """
         return digest([self._program, form, store, stored.id, stored.digest, state, reasons])
+
+    def key_of(self, facts: Sequence[Any]) -> str:
+        """Of a page that is made from such facts by the same ktrial."""
+        return digest([self._program, repr(facts)])
 
     def get(self, key: str) -> ResultPage | None:
         """The page; None where it was never made, or cannot be read."""

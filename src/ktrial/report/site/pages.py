@@ -27,9 +27,11 @@ from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.kernel_pairs import kernel_pairs_page
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.html.notice import notice_page
+from ktrial.report.html.result_list import NamedResult, names_page, result_list
 from ktrial.report.html.site import SHEET, Front, crumbs, index, json_text, result_page
 from ktrial.report.html.treatment_pair import pair_as_json, pair_of, treatment_pair_page
 from ktrial.report.site.page_cache import PageCache, ResultPage
+from ktrial.report.site.result_lists import NAMES, ResultLists
 from ktrial.report.tables.matrix import matrix
 from ktrial.report.tables.site_index import StudyRow
 from ktrial.store import StoredStudy
@@ -82,7 +84,7 @@ class Pages:
         """Where all pages are, relative to the site; the numbers of each lie beside it as JSON."""
         comparing = ("matrix.html", "compare.html") if self._studies else ()
         results = (f"results/{number}.html" for number in self._studies)
-        return (*results, *self._histories.values(), *comparing, "index.html")
+        return (*results, *self._histories.values(), *comparing, *self._lists.places, "index.html")
 
     def text(self, place: str) -> str | None:
         """The page, its numbers or the style sheet; None where there is nothing of this name."""
@@ -113,6 +115,8 @@ class Pages:
                 return self._history(past), json_text(past.model_dump(mode="json"))
         if page == "index":
             return index(self._front, self._made)
+        if f"{page}.html" in self._lists.places:
+            return self._names() if page == NAMES else self._listed(page)
         comparing = {"matrix": self._matrix, "compare": self._compare} if self._studies else {}
         return comparing[page]() if page in comparing else None
 
@@ -140,6 +144,22 @@ class Pages:
         one, state = self._studies[number], self._numbers.states[number]
         form = "brief" if brief else "served" if self._served else "site"
         return self._cache.key(self._store.name, one, state, reasons=self._explains(number), form=form)
+
+    def key_at(self, place: str) -> str:
+        """What a page is made from, by its place; empty where that is not told by less than making it."""
+        if (number := self.number(place)) is not None:
+            return self.key(number, brief=number in self.in_brief)
+        page = place.removesuffix(".html")
+        if page == NAMES:
+            return self._cache.key_of([page, *self._by_name])
+        listed = self._lists.studies(page)
+        facts = ([*map(str, self._row(one))] for one in listed)
+        return self._cache.key_of([self._lists.around(page), *facts]) if listed else ""
+
+    @property
+    def lists(self) -> int:
+        """How many pages list results, where the front page has the newest alone."""
+        return len(self._lists.pages)
 
     @property
     def whole_first(self) -> list[int]:
@@ -277,18 +297,40 @@ class Pages:
 
     @property
     def _front(self) -> Front:
-        studies, past = list(self._studies.values()), list(self._past.values())
+        past = list(self._past.values())
         return Front(
             self._store.name,
-            [self._row(one) for one in studies],
+            [self._row(one) for one in self._lists.newest],
             past,
             self._histories,
             on_several_machines(self._numbers, past),
             self._pairs,
+            self._lists.pages,
+            every=len(self._studies),
+            in_brief=len(self.in_brief),
         )
 
-    def _row(self, one: StoredStudy) -> StudyRow:
-        page, brief = f"results/{one.id}.html", one.id in self.in_brief
+    @cached_property
+    def _lists(self) -> ResultLists:
+        return ResultLists(list(self._studies.values()))
+
+    def _listed(self, page: str) -> tuple[str, str]:
+        rows = [self._row(one, "../") for one in self._lists.studies(page)]
+        around = self._lists.around(page)
+        text, shown = result_list(rows, around, crumbs("../"), f"../{SHEET}", self._made)
+        return text, json_text({"results": shown.data()})
+
+    def _names(self) -> tuple[str, str]:
+        text = names_page(self._by_name, crumbs("../"), f"../{SHEET}", self._made)
+        return text, json_text({one.number: one.study for one in self._by_name})
+
+    @cached_property
+    def _by_name(self) -> list[NamedResult]:
+        every = ((one.study.name, one.id) for one in self._studies.values())
+        return [NamedResult(name, number, f"../results/{number}.html") for name, number in sorted(every)]
+
+    def _row(self, one: StoredStudy, up: str = "") -> StudyRow:
+        page, brief = f"{up}results/{one.id}.html", one.id in self.in_brief
         return StudyRow(one.study.name, one.id, one.created, self._answer(one), page, brief)
 
 

@@ -26,6 +26,8 @@ class Site(NamedTuple):
     results: int
     in_brief: int
     """How many of the results have the verdicts alone."""
+    lists: int
+    """How many pages list all results; 0: the front page does."""
 
 
 def build(
@@ -61,20 +63,22 @@ def build(
     except OSError as error:
         raise SiteNotWritten(directory=directory, problem=error.strerror or str(error)) from error
     results = sum(pages.number(place) is not None for place in pages.places)
-    return Site(directory / "index.html", len(pages.places), pages.rendered, results, len(pages.in_brief))
+    counts = (len(pages.places), pages.rendered, results, len(pages.in_brief), pages.lists)
+    return Site(directory / "index.html", *counts)
 
 
 def _write_both(pages: Pages, place: str, written: WrittenPages, answers: dict[int, str]) -> None:
-    """A page and its numbers; a result's only where it is not there as it would be written."""
+    """A page and its numbers; a result's, or a list's, only where it is not there as it would be written."""
     (page, data), number = files_of(place), pages.number(place)
-    key = "" if number is None else pages.key(number, brief=number in pages.in_brief)
-    if number is not None and (answer := written.as_written(key, page, data)) is not None:
-        answers[number] = answer
+    key = pages.key_at(place)
+    if key and (answer := written.as_written(key, page, data)) is not None:
+        if number is not None:
+            answers[number] = answer
         return
     for each, text in zip((page, data), pages.both(page.removesuffix(".html")) or (), strict=False):
         written.write(each, text)
-    if number is not None:
-        written.note(key, answers[number], page, data)
+    if key:
+        written.note(key, "" if number is None else answers[number], page, data)
 
 
 def _check(directory: Path) -> None:

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 _SUFFIXES = (".html", ".json")
 _OWN = ("results", "history")
+_OF_MANY = "lists"
+"""A directory that a site of many results has."""
 _Note = list[Any]
 """Of a page: what it is made from, its answer, and each file's name, size and time of writing."""
 
@@ -43,6 +46,8 @@ class WrittenPages:
     def write(self, place: str, text: str) -> None:
         """Put a file there as a whole."""
         file = self._directory / place
+        if place.startswith(f"{_OF_MANY}/"):
+            file.parent.mkdir(exist_ok=True)
         partial = file.with_name(f".{file.name}.partial")
         partial.write_text(text, encoding="utf-8")
         partial.replace(file)
@@ -50,10 +55,12 @@ class WrittenPages:
 
     def end(self) -> None:
         """Take away what belongs to the site no more."""
-        for own in _OWN:
+        for own in (*_OWN, *([_OF_MANY] if (self._directory / _OF_MANY).is_dir() else ())):
             for old in (self._directory / own).iterdir():
                 if old.suffix in _SUFFIXES and f"{own}/{old.name}" not in self._places:
                     old.unlink()
+        with suppress(OSError):  # it is not there, or not empty
+            (self._directory / _OF_MANY).rmdir()
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.write_text(json.dumps(self._now), encoding="utf-8")

@@ -7,7 +7,7 @@
   const input = field.querySelector('input');
   const count = field.querySelector('output');
   const sections = [...document.querySelectorAll('main > section')].filter(one => !one.contains(field));
-  const items = sections.map(one => [...one.querySelectorAll('tbody > tr, .changes > li')]);
+  const items = sections.map(one => [...one.querySelectorAll('tbody > tr, .changes > li, .names > li')]);
 
   function search() {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
