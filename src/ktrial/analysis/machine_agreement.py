@@ -7,9 +7,10 @@ import numpy as np
 
 from ktrial.analysis.history.series import EXACT, HasNumbers, history
 from ktrial.model.history import History, Line, Point, SystemIdentity
-from ktrial.model.machine_agreement import Across, Agreement, OnSystem
+from ktrial.model.machine_agreement import Across, Agreement, OnSystem, OverMachines
 from ktrial.stats.interactions import exact_agreement, interaction_p, timed_agreement
 from ktrial.stats.paired_perturbations import interval
+from ktrial.stats.random_effects import over_all
 from ktrial.stats.sequential import holm
 
 ALPHA = 0.05
@@ -112,7 +113,16 @@ def _across(
         agreement=agreement,
         p=p,
         reason=reason,
+        over_machines=None if first.mode in EXACT or _other_kernels(row) else _over_machines(row, alpha),
     )
+
+
+def _over_machines(row: list[_Pair], alpha: float) -> OverMachines | None:
+    over = over_all([pair.logs for pair in row], alpha)
+    if over is None:
+        return None
+    ratio, low, high, between = (float(np.exp(one)) for one in over)
+    return OverMachines(ratio=ratio, low=low, high=high, between=between)
 
 
 def _other_kernels(row: list[_Pair]) -> str:

@@ -29,8 +29,19 @@ class OnSystem(Model):
     blocks: int
 
 
+class OverMachines(Model):
+    """A change in real time over machines of which these are a sample: random effects of machines."""
+
+    ratio: float
+    low: float
+    high: float
+    """95 % for the mean over such machines."""
+    between: float
+    """By how much the machines' own changes differ: their standard deviation, as a ratio."""
+
+
 class Across(Model):
-    """One workload's change from one version to another, machine by machine. Never averaged over machines."""
+    """One workload's change from one version to another, machine by machine. Exact: not averaged."""
 
     workload: str
     metric: str
@@ -44,3 +55,5 @@ class Across(Model):
     """Timed: of the interaction of machine and version; adjusted for all rows (Holm)."""
     reason: str = ""
     """Why it is undecided."""
+    over_machines: OverMachines | None = None
+    """Timed, where each machine has blocks enough."""

@@ -29,9 +29,9 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     return CommandLine(monkeypatch, capsys)
 
 
-def on(cpu: str, factor: float, seed: int, spread: float = 0.01) -> StudyRecord:
+def on(cpu: str, factor: float, seed: int, spread: float = 0.01, **provenance: object) -> StudyRecord:
     record = timed(a_record((OLD, NEW), ("fork",), perturbations=12), spread, {NEW: factor}, seed)
-    return with_qemu(record, "", cpu_model=cpu)
+    return with_qemu(record, "", cpu_model=cpu, **provenance)
 
 
 def rows_of(directory: Path, *records: StudyRecord) -> tuple[Across, ...]:
@@ -57,6 +57,32 @@ def test_the_same_change_is_general(tmp_path: Path) -> None:
 def test_what_is_not_significant_is_not_yet_the_same(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, on("Xeon", 1.41, 3, 0.05), on("EPYC", 1.41, 4, 0.05))
     assert row.agreement is Agreement.UNDECIDED
+
+
+def test_in_real_time_the_change_over_such_machines_is_told(tmp_path: Path) -> None:
+    records = (on("Xeon", 1.30, 1), on("EPYC", 1.34, 2), on("Atom", 1.32, 3), on("Core", 1.36, 4))
+    (row,) = rows_of(tmp_path, *records)
+    over = row.over_machines
+    assert over is not None
+    assert over.low < 1.33 < over.high
+    assert over.low > 1.25
+    (alone,) = rows_of(tmp_path / "two", *records[:2])
+    assert alone.over_machines is not None
+    assert alone.over_machines.high / alone.over_machines.low > over.high / over.low, "two say little"
+
+
+def test_exact_numbers_are_not_averaged_over_machines(tmp_path: Path) -> None:
+    exact = a_record((OLD, NEW), ("fork",))
+    (row,) = rows_of(tmp_path, exact, with_qemu(exact, "10"))
+    assert row.over_machines is None
+
+
+def test_other_systems_with_one_processor_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    def at(host: str, seed: int) -> StudyRecord:
+        return on("Xeon", 1.3, seed, machine="ssh", machine_arguments=(f"host={host}",))
+
+    (row,) = rows_of(tmp_path, at("root@lab1", 1), at("lab2", 2))
+    assert {one.system.machine for one in row.systems} == {"ssh lab1", "ssh lab2"}
 
 
 def test_noise_alone_seldom_looks_like_an_interaction() -> None:

@@ -18,6 +18,8 @@ from ktrial.model.workload import STRING_BYTES, Sample
 Facts = tuple[str, str, str, str, str, str, str, str, int, str]
 """What numbers share that may stand in one line: metric, unit, direction, mode, machine, QEMU, CPU model,
 agent's digest, seed, settings."""
+_OTHER_SYSTEM, _HOST = "ssh", "host="
+"""The machine that is another system, and what says which among its arguments."""
 _LEVEL = 1
 """Of compression: ten times smaller, and quick."""
 
@@ -144,7 +146,7 @@ def _facts(settings: str, provenance: Provenance, sample: Sample) -> str:
         sample.unit,
         sample.direction.value,
         sample.mode.value,
-        provenance.machine,
+        _machine(provenance),
         provenance.qemu,
         provenance.cpu_model,
         provenance.agent_digest,
@@ -152,6 +154,13 @@ def _facts(settings: str, provenance: Provenance, sample: Sample) -> str:
         settings,
     )
     return _text(facts)
+
+
+def _machine(provenance: Provenance) -> str:
+    """Two other systems with one processor are two machines: `ssh lab1`."""
+    given = provenance.machine_arguments if provenance.machine == _OTHER_SYSTEM else ()
+    hosts = [one.removeprefix(_HOST) for one in given if one.startswith(_HOST)]
+    return f"{provenance.machine} {hosts[0].rpartition('@')[2]}" if hosts else provenance.machine
 
 
 def _text(plain: object) -> str:

@@ -35,7 +35,8 @@ def systems(
 ) -> None:
     """Say whether a change is the same on all machines.
 
-    Machine by machine, and the interaction of machine and version tested: nothing is averaged over machines.
+    Machine by machine, and the interaction of machine and version tested. In real time also over machines
+    like these, as random effects; exact numbers are not averaged over machines.
     """
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.machine_agreement import across
@@ -78,3 +79,7 @@ def _print(row: "Across", console: "Console") -> None:
         about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
         change = f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
         console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
+    if over := row.over_machines:
+        change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
+        apart = f"their own changes differ by {number_format.change(over.between)}"
+        console.print(one_line(f"  {change}  over machines like these {len(row.systems)}; {apart}"))
