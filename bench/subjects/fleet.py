@@ -1,4 +1,5 @@
-"""A fleet of this system: two workers beside two threads, and what each trial costs who hands them out.
+"""A fleet of this system: two workers beside two threads, many that are light, and what each trial costs who
+hands them out.
 
 Trials sleep, as the fake machine's do, so that it is the fleet that is measured: 0.3 s each beside
 threads, and as short as can be where it is asked how many a second go through client, scheduler and store.
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.fleet_kills import Workers
+from tests.support.fleet_processes import connected, fleet_processes
 from tests.support.fleets import BEHAVIOUR, a_fleet, behave, run_on, with_all_there
 from tests.support.making import a_study
 from tests.support.places import ROOT
@@ -27,6 +30,8 @@ WORKERS = 2
 TRIAL_SECONDS = 0.3
 LONG, SHORT = 100, 3_000
 """Trials: of 0.3 s, and as short as can be."""
+LIGHT, OF_LIGHT = 40, 2_000
+"""Workers forked from one process, and trials of 0.3 s."""
 LEAST_EFFICIENCY = 0.95
 LEAST_A_SECOND = 500
 
@@ -36,6 +41,7 @@ def rows() -> Iterator[Row]:
     with _fleet() as (fleet, place):
         yield _beside_threads(fleet, place)
         yield _a_trial(fleet, place)
+        yield _many_light(place)
 
 
 @contextmanager
@@ -75,6 +81,24 @@ def _a_trial(fleet: Fleet, place: Path) -> Row:
         took = (time.process_time() - before) / SHORT
     what = f"client, scheduler and store: processor time of one trial of {SHORT:,}"
     return Row(what, took, most_seconds=2 / LEAST_A_SECOND)
+
+
+def _many_light(place: Path) -> Row:
+    """Beside the time that the trials of so many workers sleep, were they handed out in no time."""
+    behave(place, "all", seconds=TRIAL_SECONDS)
+    with fleet_processes(place) as processes:
+        workers = Workers(processes.address, place, LIGHT)
+        workers.fill()
+        try:
+            with connected(processes) as fleet, _store(place, "light") as store:
+                with _store(place, "lit") as another:
+                    run_on(with_all_there(fleet, LIGHT), _study("lit", 2 * LIGHT), another)
+                study = _study("light", OF_LIGHT)
+                took = seconds(lambda: run_on(fleet, study, store))
+        finally:
+            workers.end()
+    what = f"{OF_LIGHT:,} trials of {TRIAL_SECONDS:g} s on {LIGHT} light workers"
+    return Row(what, took, "the trials alone", OF_LIGHT * TRIAL_SECONDS / LIGHT)
 
 
 def _study(name: str, trials: int) -> Study:

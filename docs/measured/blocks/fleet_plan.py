@@ -1,4 +1,10 @@
-"""docs/fleet.md: what 10,000 workers, and every commit of mainline in a year, would need: worked out."""
+"""docs/fleet.md: what 10,000 workers, and every commit of mainline in a year, would need: worked out.
+
+Fleets of other sizes are simulated: one client that hands out trials, one after another, and workers.
+"""
+
+import heapq
+import random
 
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
@@ -16,6 +22,9 @@ _HANDED_OUT = 0.00166
 """CPU seconds of client, scheduler and store for a trial (`make bench BENCH=fleet`, 2026-11-24)."""
 _WORKERS = 10_000
 _DAY, _YEAR = 86_400.0, 365 * 86_400.0
+_SIZES = (10, 50, 100, 150, 200, 400, 1_000)
+_PERFORMED = 20_000
+"""Trials that each simulated fleet performs."""
 
 
 def _text(measuring: Measuring) -> str:
@@ -31,7 +40,32 @@ def _text(measuring: Measuring) -> str:
     rows.append(("together", decimal(kernel, 1), _days(kernel)))
     rows.append(("client, scheduler, store", decimal(handed, 2), _days(handed)))
     heads = ("part", "CPU seconds a commit", f"core days for {count(_COMMITS, ',')} commits")
-    return table(heads, rows, right=True) + "\n" + prose(_PROSE, **_figures(kernel))
+    worked_out = table(heads, rows, right=True) + "\n" + prose(_PROSE, **_figures(kernel))
+    return (
+        worked_out + "\n" + prose(_SIMULATED, more=f"{_MORE:g}", trials=count(_PERFORMED, ",")) + _simulated()
+    )
+
+
+def _simulated() -> str:
+    heads = ("workers", "trials a second", "of the workers' time")
+    rates = [(size, _rate(size)) for size in _SIZES]
+    rows = [
+        (count(size, ","), count(rate, ","), f"{100 * rate * _MORE / size:.0f} %") for size, rate in rates
+    ]
+    return "\n" + table(heads, rows, right=True)
+
+
+def _rate(workers: int) -> float:
+    """Trials a second of a fleet that begins with nothing: who is free waits for the client, first come first
+    served; it takes the same time for each trial, and a trial half to one and a half times its mean.
+    """
+    drawn = random.Random(workers)
+    free = [0.0] * workers
+    client = 0.0
+    for _ in range(_PERFORMED):
+        client = max(client, heapq.heappop(free)) + _HANDED_OUT
+        heapq.heappush(free, client + _MORE * drawn.uniform(0.5, 1.5))
+    return _PERFORMED / max(free)
 
 
 _PROSE = """
@@ -44,6 +78,11 @@ range each.
 the kernels and a store that is merged afterwards (`ktrial store merge`): one PostgreSQL for all would have to
 take {stored} trials a second. They measure the year's commits, once these are built, in {minutes} minutes.
 - One client is enough for {workers} workers where a trial takes {long} s or more.
+"""
+
+_SIMULATED = """
+Fleets of one client were simulated with these figures: {trials} trials of {more} s each in the mean, half to
+one and a half times that, whose workers wait for the client when they are free.
 """
 
 
