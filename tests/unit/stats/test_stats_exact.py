@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats import Arm, compare
-from ktrial.stats.verdict_rules import interval_verdict
+from ktrial.stats.verdict_rules import Claim, exact_verdict, interval_verdict, verdict_of
 
 LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 HIGHER = Metric(name="rate", unit="1/s", direction=Direction.HIGHER)
@@ -329,3 +329,27 @@ def test_a_change_is_beyond_the_margin_under_every_perturbation(
         assert min(above) > max(below) or len(below) == len(above)
         assert seen.low is not None
         assert seen.low >= (1 + margin) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("claim", "lower_is_better", "higher_is_better"),
+    [
+        (Claim.ABOVE, Verdict.WORSE, Verdict.BETTER),
+        (Claim.BELOW, Verdict.BETTER, Verdict.WORSE),
+        (Claim.EQUIVALENT, Verdict.EQUIVALENT, Verdict.EQUIVALENT),
+        (Claim.NONE, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_what_a_claim_means_depends_on_the_direction(
+    claim: Claim, lower_is_better: Verdict, higher_is_better: Verdict
+) -> None:
+    assert verdict_of(claim, Direction.LOWER) is lower_is_better
+    assert verdict_of(claim, Direction.HIGHER) is higher_is_better
+
+
+@pytest.mark.parametrize("treatment", [100.0, 100.5, 150.0, 50.0])
+def test_what_is_decided_needs_no_reason(treatment: float) -> None:
+    verdict, reason = exact_verdict(
+        {0: 100.0, 1: 101.0}, {0: treatment, 1: treatment * 1.01}, Direction.LOWER, 0.01
+    )
+    assert (verdict is not Verdict.INCONCLUSIVE, reason) == (True, "")
