@@ -1,6 +1,7 @@
 """Real kernels on fleets of 1, 2 and 4 workers with caches of their own: each digit as without a fleet.
 
-Some 45 CPU seconds a fleet: each worker boots what it runs, as none has a snapshot.
+Some 45 CPU seconds a fleet: each worker boots what it runs, as none has a snapshot. The matrix of all
+workloads on all kernels takes minutes.
 """
 
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.differing import differing
+from tests.support.kernel_versions import ALL
 from tests.support.places import STUDIES
 from tests.support.real_runs import cache_without_snapshots, measured, result
 
@@ -16,6 +18,10 @@ pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12")
 WORKLOADS = "syscall,pipe,fork,mmap,nqueens"
 FLEETS = (1, 2, 4)
+SMALL = ("--kernels", ",".join(KERNELS), "--workloads", WORKLOADS, "--perturbations", "2")
+WHOLE = ("--kernels", ",".join(ALL), "--workloads", "default")
+EVERY = 25
+"""Workloads that go by the name `default`."""
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +36,21 @@ def quick_here(places: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def matrix_here(places: Path) -> dict[str, Any]:
-    return small_matrix(places / "matrix-here.db")
+    return matrix_of(places / "matrix-here.db")
 
 
 def quick(store: Path, *fleet: str, cache: Path | None = None) -> dict[str, Any]:
     return result("run", STUDIES / "quick.toml", "--no-html", "--store", store, *fleet, cache=cache)
 
 
-def small_matrix(store: Path, *fleet: str, cache: Path | None = None) -> dict[str, Any]:
-    asked = ("--kernels", ",".join(KERNELS), "--workloads", WORKLOADS, "--perturbations", "2")
+@pytest.fixture(scope="module")
+def whole_matrix_here(places: Path) -> dict[str, Any]:
+    return matrix_of(places / "whole-matrix-here.db", asked=WHOLE)
+
+
+def matrix_of(
+    store: Path, *fleet: str, cache: Path | None = None, asked: tuple[str, ...] = SMALL
+) -> dict[str, Any]:
     return result("matrix", *asked, "--store", store, *fleet, cache=cache)
 
 
@@ -65,7 +77,18 @@ def test_quick_says_the_same_on_a_fleet(workers: int, quick_here: dict[str, Any]
 @pytest.mark.parametrize("workers", FLEETS)
 def test_a_matrix_says_the_same_on_a_fleet(workers: int, matrix_here: dict[str, Any], tmp_path: Path) -> None:
     cache = cache_without_snapshots(tmp_path / "cache", *KERNELS)
-    found = small_matrix(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
+    found = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
     cells = [cell for row in found["rows"] for cell in row["cells"] if cell["comparison"]]
     assert len(cells) >= len(WORKLOADS.split(",")) * (len(KERNELS) - 1)
     assert list(differing(found["rows"], matrix_here["rows"])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", FLEETS)
+def test_the_matrix_of_all_workloads_on_all_kernels_says_the_same_on_a_fleet(
+    workers: int, whole_matrix_here: dict[str, Any], tmp_path: Path
+) -> None:
+    assert (len(ALL), len(whole_matrix_here["rows"])) == (5, EVERY)
+    cache = cache_without_snapshots(tmp_path / "cache", *ALL)
+    found = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache, asked=WHOLE)
+    assert list(differing(found["rows"], whole_matrix_here["rows"])) == []
