@@ -17,7 +17,7 @@ def printable(text: str) -> str:
 
     Line feeds and tabs stay; CR LF becomes LF. What comes out is valid in HTML and XML, and encodes to UTF-8.
     """
-    if text.isprintable():  # without any character of the two patterns: a page has ten thousands of such texts
+    if text.isprintable():  # it has no character of the two patterns; a page has ten thousand such texts
         return text
     return _INVISIBLE.sub(_written_out, _TERMINAL.sub("", text.replace("\r\n", "\n")))
 
