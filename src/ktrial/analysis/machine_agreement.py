@@ -17,7 +17,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _VersionPair:
     """Both versions, measured in one study."""
 
     line: Line
@@ -66,8 +66,8 @@ def across(
     )
 
 
-def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
-    alike: dict[tuple[str, str, str], dict[SystemIdentity, _Pair]] = {}
+def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterator[list[_VersionPair]]:
+    alike: dict[tuple[str, str, str], dict[SystemIdentity, _VersionPair]] = {}
     for line in history(stored, workload, by_time=True).lines:
         for pair in _pairs(line, before, after):
             key = (line.metric, line.mode.value, line.system.settings)
@@ -77,17 +77,17 @@ def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterato
             yield list(systems.values())
 
 
-def _pairs(line: Line, before: str, after: str) -> Iterator[_Pair]:
+def _pairs(line: Line, before: str, after: str) -> Iterator[_VersionPair]:
     """By study, the latest last."""
     olds = {point.study_id: point for point in line.points if point.version == before}
     for point in line.points:
         old = olds.get(point.study_id)
         if point.version == after and old and min((*old.values, *point.values), default=0.0) > 0:
-            yield _Pair(line, old, point)
+            yield _VersionPair(line, old, point)
 
 
 def _across(
-    row: list[_Pair], before: str, after: str, margin: float, alpha: float, p: float | None
+    row: list[_VersionPair], before: str, after: str, margin: float, alpha: float, p: float | None
 ) -> Across:
     first = row[0].line
     systems = tuple(pair.on_system() for pair in row)
@@ -117,7 +117,7 @@ def _across(
     )
 
 
-def _over_machines(row: list[_Pair], alpha: float) -> OverMachines | None:
+def _over_machines(row: list[_VersionPair], alpha: float) -> OverMachines | None:
     over = over_all([pair.logs for pair in row], alpha)
     if over is None:
         return None
@@ -125,7 +125,7 @@ def _over_machines(row: list[_Pair], alpha: float) -> OverMachines | None:
     return OverMachines(ratio=ratio, low=low, high=high, between=between)
 
 
-def _other_kernels(row: list[_Pair]) -> str:
+def _other_kernels(row: list[_VersionPair]) -> str:
     """Names may stand for other kernels on another machine, or on another day."""
     for side in ("before", "after"):
         points = [pair.before if side == "before" else pair.after for pair in row]

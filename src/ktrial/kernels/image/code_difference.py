@@ -60,7 +60,7 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
         return None
     if not before.functions or not after.functions:
         return None
-    pair, modules = _Pair(before, after), functions_in_modules(a, b)
+    pair, modules = _ImagePair(before, after), functions_in_modules(a, b)
     in_modules = {called(name, module) for module, names in modules.items() for name in names}
     others = {f"[{module}]" for module, names in modules.items() if not names}
     return CodeDifference(
@@ -183,7 +183,7 @@ def _is_told(name: str, section: str) -> bool:
     return section.startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(name)
 
 
-class _Pair:
+class _ImagePair:
     """Two images, compared."""
 
     def __init__(self, before: _Image, after: _Image) -> None:

@@ -19,7 +19,7 @@ _PARTS = re.compile(r"kernel(-[a-z0-9+]+)?(-core|-modules|-modules-core|-modules
 _NO_PART = re.compile(r".*-(devel|headers|doc|tools|debuginfo|macros|source|syms|matched|abi-.*)")
 
 
-class _Package(NamedTuple):
+class _RpmPackage(NamedTuple):
     file: Path
     name: str
     build: str
@@ -57,7 +57,7 @@ def _split(wanted: str) -> tuple[str, str]:
     return directory, build.removesuffix(f".{_ARCHITECTURE}")
 
 
-def _chosen(name: str, directory: Path, wanted: str) -> list[_Package]:
+def _chosen(name: str, directory: Path, wanted: str) -> list[_RpmPackage]:
     """The packages of one build. Raises NoSuchRelease: there is none, or there are several."""
     there = sorted(_packages(directory))
     builds = sorted({one.build for one in there})
@@ -78,10 +78,10 @@ def _chosen(name: str, directory: Path, wanted: str) -> list[_Package]:
     return [one for one in there if one.build == build]
 
 
-def _packages(directory: Path) -> list[_Package]:
+def _packages(directory: Path) -> list[_RpmPackage]:
     matches = ((file, _PACKAGE.fullmatch(file.name)) for file in directory.glob("kernel*.rpm"))
     return [
-        _Package(file, match["name"], f"{match['version']}-{match['release']}")
+        _RpmPackage(file, match["name"], f"{match['version']}-{match['release']}")
         for file, match in matches
         if match
         and match["architecture"] == _ARCHITECTURE
@@ -90,7 +90,7 @@ def _packages(directory: Path) -> list[_Package]:
     ]
 
 
-def _parts(name: str, root: Path, packages: list[_Package]) -> Parts:
+def _parts(name: str, root: Path, packages: list[_RpmPackage]) -> Parts:
     trees = [path for up in ("lib", "usr/lib") for path in sorted((root / up / "modules").glob("*"))]
     for modules in trees:
         image = _first(modules / "vmlinuz", root / "boot" / f"vmlinuz-{modules.name}")

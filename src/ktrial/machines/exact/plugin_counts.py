@@ -71,7 +71,7 @@ def _merged(lines: Sequence[Line]) -> Line:
     functions = _Rows(_NAMES_OF_FUNCTION)
     pages = _Rows(_NAMES_OF_PAGE)
     tasks = _Rows(1)
-    tree = _Tree()
+    tree = _CallTree()
     for line in lines:
         places = [functions.add(row) for row in line["functions"]]
         for row in line["pages"]:
@@ -112,7 +112,7 @@ class _Rows:
         return place
 
 
-class _Tree:
+class _CallTree:
     """Nodes `[parent, function, own, entered]`, merged by the way in which they are called."""
 
     def __init__(self) -> None:

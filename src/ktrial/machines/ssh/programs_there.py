@@ -18,8 +18,8 @@ def argv_there(connection: Connection, run: Run) -> tuple[str, ...]:
     if "/" in first:
         return run.argv
     path = run.environment.get("PATH", "/usr/bin:/bin")
-    found = connection.script(_LOOKED_FOR.format(path=shlex.quote(path), name=shlex.quote(first)))
-    name = found.decode(errors="replace").strip()
+    answer = connection.script(_LOOKED_FOR.format(path=shlex.quote(path), name=shlex.quote(first)))
+    name = answer.decode(errors="replace").strip()
     if not posixpath.isabs(name):
         raise MachineError(machine=NAME, problem=f"{connection.host} has no program {first} in {path}")
     return (name, *run.argv[1:])

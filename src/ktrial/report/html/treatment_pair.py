@@ -12,23 +12,23 @@ from ktrial.report.html.study import facts
 from ktrial.report.json.study import as_json
 
 
-class Pair(NamedTuple):
+class TreatmentPair(NamedTuple):
     """Two treatments, by their places among the study's, from 0."""
 
     before: int
     after: int
 
 
-FIRST = Pair(0, 1)
+FIRST = TreatmentPair(0, 1)
 """What is compared where nobody has chosen."""
 
 
-def pair_of(study: Study, before: str | None, after: str | None) -> Pair | None:
+def pair_of(study: Study, before: str | None, after: str | None) -> TreatmentPair | None:
     """What an address says: places from 1, as in the study's plan; None where the study has no such two."""
     asked = zip((before, after), FIRST, strict=True)
     chosen = [usual if text is None else _place(text) for text, usual in asked]
     count = len(treatments(study))
-    return Pair(*chosen) if all(0 <= one < count for one in chosen) else None
+    return TreatmentPair(*chosen) if all(0 <= one < count for one in chosen) else None
 
 
 def _place(text: str) -> int:
@@ -36,7 +36,12 @@ def _place(text: str) -> int:
 
 
 def treatment_pair_page(
-    study: Study, pair: Pair, record: StudyRecord | None, crumbs: Crumbs, sheet: str, made: Environment
+    study: Study,
+    pair: TreatmentPair,
+    record: StudyRecord | None,
+    crumbs: Crumbs,
+    sheet: str,
+    made: Environment,
 ) -> str:
     """The page as text. `study`: the whole one; `record`: of the two, None where both are the same."""
     known = facts(record) if record else {}

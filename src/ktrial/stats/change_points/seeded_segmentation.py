@@ -55,7 +55,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _LevelStep:
     length: int
     first: int
     place: int
@@ -92,7 +92,7 @@ def _checked(values: ArrayLike) -> Array:
     return series
 
 
-def _steps(series: Array, alpha: float) -> Iterator[_Step]:
+def _steps(series: Array, alpha: float) -> Iterator[_LevelStep]:
     """Every stretch that holds a step, with the p value that counts all stretches."""
     lengths = _lengths(len(series))
     for length in lengths:
@@ -101,7 +101,7 @@ def _steps(series: Array, alpha: float) -> Iterator[_Step]:
         z, places = largest(stretches)
         p = p_value(z, length) * (len(starts) * len(lengths))
         for row in np.flatnonzero(p <= alpha):
-            yield _Step(length, int(starts[row]), int(starts[row] + places[row]), float(p[row]))
+            yield _LevelStep(length, int(starts[row]), int(starts[row] + places[row]), float(p[row]))
 
 
 def _lengths(points: int) -> list[int]:
@@ -117,8 +117,8 @@ def _starts(points: int, length: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, points - length, count).round().astype(np.intp))
 
 
-def _chosen(steps: list[_Step]) -> list[_Step]:
-    chosen: list[_Step] = []
+def _chosen(steps: list[_LevelStep]) -> list[_LevelStep]:
+    chosen: list[_LevelStep] = []
     for step in sorted(steps, key=lambda one: (one.length, one.p, one.first)):
         inside = range(step.first + 1, step.first + step.length)
         if not any(other.place in inside for other in chosen):
@@ -126,7 +126,7 @@ def _chosen(steps: list[_Step]) -> list[_Step]:
     return sorted(chosen, key=lambda one: one.place)
 
 
-def _settled(series: Array, candidates: list[_Step], phi: float, alpha: float) -> dict[int, float]:
+def _settled(series: Array, candidates: list[_LevelStep], phi: float, alpha: float) -> dict[int, float]:
     """Place → p value of the changes, each moved to where it fits best.
 
     One that the stretch between its neighbours does not show is none: it was its neighbour, seen twice.
