@@ -195,6 +195,7 @@ def test_a_connection_that_is_lost_is_told_and_the_next_trial_has_another(
     assert machine.connection().directory != place
 
 
+@pytest.mark.root
 def test_without_leave_nothing_is_set(machine: SshMachine) -> None:
     before = value()
     with pytest.raises(HostChangeForbidden):
