@@ -90,12 +90,32 @@ impl Hierarchy {
         found
     }
 
+    /// A line of code is fetched that is not modelled: where the one behind it is not in the first level, this one is
+    /// taken not to be there either, and brings it.
+    pub fn lead_code(&mut self, next: u64) {
+        if !self.code.holds(next) {
+            self.prefetch(next);
+        }
+    }
+
+    /// The same for a line of data.
+    pub fn lead_data(&mut self, next: u64) {
+        if !self.data.holds(next) {
+            self.prefetch(next);
+        }
+    }
+
     /// The line of page tables that holds the physical address is read on a walk; nothing is prefetched.
     pub fn walk(&mut self, address: u64) -> Level {
         if self.data.touch(address) {
             return Level::First;
         }
         self.find_beyond_first(address)
+    }
+
+    /// The line of data that holds the physical address, which is known to be in the first level, is used.
+    pub fn use_again(&mut self, address: u64) {
+        self.data.touch(address);
     }
 
     /// All data of the first level is thrown out.

@@ -26,6 +26,7 @@ pub mod plan;
 pub mod region;
 pub mod repeats;
 pub mod roles;
+pub mod sampling;
 pub mod set_associative;
 pub mod strides;
 pub mod symbols;

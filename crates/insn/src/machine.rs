@@ -6,6 +6,7 @@ use crate::branches;
 use crate::hierarchy::Shapes;
 use crate::kinds::{Class, CLASSES};
 use crate::paging_caches;
+use crate::sampling::Sampling;
 use crate::set_associative::Shape;
 use crate::translation::{self, Size};
 use alloc::format;
@@ -46,6 +47,8 @@ pub struct Machine {
     pub caches: Shapes,
     /// Its translation buffers.
     pub translations: translation::Sizes,
+    /// Every so-manieth line of a page is modelled; 1: all of them.
+    pub sample: u64,
     /// Its paging-structure caches; None: what a walk reads is not modelled, only that there is one.
     pub paging: Option<paging_caches::Sizes>,
     /// Its branch predictor.
@@ -115,6 +118,7 @@ impl Machine {
                 data: arguments.size("dtlb")?,
                 second: arguments.size("stlb")?,
             },
+            sample: arguments.number("sample")?,
             paging: arguments.paging()?,
             branches: branches::Sizes {
                 history_bits: bits as u32,
@@ -134,7 +138,30 @@ impl Machine {
                     .into(),
             );
         }
+        machine.check_sample()?;
         Ok(machine)
+    }
+
+    /// Sets stand for others where all caches find them by a line's place in its page.
+    fn check_sample(&self) -> Result<(), String> {
+        let Shapes {
+            code,
+            data,
+            second,
+            last,
+            ..
+        } = self.caches;
+        let found_by_place = |shape: Shape| shape.line == 64 && shape.sets() >= 64;
+        let is_none = last.size == last.line;
+        let all = [code, data, second].into_iter().all(found_by_place);
+        if self.sample == 1
+            || (Sampling::fits(self.sample) && all && (is_none || found_by_place(last)))
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "argument {PREFIX}sample: a divisor of 63, and caches of 64 sets or more with lines of 64 bytes"
+        ))
     }
 }
 

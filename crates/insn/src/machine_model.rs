@@ -9,6 +9,7 @@ use crate::kinds::Branch;
 use crate::machine::{Costs, Machine};
 use crate::page_tables::{walk, Memory, Root, Walk};
 use crate::paging_caches::PagingCaches;
+use crate::sampling::Sampling;
 use crate::translation::{bits_by_address, Found, Translation};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -125,6 +126,22 @@ const GENERATIONS: u64 = (1 << PAGE_BITS) - 1;
 /// Levels of page tables where nothing is known of them.
 const FEWEST_LEVELS: usize = 4;
 
+/// A line that was used lately.
+#[derive(Clone, Copy)]
+struct Recent {
+    /// By its address.
+    line: u64,
+    /// In memory; NOWHERE where it is not modelled.
+    physical: u64,
+}
+
+impl Recent {
+    const NONE: Self = Self {
+        line: NOWHERE,
+        physical: NOWHERE,
+    };
+}
+
 /// The model at work.
 pub struct MachineModel {
     caches: Hierarchy,
@@ -136,6 +153,7 @@ pub struct MachineModel {
     predictor: Predictor,
     costs: Costs,
     line_bits: u32,
+    sampling: Sampling,
     /// The block that ran last: where it led is known when the next one starts.
     before: Option<&'static Block>,
     code_page: u64,
@@ -145,9 +163,15 @@ pub struct MachineModel {
     sizes: Vec<(u64, u32)>,
     /// How often what was known of pages had to be forgotten.
     generation: u64,
-    /// Lines, by address, that were used last in their set of the first level.
-    recent: [u64; RECENT],
+    /// Lines, by address, that were used last in their set of the first level, and where they are in memory.
+    recent: [Recent; RECENT],
+    /// Those that were used last but one: a copy from one page to the same place in another uses two in turn.
+    before_recent: [Recent; RECENT],
+    /// Which of these have changed places since the cache was told.
+    swapped: [bool; RECENT],
     recent_mask: u64,
+    /// A set has room for two lines: what was used last but one is there.
+    has_two: bool,
     /// Pages, by address, with their set of first-level translations; and the page that was used last in each set.
     pages: [(u64, usize); RECENT],
     last_pages: Vec<u64>,
@@ -173,13 +197,17 @@ impl MachineModel {
             predictor: Predictor::new(machine.branches),
             costs: machine.costs.clone(),
             line_bits: data.line.trailing_zeros(),
+            sampling: Sampling::new(machine.sample, machine.caches.ahead),
             before: None,
             code_page: NOWHERE,
             code_line: NOWHERE,
             places: alloc::vec![(NOWHERE, 0); PLACES],
             sizes: alloc::vec![(NOWHERE, 0); PLACES],
             generation: 0,
-            recent: [NOWHERE; RECENT],
+            recent: [Recent::NONE; RECENT],
+            before_recent: [Recent::NONE; RECENT],
+            swapped: [false; RECENT],
+            has_two: data.ways > 1,
             recent_mask: within_page.min(data.sets()).min(RECENT as u64) - 1,
             pages: [(NOWHERE, 0); RECENT],
             last_pages: alloc::vec![NOWHERE; (sizes.entries / sizes.ways) as usize],
@@ -249,14 +277,59 @@ impl MachineModel {
         place: impl FnOnce() -> Place,
     ) {
         let (line, page) = (address >> self.line_bits, address >> PAGE_BITS);
-        let recent = self.recent[(line & self.recent_mask) as usize] == line;
-        if recent && (address + LONGEST - 1) >> self.line_bits == line {
-            let (known, set) = self.pages[page as usize % RECENT];
-            if known == page && self.last_pages[set] == page {
+        let end = (address + LONGEST - 1) >> self.line_bits;
+        let place_of_line = (line & self.recent_mask) as usize % RECENT;
+        let whole = end == line || self.sampling.ignores(end);
+        let (known, set) = self.pages[page as usize % RECENT];
+        if whole && known == page && self.last_pages[set] == page {
+            if self.recent[place_of_line].line == line || self.sampling.ignores(line) {
                 return;
+            }
+            if self.before_recent[place_of_line].line == line {
+                return self.use_again(place_of_line);
             }
         }
         self.access_slowly(site(), address, length(), store(), place);
+    }
+
+    /// The line that was used last but one, which is in the first level, is used: the two change places, and the cache
+    /// is told once something else is used there.
+    #[inline]
+    fn use_again(&mut self, place_of_line: usize) {
+        core::mem::swap(
+            &mut self.before_recent[place_of_line],
+            &mut self.recent[place_of_line],
+        );
+        self.swapped[place_of_line] = true;
+    }
+
+    /// The cache is told of the order in which the last two were used.
+    fn settle_recent(&mut self, place_of_line: usize) {
+        if core::mem::take(&mut self.swapped[place_of_line]) {
+            for recent in [
+                self.before_recent[place_of_line],
+                self.recent[place_of_line],
+            ] {
+                if recent.physical != NOWHERE {
+                    self.caches.use_again(recent.physical);
+                }
+            }
+        }
+    }
+
+    fn remember(&mut self, line: u64, physical: u64) {
+        let place_of_line = (line & self.recent_mask) as usize;
+        self.settle_recent(place_of_line);
+        let before = core::mem::replace(&mut self.recent[place_of_line], Recent { line, physical });
+        if before.line != line {
+            self.before_recent[place_of_line] = if self.has_two { before } else { Recent::NONE };
+        }
+    }
+
+    fn forget_recent(&mut self) {
+        (0..RECENT).for_each(|place_of_line| self.settle_recent(place_of_line));
+        self.recent.fill(Recent::NONE);
+        self.before_recent.fill(Recent::NONE);
     }
 
     /// A repeated string instruction is done.
@@ -283,13 +356,23 @@ impl MachineModel {
         };
         for line in address >> self.line_bits..=last >> self.line_bits {
             let within = (line << self.line_bits).max(address) - address;
-            let level = self.caches.access(site.instruction, physical + within);
-            self.recent[(line & self.recent_mask) as usize] = line;
+            let share = if store { self.costs.stores } else { 100 };
+            self.use_line(site, line, physical + within, share);
+        }
+    }
+
+    /// The line with this number, at a physical address; `share` of its cost is paid.
+    fn use_line(&mut self, site: Site, line: u64, physical: u64, share: u64) {
+        let weight = self.sampling.weight(line);
+        self.remember(line, if weight > 0 { physical } else { NOWHERE });
+        if weight > 0 {
+            let level = self.caches.access(site.instruction, physical);
             if level != Level::First {
-                self.counts[owner].data_misses += 1;
-                let share = if store { self.costs.stores } else { 100 };
-                self.missed(owner, level, share);
+                self.counts[site.owner as usize].data_misses += weight;
+                self.missed(site.owner as usize, level, share, weight);
             }
+        } else if let Some(next) = self.sampling.lead(physical >> self.line_bits) {
+            self.caches.lead_data(next << self.line_bits);
         }
     }
 
@@ -362,12 +445,21 @@ impl MachineModel {
         for line in physical >> self.line_bits..=end >> self.line_bits {
             if line != self.code_line {
                 self.code_line = line;
-                let level = self.caches.fetch(line << self.line_bits);
-                if level != Level::First {
-                    self.counts[owner].code_misses += 1;
-                    self.missed(owner, level, 100);
-                }
+                self.fetch_line(owner, line);
             }
+        }
+    }
+
+    fn fetch_line(&mut self, owner: usize, line: u64) {
+        let weight = self.sampling.weight(line);
+        if weight > 0 {
+            let level = self.caches.fetch(line << self.line_bits);
+            if level != Level::First {
+                self.counts[owner].code_misses += weight;
+                self.missed(owner, level, 100, weight);
+            }
+        } else if let Some(next) = self.sampling.lead(line) {
+            self.caches.lead_code(next << self.line_bits);
         }
     }
 
@@ -388,8 +480,8 @@ impl MachineModel {
             Change::All => self.translation.flush(),
             Change::Targets => return self.predictor.forget_targets(),
             Change::Data => {
+                self.forget_recent();
                 self.caches.flush_data();
-                self.recent.fill(NOWHERE);
                 return;
             }
         }
@@ -431,17 +523,18 @@ impl MachineModel {
             self.places.fill((NOWHERE, 0));
             self.sizes.fill((NOWHERE, 0));
         }
-        self.recent.fill(NOWHERE);
+        self.forget_recent();
         self.pages.fill((NOWHERE, 0));
         self.last_pages.fill(NOWHERE);
         self.code_page = NOWHERE;
     }
 
-    fn missed(&mut self, owner: usize, level: Level, share: u64) {
+    fn missed(&mut self, owner: usize, level: Level, share: u64, weight: u64) {
         let counts = &mut self.counts[owner];
-        counts.second_misses += u64::from(level != Level::Second);
-        counts.last_misses += u64::from(level == Level::Memory);
-        self.charge(owner, self.costs.levels[level as usize - 1] * share / 100);
+        counts.second_misses += u64::from(level != Level::Second) * weight;
+        counts.last_misses += u64::from(level == Level::Memory) * weight;
+        let cost = self.costs.levels[level as usize - 1] * share / 100;
+        self.charge(owner, cost * weight);
     }
 
     fn translated(&mut self, owner: usize, address: u64, bits: u32, found: Found) {
@@ -474,12 +567,19 @@ impl MachineModel {
         self.charge(owner, self.costs.walk_level * (count as u64 - 1));
         let Some(walk) = known else { return };
         for &entry in walk.entries[..count.min(walk.count)].iter().rev() {
+            let weight = self.sampling.weight(entry >> self.line_bits);
+            if weight == 0 {
+                continue;
+            }
+            let place_of_line = ((entry >> self.line_bits) & self.recent_mask) as usize;
+            self.settle_recent(place_of_line);
             let level = self.caches.walk(entry);
             // What was used last in this set is another line now.
-            self.recent[((entry >> self.line_bits) & self.recent_mask) as usize] = NOWHERE;
+            self.recent[place_of_line] = Recent::NONE;
+            self.before_recent[place_of_line] = Recent::NONE;
             if level != Level::First {
-                self.counts[owner].data_misses += 1;
-                self.missed(owner, level, 100);
+                self.counts[owner].data_misses += weight;
+                self.missed(owner, level, 100, weight);
             }
         }
     }

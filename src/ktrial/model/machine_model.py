@@ -124,6 +124,8 @@ class ModelledMachine(Model):
     """Lines that are brought into the second level behind one that missed the first."""
     strides: int = Field(default=0, exclude_if=lambda value: not value)
     """Instructions of which the prefetcher of strides knows how far apart their misses are."""
+    sample: int = Field(default=1, exclude_if=lambda value: value == 1)
+    """Every so-manieth line of a page is modelled, and stands for the others; 1: all of them."""
     itlb: BufferSize
     dtlb: BufferSize
     stlb: BufferSize

@@ -74,8 +74,9 @@ def test_every_constant_reaches_the_plugin() -> None:
 
 def test_replacement_and_strides_reach_the_plugin() -> None:
     l1d = desktop().l1d.model_copy(update={"replacement": "tree-plru"})
-    given = model_arguments(desktop().model_copy(update={"l1d": l1d, "strides": 5}))
+    given = model_arguments(desktop().model_copy(update={"l1d": l1d, "strides": 5, "sample": 9}))
     assert (given["model-l1d"], given["model-strides"]) == ("32768:8:64:tree-plru", "5")
+    assert given["model-sample"] == "9"
 
 
 def test_what_walks_read_reaches_the_plugin() -> None:

@@ -48,12 +48,12 @@ def tables(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     below = [value for value in data.values() if isinstance(value, dict)]
     for table in below:
         yield from tables(table)
-    if not below:
+    if not below and "like" not in data:
         yield data
 
 
 def test_the_machines_that_come_with_ktrial() -> None:
-    assert own_machines() == ("desktop", "server", "zen4", "small")
+    assert own_machines() == ("desktop", "desktop-sampled", "server", "zen4", "small")
     assert own() == own("desktop")
     assert machine_model("none", Path()) is None
     for name in own_machines():
@@ -85,6 +85,13 @@ def test_a_machine_that_is_like_another_changes_what_it_names(tmp_path: Path) ->
     assert mine.model_copy(
         update={"name": "desktop", "file": "", "l2": desktop.l2, "cycles": desktop.cycles}
     ) == (desktop)
+
+
+def test_a_sampled_machine_is_the_same_but_for_that() -> None:
+    sampled = own("desktop-sampled")
+    assert sampled.sample == 9
+    assert sampled.model_copy(update={"name": "desktop", "sample": 1}) == own("desktop")
+    assert "sample" not in own("desktop").model_dump()
 
 
 def test_what_a_machine_may_leave_out(tmp_path: Path) -> None:
@@ -139,6 +146,11 @@ def test_a_file_with_several_machines_is_asked_for_one(tmp_path: Path) -> None:
         ),
         (MINE + "ibpb = { value = -1, source = 'my own' }\n", "machines.mine.cycles.ibpb.value: found -1"),
         (MINE + "[machines.mine.strides]\nvalue = 1\n", 'the key "source" is missing: where that is from'),
+        (MINE.replace('"desktop"', '"desktop"\nsample = 8'), "found 8; allowed: one of 1, 3, 7, 9, 21, 63"),
+        (
+            MINE.replace('"desktop"', '"desktop"\nsample = 9').replace('"2M"', '"32K"'),
+            "32 sets with lines of 64 bytes: sample needs 64 sets or more",
+        ),
         ("[machines.mine", "this is not TOML"),
     ],
 )

@@ -2,7 +2,7 @@ use super::*;
 use crate::set_associative::Replacement;
 
 /// Arguments as Python writes them, each of two letters and more.
-const GIVEN: [(&str, &str); 40] = [
+const GIVEN: [(&str, &str); 41] = [
     ("l1i", "32768:8:64"),
     ("l1d", "49152:12:64"),
     ("l2", "262144:4:64"),
@@ -20,6 +20,7 @@ const GIVEN: [(&str, &str); 40] = [
     ("stores", "50"),
     ("translations", "9000:30000"),
     ("walk-level", "5000"),
+    ("sample", "1"),
     ("paging", "32:4:2"),
     ("misprediction", "16000"),
     ("interrupt", "500000"),
@@ -92,6 +93,24 @@ fn all_arguments() {
 }
 
 #[test]
+fn caches_that_cannot_be_sampled_are_refused() {
+    assert_eq!(with("sample", "9").unwrap().sample, 9);
+    let given = |name: &str| match name {
+        "sample" => "9",
+        "l1i" => "16384:8:64",
+        _ => GIVEN
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or("300000", |one| one.1),
+    };
+    let names = GIVEN.iter().map(|one| one.0).chain(["iret"]);
+    let all: Vec<_> = names.map(|name| (name, given(name))).collect();
+    assert!(Machine::read(&all)
+        .unwrap_err()
+        .contains("caches of 64 sets or more"));
+}
+
+#[test]
 fn what_is_missing_or_cannot_be_is_named() {
     for (name, value, said) in [
         ("l2", "", "model-l2 is missing"),
@@ -104,6 +123,8 @@ fn what_is_missing_or_cannot_be_is_named() {
             "model-stlb: entries / ways must be a power of two",
         ),
         ("branches", "40:16:64", "1 to 20 bits"),
+        ("sample", "8", "model-sample: a divisor of 63"),
+        ("sample", "0", "model-sample: a divisor of 63"),
         ("paging", "32:4", "model-paging=32:4: not 3 numbers"),
         ("paging", "32:4:9999999", "at most 1048576 entries a level"),
         ("branches", "12:16:6", "a multiple of 4 targets"),

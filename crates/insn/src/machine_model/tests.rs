@@ -39,6 +39,7 @@ fn machine(ahead: u64) -> Machine {
             data: size(64, 4),
             second: size(128, 4),
         },
+        sample: 1,
         paging: None,
         branches: branches::Sizes {
             history_bits: 12,
@@ -581,4 +582,87 @@ fn what_is_quick_is_exact_where_walks_use_the_caches_as_well() {
     }
     assert_eq!(models[0].counts(0), models[1].counts(0));
     assert!(models[0].counts(0).walks > 1000);
+}
+
+/// What a round over the addresses costs after one that warms, by a machine of which every ninth line is modelled.
+fn sampled_round(ahead: u64, addresses: &[u64]) -> (u64, Counts) {
+    let machine = Machine {
+        sample: 9,
+        ..machine(ahead)
+    };
+    let mut model = MachineModel::new(&machine, 1, Box::new(Unknown));
+    let round =
+        |model: &mut MachineModel| addresses.iter().for_each(|&address| load(model, address));
+    round(&mut model);
+    model.reset();
+    let before = model.total();
+    round(&mut model);
+    (model.total() - before, model.counts(0))
+}
+
+#[test]
+fn sampled_sets_stand_for_all_where_all_are_alike() {
+    for size in [32 << 10, 128 << 10, 512 << 10, 2 << 20] {
+        for bytes in [8, LINE] {
+            let addresses = stride(bytes, size);
+            for ahead in [0, 1] {
+                let (sampled, _) = sampled_round(ahead, &addresses);
+                assert_eq!(
+                    sampled,
+                    second_round(ahead, &addresses),
+                    "{size} {bytes} {ahead}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_a_pointer_chase_is_near_the_whole() {
+    let chase: Vec<u64> = shuffled(1 << 12).iter().map(|line| line * LINE).collect();
+    let (sampled, counts) = sampled_round(0, &chase);
+    let whole = second_round(0, &chase);
+    assert!(sampled.abs_diff(whole) < whole / 50, "{sampled} {whole}");
+    assert_eq!(counts.data_misses, 1 << 12);
+}
+
+#[test]
+fn translations_and_branches_are_modelled_whole() {
+    let machine = Machine {
+        sample: 63,
+        ..machine(0)
+    };
+    let mut model = MachineModel::new(&machine, 1, Box::new(Unknown));
+    // The second line of each page is not modelled; its translation is.
+    (0..10).for_each(|page| load(&mut model, page * PAGE + LINE));
+    assert_eq!(model.counts(0).walks, 10);
+    assert_eq!(model.counts(0).data_misses, 0);
+    assert_eq!(model.total(), 10 * 30_000);
+}
+
+#[test]
+fn a_copy_to_the_same_place_in_another_page_is_quick_and_exact() {
+    let mut models = [0, 1].map(|_| MachineModel::new(&machine(1), 1, Box::new(Unknown)));
+    let mut addresses = Vec::new();
+    for round in 0..40u64 {
+        // Page to page, byte by byte, with something of another page in the same set now and then.
+        let (from, to) = (
+            0x40_0000 + round % 5 * PAGE,
+            0x1_0000_0000 + round % 7 * 9 * PAGE,
+        );
+        for byte in 0..PAGE {
+            addresses.extend([from + byte, to + byte]);
+            if byte % 97 == round {
+                addresses.push(0x7f00_0000_0000 + (round % 11) * PAGE + byte);
+            }
+        }
+    }
+    for &address in &addresses {
+        let [quick, slow] = &mut models;
+        let place = || Place::Memory(address & 0xffff_ffff);
+        quick.access(|| SITE, address, || 1, || false, place);
+        slow.access_slowly(SITE, address, 1, false, place);
+    }
+    assert_eq!(models[0].counts(0), models[1].counts(0));
+    assert!(models[0].counts(0).data_misses > 1000);
 }

@@ -25,6 +25,7 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
         "llc": _cache(machine.llc or NO_CACHE),
         "prefetch": str(machine.prefetch),
         "strides": str(machine.strides),
+        "sample": str(machine.sample),
         "itlb": _buffer(machine.itlb),
         "dtlb": _buffer(machine.dtlb),
         "stlb": _buffer(machine.stlb),

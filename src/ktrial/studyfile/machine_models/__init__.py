@@ -34,6 +34,7 @@ from ktrial.studyfile.toml_text import parsed, text_of
 
 OWN_FILE = Path(__file__).with_name("machines.toml")
 _ROOT = "machines"
+_SAMPLED_SETS = _SAMPLED_LINE = 64
 _MOST_LEAVES = 64
 """Ways of a set that is replaced by a tree."""
 
@@ -175,6 +176,8 @@ def _check_shapes(table: MachineModelTable, path: KeyPath, mistakes: Mistakes) -
         cache = getattr(table, name)
         if cache is not None:
             _check_cache(cache, (*path, name), mistakes)
+            if table.sample > 1:
+                _check_sampled(cache, (*path, name), mistakes)
     for name in ("itlb", "dtlb", "stlb"):
         buffer = getattr(table, name)
         sets, rest = divmod(buffer.entries, buffer.ways)
@@ -195,6 +198,14 @@ def _check_cache(cache: CacheTable, path: KeyPath, mistakes: Mistakes) -> None:
         mistakes.add(path, f"{cache.replacement} with {cache.ways} ways: {problem}")
 
 
+def _check_sampled(cache: CacheTable, path: KeyPath, mistakes: Mistakes) -> None:
+    """A line's place in its page, one of 64, has to decide which sets it can be in."""
+    sets = quantities.size_bytes(cache.size) // (cache.ways * cache.line)
+    if cache.line != _SAMPLED_LINE or sets < _SAMPLED_SETS:
+        needed = f"{_SAMPLED_SETS} sets or more with lines of {_SAMPLED_LINE} bytes"
+        mistakes.add(path, f"{sets} sets with lines of {cache.line} bytes: sample needs {needed}")
+
+
 def _is_power_of_two(number: int) -> bool:
     return number > 0 and not number & (number - 1)
 
@@ -207,6 +218,7 @@ def _machine(table: MachineModelTable, name: str, file: str) -> ModelledMachine:
         l1d=_cache(table.l1d),
         l2=_cache(table.l2),
         llc=_cache(table.llc) if table.llc else None,
+        sample=table.sample,
         prefetch=table.prefetch.value,
         strides=table.strides.value if table.strides else 0,
         itlb=_buffer(table.itlb),

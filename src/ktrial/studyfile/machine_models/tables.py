@@ -1,6 +1,6 @@
 """The tables of a file of machine models. Each field's description says what it may be; messages quote it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -149,6 +149,7 @@ class MachineModelTable(KeyTable):
     strides: InstructionsTable | None = Field(
         None, description='a table: { value = 24, source = "…" }, in instructions'
     )
+    sample: Literal[1, 3, 7, 9, 21, 63] = Field(1, description="one of 1, 3, 7, 9, 21, 63: divisors of 63")
     itlb: BufferTable = Field(description='a table: { entries = 128, ways = 8, source = "…" }')
     dtlb: BufferTable = Field(description='a table: { entries = 64, ways = 4, source = "…" }')
     stlb: BufferTable = Field(description='a table: { entries = 1536, ways = 12, source = "…" }')
