@@ -23,6 +23,7 @@ from ktrial.format.number_format import percentage
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
+from ktrial.model.fidelity import FidelityTable
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
 from ktrial.model.study_record import StudyRecord
@@ -83,6 +84,8 @@ class RegressionCheck:
     """The end of the guest's console, where it did not run."""
     warnings: tuple[DataWarning, ...] = ()
     """What is to be said about the kernel: its patches, and whether it is the baseline's at all."""
+    fidelity: tuple[FidelityTable, ...] = ()
+    """What the store knows of counted changes and time."""
 
 
 def check(

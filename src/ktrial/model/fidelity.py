@@ -92,6 +92,56 @@ class Fidelity(Model):
         )
 
 
+class CountBands(Model):
+    """One count of exact mode: how often changes by it had the sign of real time, by their size."""
+
+    count: str
+    bands: tuple[SizeBand, ...]
+
+
+class FidelityTable(Model):
+    """What of a fidelity result may be cited: it is kept in the store."""
+
+    studies: tuple[tuple[int, int], ...]
+    """Ids in the store: the one that counts, the one in real time."""
+    names: tuple[str, ...]
+    """Of those in real time."""
+    machine: str
+    """Their kinds."""
+    cpu_models: tuple[str, ...]
+    counts: tuple[CountBands, ...]
+
+
+class FidelityCitation(Model):
+    """What is known of changes of about one size."""
+
+    count: str
+    band: SizeBand
+    machine: str
+    cpu_models: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        low, high = (self.band.low - 1) * 100, self.band.high
+        size = f"{low:.0f} % and more" if high is None else f"{low:.0f} to {(high - 1) * 100:.0f} %"
+        cpus = f", {', '.join(self.cpu_models)}" if self.cpu_models else ""
+        where = f"on machines like this one ({self.machine}{cpus}; {', '.join(self.names)})"
+        if not self.band.decided:
+            left = f"real time decided none of {self.band.undecided}"
+            return f"{where} nothing is known of changes of {size} by {self.count}: {left}"
+        right = f"the right sign in {self.band.same_sign} of {self.band.decided} cases"
+        rest = f"; real time left {self.band.undecided} undecided" if self.band.undecided else ""
+        return f"{where} changes of {size} by {self.count} had {right}{rest}"
+
+
+NO_FIDELITY = (
+    "how far such a change is one of time is not known: this store has no result of ktrial fidelity that says"
+)
+"""Of a count that people take for time, where nothing can be cited."""
+
+
 class FittedCosts(Model):
     """Constants of a machine that were fitted to one half of the treatments, and what came of it."""
 

@@ -17,6 +17,9 @@ OF_STUDY = ""
 OF_RESULT = "(result)"
 """In place of a workload: what a study came to. No workload's label begins so."""
 
+OF_FIDELITY = "(fidelity)"
+"""The same: how far what was counted agrees with a study in real time."""
+
 
 class Summary(NamedTuple):
     """What was kept of a study."""

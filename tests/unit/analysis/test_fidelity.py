@@ -13,6 +13,7 @@ from tests.support.stored_results import a_store
 
 from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
 from ktrial.analysis.fidelity import fidelity
+from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
 from ktrial.cli.installed import registry
 from ktrial.model.fidelity import Fidelity
@@ -21,6 +22,7 @@ from ktrial.model.study import Timing
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.stats.correlation import pearson, spearman, with_interval
+from ktrial.store import open_store
 from ktrial.studyfile import load
 
 KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
@@ -132,3 +134,35 @@ def test_fidelity_prints_and_tells_as_json(
     told = json.loads(cli("fidelity", "1", "2", "--json", "--store", store).output)
     assert told["all"][0]["same_sign"] == 4
     assert cli("fidelity", "2", "1", "--store", store).status == 2
+
+
+def test_a_result_is_kept_in_the_store_and_cited_by_the_size_of_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = CommandLine(monkeypatch, capsys)
+    store = a_store(tmp_path / "s", measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
+    with open_store(store) as opened:
+        assert known(opened) == ()
+    assert cli("fidelity", "1", "2", "--no-html", "--store", store).status == 0
+    with open_store(store) as opened:
+        tables = known(opened)
+        one = cite(tables, "instructions", 1 / 1.15)
+        assert one
+        assert (one.band.low, one.band.decided, one.machine) == (1.1, 4, "host")
+        assert "had the right sign in 4 of 4 cases" in one.sentence
+        large = cite(tables, "instructions", 3.0)
+        assert large
+        assert "nothing is known of changes of 100 % and more" in large.sentence
+        assert cite(tables, "modelled-cycles", 1.15) is None
+        assert cite(tables, "instructions", None) is None
+
+
+def test_a_table_whose_study_has_changed_is_not_cited(tmp_path: Path) -> None:
+    exact, timed = measured("exact", COUNTED), measured("host", LIKE_IT, 0.003)
+    store = a_store(tmp_path / "s", exact, timed)
+    table = table_of(fidelity([(exact, timed)]), [(exact, timed)]).model_copy(update={"studies": ((1, 2),)})
+    with open_store(store) as opened:
+        assert keep(opened, table)
+        assert known(opened) == (table,)
+        opened.delete(1)
+        assert known(opened) == ()

@@ -1,5 +1,7 @@
 """What a check beyond its limit is explained by: the functions that weigh, for people and programs."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 from tests.support.profiles import a_profile
@@ -8,6 +10,7 @@ from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.fidelity import NO_FIDELITY, CountBands, FidelityTable, SizeBand
 from ktrial.model.workload import Direction, Mode
 
 BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})
@@ -71,3 +74,37 @@ def test_names_from_a_kernel_are_no_markup() -> None:
 def test_json_keeps_what_tables_round() -> None:
     (row,) = as_json(a_check())["rows"]
     assert (row["ratio"], row["decision"], row["explanation"]["workload"]) == (1.134, "beyond", "fork")
+
+
+def a_table(decided: int) -> FidelityTable:
+    """Of changes by 10 to 30 %, of which real time decided so many."""
+    bands = (
+        SizeBand(low=1.0, high=1.1, decided=0, same_sign=0, undecided=9),
+        SizeBand(low=1.1, high=1.3, decided=decided, same_sign=decided, undecided=2),
+    )
+    return FidelityTable(
+        studies=((1, 2),), names=("calls",), machine="host", cpu_models=("EPYC",),
+        counts=(CountBands(count="instructions", bands=bands),),
+    )  # fmt: skip
+
+
+def test_a_change_is_cited_with_what_is_known_of_changes_of_its_size() -> None:
+    check = replace(a_check(), fidelity=(a_table(3), a_table(58)))
+    said = "on machines like this one (host, EPYC; calls) changes of 10 to 30 % by instructions had the right"
+    assert said + " sign in 58 of 58 cases; real time left 2 undecided" in as_markdown(check, 5).replace(
+        "\xa0", " "
+    )
+    cited = as_json(check)["rows"][0]["fidelity"]
+    assert (cited["band"]["same_sign"], cited["names"], cited["count"]) == (58, ["calls"], "instructions")
+    assert cited["sentence"].startswith(said)
+
+
+def test_where_nothing_is_known_only_what_people_take_for_time_says_so() -> None:
+    row = a_check().rows[0]
+    told = row.comparison.model_copy(update={"unit": "cycles", "metric": "modelled-cycles"})
+    cycles = replace(a_check(), rows=(replace(row, comparison=told),))
+    assert NO_FIDELITY in as_markdown(cycles, 5)
+    assert NO_FIDELITY not in as_markdown(a_check(), 5)
+    assert as_json(cycles)["rows"][0]["fidelity"] is None
+    same = told.model_copy(update={"verdict": Verdict.EQUIVALENT})
+    assert NO_FIDELITY not in as_markdown(replace(cycles, rows=(replace(row, comparison=same),)), 5)

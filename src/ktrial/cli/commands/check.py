@@ -93,6 +93,9 @@ def _checked(
     store: str | None,
     jobs: int | None,
 ) -> "RegressionCheck":
+    from dataclasses import replace
+
+    from ktrial.analysis.fidelity_citation import known
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
@@ -106,13 +109,15 @@ def _checked(
             baseline = baselines.find(against, opened)
             how = measuring.measurement_like(baseline, given)
             limits = measuring.limits(maximum, how.workloads)
-            return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+            found = check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+            return replace(found, fidelity=known(opened))
         how = measuring.measurement(given)
         limits = measuring.limits(maximum, how.workloads)
         # Both kernels are at hand before anything is booted.
         before = baselines.kernel_named(name, runs)
         kernel = tested.obtained(runs)
-        return check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
+        found = check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
+        return replace(found, fidelity=known(opened))
 
 
 def _kernel_name(against: str) -> str | None:

@@ -109,6 +109,7 @@ def explain(
     from ktrial.cli.files import check_writable
     from ktrial.cli.options.exports import write_difference
     from ktrial.cli.options.own_command import own_words
+    from ktrial.cli.render.citation import UNITS, citation_as_json, citations, cited
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.guest_time import print_guest_time_difference
@@ -116,6 +117,8 @@ def explain(
     from ktrial.cli.render.profile_json import why_as_json
     from ktrial.cli.render.proof import print_proof
     from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
+    from ktrial.cli.running.stored_fidelity import stored_tables
+    from ktrial.format.sanitize import one_line
     from ktrial.report.json.proof import proof_as_json
     from ktrial.report.text.call_tree import call_tree
 
@@ -154,8 +157,10 @@ def explain(
         flame_graph=flame_graph,
         width=width,
     )
+    found = citations(attribution, stored_tables(store))
     if json:
-        print_json(why_as_json(attribution) | ({"proof": proof_as_json(proof)} if proof else {}))
+        said = {"fidelity": {count: citation_as_json(one) for count, one in found.items()}}
+        print_json(why_as_json(attribution) | said | ({"proof": proof_as_json(proof)} if proof else {}))
         return
     console = output()
     print_explanation(
@@ -166,6 +171,9 @@ def explain(
         tree=call_tree(attribution.before, attribution.after, attribution.explanation),
     )
     print_costs(attribution.explanation, by, None if all_ else top, console)
+    for count, one in found.items():
+        if sentence := cited(one, UNITS[count]):
+            console.print(one_line(f"{count}: {sentence}"))
     print_guest_time_difference(attribution.before, attribution.after, console)
     print_differences(attribution, console, everything=all_)
     if proof:

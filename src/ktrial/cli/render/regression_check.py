@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.console import breakable
+from ktrial.cli.render.citation import citation_as_json, cited
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
@@ -17,6 +19,7 @@ from ktrial.format.table import Cell, Column, Field, Kind, Table, change, interv
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
+from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs.protocol import is_by_clock
@@ -28,6 +31,8 @@ _AS_VERDICT = {
     Decision.UNDECIDED: Verdict.INCONCLUSIVE,
 }
 """A decision has the symbol and the colour of a verdict."""
+_DECIDED = (Verdict.BETTER, Verdict.WORSE)
+_INSTRUCTIONS = "instructions"
 _NAME_COLUMNS = 60
 _CONSOLE_LINES = 12
 _LEAST_OF_THE_LARGEST = Fraction(1, 100)
@@ -43,6 +48,8 @@ def print_check(check: RegressionCheck, top: int, console: Console) -> None:
         console.print(rendered(_table(check)))
     for row in check.rows:
         _print_reason(row, top, console)
+    for said in _cited(check):
+        console.print(one_line(said))
     console.print()
     if check.console.strip():
         console.print("the guest's console ends with:")
@@ -93,6 +100,7 @@ def as_markdown(check: RegressionCheck, top: int) -> str:
         *(f"{_kind(one)}: {prose(one.text)}; {prose(one.advice)}" for one in check.warnings),
         grid(_table(check)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
+        *(prose(said) for said in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
         prose(_what(check)) if check.rows else "",
     ]
@@ -110,17 +118,31 @@ def as_json(check: RegressionCheck) -> dict[str, Any]:
         "problem": check.problem,
         "console": check.console,
         "warnings": [one.model_dump(mode="json") for one in check.warnings],
-        "rows": [_row_as_json(row) for row in check.rows],
+        "rows": [_row_as_json(row, check) for row in check.rows],
     }
 
 
-def _row_as_json(row: CheckedMetric) -> dict[str, Any]:
+def _cited(check: RegressionCheck) -> list[str]:
+    """Of each change that is decided, how often such changes were changes of time."""
+    decided = [row for row in check.rows if row.comparison.verdict in _DECIDED]
+    said = ((_name(row), cited(_fidelity(row, check), row.comparison.unit)) for row in decided)
+    return [f"{name}: {sentence}" for name, sentence in said if sentence]
+
+
+def _fidelity(row: CheckedMetric, check: RegressionCheck) -> FidelityCitation | None:
+    """What is known of changes of the row's size; counts are called as fidelity calls them."""
+    one = row.comparison
+    return cite(check.fidelity, one.unit if one.unit == _INSTRUCTIONS else one.metric, one.ratio)
+
+
+def _row_as_json(row: CheckedMetric, check: RegressionCheck) -> dict[str, Any]:
     return {
         **row.comparison.model_dump(mode="json"),
         "limit": row.limit,
         "decision": row.decision.value,
         "reason": row.reason or row.comparison.reason,
         "explanation": explanation_as_json(row.explanation) if row.explanation else None,
+        "fidelity": citation_as_json(_fidelity(row, check)),
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ktrial.analysis.errors import WrongMachineForFidelity
 from ktrial.analysis.fidelity import Both, fidelity
+from ktrial.analysis.fidelity_citation import keep, table_of
 from ktrial.analysis.fidelity_fit import fitted, machine_of, text
 from ktrial.analysis.modelled_costs import costs, difference
 from ktrial.analysis.result import record
@@ -49,6 +50,7 @@ def compared(asked: FidelityRequest) -> FidelityResult:
     with opened as store:
         studies = _stored_two(store, asked.studies) or [_both(store, one, asked) for one in asked.studies]
         result = fidelity(studies, asked.seed, partial(_moved, store))
+        keep(store, table_of(result, studies))
         if asked.fit is None:
             return result
         fit = fitted(result, studies, partial(_profile, store))
