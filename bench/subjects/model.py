@@ -21,7 +21,7 @@ from ktrial.target import Run
 KERNEL = "debian:6.12"
 ROUNDS = 3
 MODELS = {DEFAULT_MODEL: 4.0, "desktop-sampled": 2.5}
-"""What CPU time may be, against counting by function alone; of a sample 2 is wanted (docs/machine-model.md)."""
+"""Against counting by function alone; of a sample 2 is wanted (docs/machine-model.md)."""
 PROGRAMS = {
     "syscall": ("syscall", "--operations", "100000"),
     "fork": ("fork", "--operations", "100"),
