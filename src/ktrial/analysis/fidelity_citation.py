@@ -53,7 +53,7 @@ def cite(tables: Iterable[FidelityTable], count: str, ratio: float | None) -> Fi
     if not ratio or ratio <= 0:
         return None
     size = max(ratio, 1 / ratio)
-    found = [
+    citations = [
         FidelityCitation(
             count=count,
             band=band,
@@ -67,7 +67,7 @@ def cite(tables: Iterable[FidelityTable], count: str, ratio: float | None) -> Fi
         for band in one.bands
         if band.low <= size and (band.high is None or size < band.high)
     ]
-    return max(found, key=lambda citation: citation.band.decided, default=None)
+    return max(citations, key=lambda citation: citation.band.decided, default=None)
 
 
 def _state(states: Mapping[int, str], table: FidelityTable) -> str:

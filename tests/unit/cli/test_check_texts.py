@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from tests.support.fidelity_tables import a_table
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.fidelity import NO_FIDELITY, CountBands, FidelityTable, SizeBand
+from ktrial.model.fidelity import NO_FIDELITY
 from ktrial.model.workload import Direction, Mode
 
 BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})
@@ -74,18 +75,6 @@ def test_names_from_a_kernel_are_no_markup() -> None:
 def test_json_keeps_what_tables_round() -> None:
     (row,) = as_json(a_check())["rows"]
     assert (row["ratio"], row["decision"], row["explanation"]["workload"]) == (1.134, "beyond", "fork")
-
-
-def a_table(decided: int) -> FidelityTable:
-    """Of changes by 10 to 30 %, of which real time decided so many."""
-    bands = (
-        SizeBand(low=1.0, high=1.1, decided=0, same_sign=0, undecided=9),
-        SizeBand(low=1.1, high=1.3, decided=decided, same_sign=decided, undecided=2),
-    )
-    return FidelityTable(
-        studies=((1, 2),), names=("calls",), machine="host", cpu_models=("EPYC",),
-        counts=(CountBands(count="instructions", bands=bands),),
-    )  # fmt: skip
 
 
 def test_a_change_is_cited_with_what_is_known_of_changes_of_its_size() -> None:

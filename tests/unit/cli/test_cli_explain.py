@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import typer
 from tests.support.command_line import STUDY, CommandLine
+from tests.support.fidelity_tables import keep_a_table
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, sources
 
-from ktrial.analysis.fidelity_citation import keep
 from ktrial.cli.app import app
 from ktrial.cli.options.completion import treatment_names, workloads_of_study
 from ktrial.experiment.jobs import Job
@@ -21,7 +21,6 @@ from ktrial.machines.errors import MachineError, NoPluginHere
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
-from ktrial.model.fidelity import CountBands, FidelityTable, SizeBand
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import CounterDelta, Outcome, Trial
@@ -236,20 +235,10 @@ def test_a_stored_result_is_explained_without_a_run(cli: CommandLine, world: Wor
 
 
 def test_what_is_known_of_such_changes_in_time_is_cited(cli: CommandLine, world: World) -> None:
-    number = world.kept(OLD, NEW)
-    asked = ("explain", "upgrade")
-    assert "on machines like this one" not in cli(*asked).output
-    band = SizeBand(low=1.3, high=None, decided=58, same_sign=57, undecided=0)
-    table = FidelityTable(
-        studies=((number, number),), names=("calls",), machine="host", cpu_models=(),
-        counts=(CountBands(count="instructions", bands=(band,)),),
-    )  # fmt: skip
-    with open_store(str(world.store)) as store:
-        assert keep(store, table)
-    text = " ".join(cli(*asked).output.split())
-    said = "changes of 30 % and more by instructions had the right sign in 57 of 58 cases"
-    assert f"instructions: on machines like this one (host; calls) {said}" in text
-    assert json.loads(cli(*asked, "--json").output)["fidelity"]["instructions"]["band"]["decided"] == 58
+    keep_a_table(world.store, 58, world.kept(OLD, NEW))
+    said = json.loads(cli("explain", "upgrade", "--json").output)["fidelity"]["instructions"]["sentence"]
+    assert "the right sign in 58 of 58 cases" in said
+    assert f"instructions: {said}" in " ".join(cli("explain", "upgrade").output.split())
 
 
 def test_a_result_may_be_told_by_number_or_be_the_latest(cli: CommandLine, world: World) -> None:

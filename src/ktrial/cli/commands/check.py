@@ -109,15 +109,15 @@ def _checked(
             baseline = baselines.find(against, opened)
             how = measuring.measurement_like(baseline, given)
             limits = measuring.limits(maximum, how.workloads)
-            found = check_kernel(tested.obtained(runs), baseline, how, limits, runs)
-            return replace(found, fidelity=known(opened))
+            checked = check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+            return replace(checked, fidelity=known(opened))
         how = measuring.measurement(given)
         limits = measuring.limits(maximum, how.workloads)
         # Both kernels are at hand before anything is booted.
         before = baselines.kernel_named(name, runs)
         kernel = tested.obtained(runs)
-        found = check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
-        return replace(found, fidelity=known(opened))
+        checked = check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
+        return replace(checked, fidelity=known(opened))
 
 
 def _kernel_name(against: str) -> str | None:

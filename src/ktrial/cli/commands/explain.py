@@ -157,9 +157,9 @@ def explain(
         flame_graph=flame_graph,
         width=width,
     )
-    found = citations(attribution, stored_tables(store))
+    in_time = citations(attribution, stored_tables(store))
     if json:
-        said = {"fidelity": {count: citation_as_json(one) for count, one in found.items()}}
+        said = {"fidelity": {count: citation_as_json(one) for count, one in in_time.items()}}
         print_json(why_as_json(attribution) | said | ({"proof": proof_as_json(proof)} if proof else {}))
         return
     console = output()
@@ -171,7 +171,7 @@ def explain(
         tree=call_tree(attribution.before, attribution.after, attribution.explanation),
     )
     print_costs(attribution.explanation, by, None if all_ else top, console)
-    for count, one in found.items():
+    for count, one in in_time.items():
         if sentence := cited(one, UNITS[count]):
             console.print(one_line(f"{count}: {sentence}"))
     print_guest_time_difference(attribution.before, attribution.after, console)
