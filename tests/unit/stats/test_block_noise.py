@@ -87,6 +87,16 @@ def test_however_far_a_far_block_lies_it_does_not_move_the_typical_one() -> None
     assert float(error) == pytest.approx(3 * float(typical(values)[1]))
 
 
+@pytest.mark.parametrize("values", [(0.0, 1.0, 2.0, 3.0, 10.0, 40.0), (-3.0, 0.0, 0.5, 1.0, 1.2, 9.0)])
+def test_the_typical_block_is_where_the_biweights_of_all_are_in_balance(values: tuple[float, ...]) -> None:
+    """Tukey's: (1 - u²)² where a block is less than six median absolute deviations away; 0 beyond."""
+    blocks = np.array(values)
+    middle = float(typical(blocks)[0])
+    away = (blocks - middle) / (6 * np.median(np.abs(blocks - np.median(blocks))))
+    weights = np.where(np.abs(away) < 1, (1 - away**2) ** 2, 0.0)
+    assert float((weights * away).sum()) == pytest.approx(0.0, abs=1e-3)
+
+
 def test_a_sign_flip_test_counts_the_ways_to_give_signs() -> None:
     """Against scipy, which counts them all."""
     rng = np.random.default_rng(4)
