@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -123,10 +124,14 @@ class Connection:
         }
 
     def call(self, worker: str, name: str, function: Callable[..., object], *arguments: object) -> Pending:
-        """Have the worker at this address call the function; lost at once where no scheduler is there."""
+        """Have the worker at this address call the function; lost at once where no scheduler is there.
+
+        Dask takes two calls of one key for one, whoever makes them and for which worker: each has its own.
+        """
+        key = f"{name} {uuid.uuid4().hex[:12]}"
         try:
             made: Pending = self._client.submit(
-                function, *arguments, key=name, workers=[worker], allow_other_workers=False, pure=False
+                function, *arguments, key=key, workers=[worker], allow_other_workers=False, pure=False
             )
         except Exception:  # noqa: BLE001 - Dask has many ways to say that a client is closed
             return _Lost()

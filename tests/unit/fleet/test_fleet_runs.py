@@ -14,6 +14,7 @@ from tests.support.fleets import (
     run_on,
     study_of,
 )
+from tests.support.scripted import wait_until
 
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.errors import FleetEmpty
@@ -109,3 +110,13 @@ def test_short_trials_are_handed_out_several_at_a_time_and_are_the_same(
     assert numbers(record) == numbers(run_here(study, other))
     assert len([name for name in calls if name.startswith("ktrial trial")]) < 60
     assert any(" more" in name for name in calls)
+
+
+def test_a_call_of_the_same_name_as_one_that_a_lost_worker_has_is_another_call(fleet: Fleet) -> None:
+    nobody, name = "tcp://127.0.0.1:9", "ktrial trial debian:6.1 0 #1.0"
+    lost = fleet.connection.call(nobody, name, len, "lost")
+    first, second = (fleet.connection.call(one, name, len, one) for one in fleet.connection.workers())
+    wait_until(lambda: first.done() and second.done())
+    assert fleet.connection.results([first, second]) == [len(one) for one in fleet.connection.workers()]
+    assert not lost.done()
+    fleet.connection.give_up([lost])
