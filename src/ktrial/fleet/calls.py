@@ -85,9 +85,15 @@ class Calls:
     def lose(self, workers: Iterable[str], *, died: bool = False) -> None:
         """What these workers were asked is answered with Gone. `died`: they are not there any more."""
         gone = set(workers)
+        lost = {number: one for number, one in self._calls.items() if one.worker in gone}
+        futures = [one.future for one in lost.values() if one.future]
         for worker in gone:
-            self._deliveries.pop(worker, None)
-        self._answers += [(number, Gone(died)) for number, one in self._calls.items() if one.worker in gone]
+            if delivery := self._deliveries.pop(worker, None):
+                futures += delivery.sent.values()
+        # Dask would keep them, with what they carry, for a worker of this address.
+        if futures:
+            self._connection.give_up(futures)
+        self._answers += [(number, Gone(died)) for number in lost]
 
     def look_for_lost(self) -> None:
         """What the scheduler has forgotten is answered with Gone."""

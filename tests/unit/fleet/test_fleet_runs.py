@@ -17,8 +17,10 @@ from tests.support.fleets import (
 from tests.support.scripted import wait_until
 
 from ktrial.fleet.calls import Calls
+from ktrial.fleet.connection import imported
 from ktrial.fleet.errors import FleetEmpty
 from ktrial.fleet.fleet import Fleet
+from ktrial.fleet.messages import Gone
 from ktrial.fleet.settings import FleetSettings
 from ktrial.model.warnings import WarningKind
 from ktrial.store import Store
@@ -120,3 +122,20 @@ def test_a_call_of_the_same_name_as_one_that_a_lost_worker_has_is_another_call(f
     assert fleet.connection.results([first, second]) == [len(one) for one in fleet.connection.workers()]
     assert not lost.done()
     fleet.connection.give_up([lost])
+
+
+def test_nothing_is_left_with_the_scheduler_of_what_a_lost_worker_was_asked(
+    fleet: Fleet, address: str
+) -> None:
+    nobody, calls = "tcp://127.0.0.1:9", Calls(fleet.connection, {})
+    number = calls.begin(nobody, "ktrial trial debian:6.1 0", len, "lost")
+    with imported().Client(address, set_as_default=False) as client:
+
+        def kept() -> list[str]:
+            keys: list[str] = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+            return [key for key in keys if key.startswith("ktrial trial debian:6.1 0 ")]
+
+        wait_until(lambda: bool(kept()))
+        calls.lose([nobody], died=True)
+        assert calls.finished(0) == [(number, Gone(died=True))]
+        wait_until(lambda: not kept())
