@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ktrial import workloads
 from ktrial.analysis import environment, interim
@@ -135,6 +136,27 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
             *warnings,
         ),
     )
+
+
+_LOOKS_APART = 1.09
+
+
+@dataclass
+class VerdictsSoFar:
+    """The verdicts of a study that runs, for those who watch it; nothing is decided by them.
+
+    They are made anew when there are more than 1.09 times the blocks. Each time costs as much as there are
+    blocks: at these distances all together cost a fixed number of times what the last does.
+    """
+
+    blocks: int = 0
+    comparisons: tuple[Comparison, ...] = ()
+
+    def after(self, blocks: int, study: Study, trials: Iterable[Trial]) -> tuple[Comparison, ...]:
+        """After so many whole blocks: those of now, or the last ones."""
+        if blocks > self.blocks * _LOOKS_APART:
+            self.blocks, self.comparisons = blocks, result(study, trials).comparisons
+        return self.comparisons
 
 
 def _at_last_look(

@@ -1,6 +1,7 @@
 """Who watches a run: progress and events, told as they happen. Nothing is printed here."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ktrial.errors import KtrialError
@@ -76,3 +77,20 @@ class Silent:
 
     def stopping(self) -> None:
         """See Observer."""
+
+
+@dataclass
+class Pace:
+    """How long a trial takes: what says how many seconds are left."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+    def saw(self, seconds: float) -> None:
+        """A trial took so long."""
+        self.trials, self.seconds = self.trials + 1, self.seconds + seconds
+
+    @property
+    def mean(self) -> float | None:
+        """None where none has been seen."""
+        return self.seconds / self.trials if self.trials else None

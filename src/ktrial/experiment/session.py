@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.kept_summaries import record_kept
-from ktrial.analysis.result import metrics_of, result
+from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, machine_lease, monitoring, setting_checks
 from ktrial.experiment.executor import (
@@ -27,7 +27,7 @@ from ktrial.experiment.executor import (
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.machine_lease import Unleased
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer, Pace, Silent
 from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.presence import Presence
 from ktrial.experiment.resources import Resources, default_resources, sources_for
@@ -118,23 +118,6 @@ def run(
 
 
 @dataclass
-class _Pace:
-    """How long a trial takes."""
-
-    trials: int = 0
-    seconds: float = 0.0
-
-    def saw(self, seconds: float) -> None:
-        """A trial took so long."""
-        self.trials, self.seconds = self.trials + 1, self.seconds + seconds
-
-    @property
-    def mean(self) -> float | None:
-        """None where none has been seen."""
-        return self.seconds / self.trials if self.trials else None
-
-
-@dataclass
 class _Session:
     study: Study
     store: Store
@@ -149,7 +132,7 @@ class _Session:
     kernels: StudyKernels = field(init=False)
     total: int = 0
     """How many trials there will be."""
-    pace: _Pace = field(default_factory=_Pace)
+    pace: Pace = field(default_factory=Pace)
     at_once: int = 1
     unmeasured: dict[str, Trial] = field(default_factory=dict)
     """By key: what ended with the machine's failure, each time that it was tried."""
@@ -342,8 +325,13 @@ class _Session:
         return None if mean is None else mean * (self.total - self.finished) / self.at_once
 
 
+@dataclass
 class _TimedSession(_Session):
     """Blocks, one after another, for as long as a verdict is open."""
+
+    known: dict[str, Trial] = field(default_factory=dict)
+    """By key: what is stored. To read all of it after each block would grow with the square of the blocks."""
+    so_far: VerdictsSoFar = field(default_factory=VerdictsSoFar)
 
     def run(self) -> None:
         """Run blocks up to the next look, look, and so on."""
@@ -365,8 +353,15 @@ class _TimedSession(_Session):
             return None
         return self.until if interim.whole_blocks(self.study, trials) < self.until else None
 
+    def _store(self, *ended: Trial) -> None:
+        super()._store(*ended)
+        self.known |= {one.planned.key: one for one in ended if one.planned.key in self.done}
+
     def _stored(self) -> tuple[Trial, ...]:
-        return self.store.trials(self.study_id)
+        """What the store has: read again only where it is not what this run has put there."""
+        if self.known.keys() != self.store.finished_keys(self.study_id):
+            self.known = {one.planned.key: one for one in self.store.trials(self.study_id)}
+        return tuple(sorted(self.known.values(), key=lambda one: one.planned.order))
 
     def _planned(self, trials: Sequence[Trial], block: int) -> list[PlannedTrial]:
         """The trials of the blocks up to this one; of a treatment that was given up there are no more."""
@@ -380,8 +375,7 @@ class _TimedSession(_Session):
     def _tell(self, trials: Sequence[Trial], wanted: int) -> None:
         blocks = interim.whole_blocks(self.study, trials)
         self.total = max(wanted * len(self.plan.treatments), self.finished)
-        comparisons = result(self.study, trials).comparisons if blocks else ()
-        self.observer.blocks_wanted(blocks, wanted, comparisons)
+        self.observer.blocks_wanted(blocks, wanted, self.so_far.after(blocks, self.study, trials))
 
 
 def _machine(study: Study) -> Machine:

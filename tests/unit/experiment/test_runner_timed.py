@@ -18,7 +18,7 @@ from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import Stopping, Study, Timing
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Outcome
+from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.store import Store, open_store
 from ktrial.target import Run, StepResult
@@ -194,3 +194,52 @@ def test_the_observer_is_told_of_every_block(store: Store) -> None:
         *[(ended, 10) for ended in range(6, 10)],
         *[(ended, 12) for ended in range(10, 12)],
     ]
+
+
+@dataclass
+class Watching(Silent):
+    """Keeps the verdicts so far, each time that they are made anew."""
+
+    seen: list[object] = field(default_factory=list)
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
+        if comparisons and not any(comparisons is one for one in self.seen):
+            self.seen.append(comparisons)
+
+
+def test_trials_are_read_once_and_verdicts_so_far_are_made_ever_more_seldom(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings: list[int] = []
+    read = store.trials
+
+    def reading(number: int) -> tuple[Trial, ...]:
+        readings.append(number)
+        return read(number)
+
+    monkeypatch.setattr(store, "trials", reading)
+    watching = Watching()
+    machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
+    asked = study(blocks=30, stopping=Stopping.FIXED)
+    record = run(asked, store=store, machine=machine, sources=scripted_sources(), observer=watching)
+    assert (blocks(record), len(record.trials)) == (30, 60)
+    assert len(readings) <= 2, "of 30 blocks each read all trials of those before"
+    assert 11 <= len(watching.seen) <= 22
+
+
+def test_what_another_has_stored_meanwhile_is_not_overlooked(store: Store) -> None:
+    """A second ktrial on the same study: its trials count, and are not run again."""
+    asked = study(blocks=8, stopping=Stopping.FIXED)
+
+    @dataclass
+    class Helped(Silent):
+        helped: bool = False
+
+        def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
+            if ended == 4 and not self.helped:
+                self.helped = True
+                run_on(store, asked, noisy(0.0))
+
+    machine = ScriptedMachine(noisy(0.0), mode=Mode.TIMED)
+    record = run(asked, store=store, machine=machine, sources=scripted_sources(), observer=Helped())
+    assert len(record.trials) == len({trial.planned.key for trial in record.trials}) == 16
