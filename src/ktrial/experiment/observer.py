@@ -1,5 +1,6 @@
 """Who watches a run: progress and events, told as they happen. Nothing is printed here."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -81,16 +82,29 @@ class Silent:
 
 @dataclass
 class Pace:
-    """How long a trial takes: what says how many seconds are left."""
+    """How fast trials end, with all that lies between them: says how many seconds are left."""
 
     trials: int = 0
     seconds: float = 0.0
+    """Of the trials themselves."""
+    begun: float | None = None
+    """When the first was begun, by `time.monotonic`."""
+
+    def begin(self) -> None:
+        """Trials are run from now on; but for the first time, this changes nothing."""
+        self.begun = time.monotonic() if self.begun is None else self.begun
 
     def saw(self, seconds: float) -> None:
         """A trial took so long."""
         self.trials, self.seconds = self.trials + 1, self.seconds + seconds
 
-    @property
-    def mean(self) -> float | None:
-        """None where none has been seen."""
-        return self.seconds / self.trials if self.trials else None
+    def left(self, trials: int, at_once: int) -> float | None:
+        """How many seconds so many trials will take; None where none has been seen.
+
+        What lies between trials (boots, files, verdicts so far) counts once enough trials have ended.
+        """
+        if not self.trials or self.begun is None:
+            return None
+        if self.trials < at_once:
+            return self.seconds / self.trials * trials / at_once
+        return (time.monotonic() - self.begun) / self.trials * trials

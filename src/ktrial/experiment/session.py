@@ -247,6 +247,7 @@ class _Session:
         self.lease.tell_loss(executor.ask_to_stop)
         with interruption.listening(executor.ask_to_stop):
             try:
+                self.pace.begin()
                 executor.begin(trials, jobs)
                 self._see_through(executor, len(trials))
             except BaseException:
@@ -321,8 +322,7 @@ class _Session:
             self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
 
     def _seconds_left(self) -> float | None:
-        mean = self.pace.mean
-        return None if mean is None else mean * (self.total - self.finished) / self.at_once
+        return self.pace.left(self.total - self.finished, self.at_once)
 
 
 @dataclass

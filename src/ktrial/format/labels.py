@@ -86,7 +86,9 @@ _EXACT = (
     "counting: nothing from outside reaches it, so that two runs give the same numbers to the last digit. "
     "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
     "the address space, size of the environment, start offset). Where they move both sides alike, it is the "
-    "spread of the ratios under the same perturbation; else that of both sides.",
+    "spread of the ratios under the same perturbation; else that of both sides. How far such changes "
+    "foretell those of time, and where they do not, was measured: docs/fidelity.md; ktrial fidelity measures "
+    "it on your own machine.",
 )
 
 MODES: dict[Mode, tuple[str, ...]] = {
