@@ -109,7 +109,7 @@ class Here:
 
     def source(self, source: FakeSource) -> FakeSource:
         self.measured_on(lambda boot, _settings: source.kernels[boot.kernel.name])
-        self._patch.setattr("ktrial.cli.commands.bisect_builds._builder", source.builder)
+        self._patch.setattr("ktrial.bisect.config_options.default_builder", source.builder)
         return source
 
 

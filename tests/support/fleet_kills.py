@@ -48,7 +48,7 @@ def _be_worker(address: str, name: str, cache: str, behaviour: str, fault_point:
         os.environ[VARIABLE] = fault_point
     from ktrial.fleet import serving
 
-    serving._main([address, "--name", name])
+    serving.main([address, "--name", name])
 
 
 @dataclass

@@ -78,6 +78,10 @@ class World:
     interrupt_after: int | None = None
 
     def __post_init__(self) -> None:
+        self.have_a_new_machine()
+
+    def have_a_new_machine(self) -> None:
+        """As a ktrial that is started again has one."""
         self.machine = FakeMachine(self._answer, mode=Mode.EXACT_PLUGIN)
 
     def sources(self) -> Resources:

@@ -19,12 +19,13 @@ from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
-from ktrial.target import Failure, Run, Step, StepResult, Write
+from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads import Workload
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import with_all_they_need
 
+CPUS_ONLINE = Read(path="/sys/devices/system/cpu/online")
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 
 
@@ -161,8 +162,9 @@ class ScriptedMachine:
             if self._on_write:
                 return self._on_write(step)
             return StepResult(step=0, do="write", before="60\n", after=f"{step.value}\n")
-        if not isinstance(step, Run):  # a disk is made, or looked at
-            return StepResult(step=0, do=step.do)
+        if not isinstance(step, Run):  # a file is read; a disk is made, or looked at
+            content = f"0-{boot.cpus - 1}\n" if step == CPUS_ONLINE else ""
+            return StepResult(step=0, do=step.do, content=content)
         answer = self._answer(boot, step)
         return answer.model_copy(
             update={

@@ -116,7 +116,8 @@ async def _until_the_end(worker: Any, asked: asyncio.Event) -> None:
         one.cancel()
 
 
-def _main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve a fleet until it is over, and end this process. `arguments`: as on a command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
     parser.add_argument("--name", default=own_name())
@@ -155,4 +156,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    main()

@@ -62,7 +62,7 @@ class LocalTarget:
             readable = path.stat().st_mode & _READABLE
             # What cannot be read before it is written says so when it is read back.
             contents["before"] = _told_or_empty(path) if readable else ""
-            written = _put(path, step.value)
+            written = write_at_once(path, step.value)
             if written < len(step.value.encode()):
                 raise OSError(f"it took {written} of {len(step.value.encode())} bytes")
             contents["after"] = _value(_head(path)[0]) if readable else ""
@@ -103,7 +103,7 @@ class LocalTarget:
             raise OSError(f"it leads to {path}, which is not below {places}")
 
 
-def _put(path: Path, value: str) -> int:
+def write_at_once(path: Path, value: str) -> int:
     """Write the value in one system call, as the kernel wants it; return how many bytes it took."""
     # As the shell's `>` does it; to a kernel's file the truncation is nothing.
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -5,6 +5,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -147,14 +148,16 @@ def test_beyond_the_bounds_it_is_contradicted(cli: Replicating, bundle: Path) ->
     assert (said.status, data["outcome"], data["words"]["contradicted"]) == (1, "contradicted", 2)
 
 
-def test_a_kernel_that_stands_in_is_told(cli: Replicating, bundle: Path) -> None:
+def test_a_kernel_that_stands_in_is_told(
+    cli: Replicating, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def newer(name: str) -> Kernel:
         return a_kernel(name).model_copy(update={"digest": digest([name, "newer"]), "release": "6.x"})
 
     everything = sources()
     other = replace_obtain(everything, newer)
     run = partial(replicating.replicate, machine=ScriptedMachine(), sources=other, cached=not_cached)
-    cli._patch.setattr("ktrial.cli.running.replication.replicate", run)
+    monkeypatch.setattr("ktrial.cli.running.replication.replicate", run)
     said = cli("replicate", bundle)
     assert said.status == 0
     assert "kernel debian:6.1: debian:6.1.0-1-cloud-amd64 (6.x) stands in" in said.output
@@ -259,10 +262,10 @@ def test_a_bundle_names_debian_s_kernels_and_no_others(name: str, asked: list[st
         raise not_found(kernel)
 
     with open_bundle(bundle) as opened:
-        found = KernelSources(opened, obtain, not_cached)
-        found._entries = {}
+        without_kernels = replace(opened, contents=opened.contents.model_copy(update={"kernels": ()}))
+        kernels = KernelSources(without_kernels, obtain, not_cached)
         with pytest.raises(KernelError, match="cannot be had"):
-            found.obtain(KernelRef(asked=name, name=name), lambda *_: None)
+            kernels.obtain(KernelRef(asked=name, name=name), lambda *_: None)
     assert wanted == asked
 
 

@@ -110,8 +110,7 @@ def test_interrupted_it_tells_what_it_knows_and_goes_on(world: World, store: Sto
     assert "Known so far of +1,000" in said
     assert "Not divided up, +3" in said
     world.interrupt_after = None
-    world.machine = World(world.directory).machine
-    world.machine._answer = world._answer
+    world.have_a_new_machine()
     whole = proven(world, store).proof
     assert len(set(world.ran)) == len(world.ran), "nothing is run twice"
     assert not [one for one in whole.groups if one.kind is GroupKind.OPEN]

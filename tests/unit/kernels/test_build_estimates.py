@@ -12,8 +12,9 @@ CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def compiled(build: Path, path: str, *made_from: str) -> None:
@@ -90,9 +91,9 @@ def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"builds": 3}', '{"builds": [{}]}', '{"files_an_option": "x"}']
 )
-def test_a_memory_that_cannot_be_read_is_none(text: str) -> None:
+def test_a_memory_that_cannot_be_read_is_none(text: str, cache: Path) -> None:
     remember_build(1.0, anew=True)
-    time_estimate._memory().write_text(text)
+    (cache / "trees/rate.json").write_text(text)
     assert build_seconds() is None
     assert expected_files(CONFIG) > 0
     remember_build(2.0, anew=False)

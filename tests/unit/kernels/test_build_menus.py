@@ -101,13 +101,11 @@ def test_a_source_that_kconfiglib_cannot_read_says_less(source: Path) -> None:
 def test_slots_bound_the_builds_of_all_processes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ktrial.kernels.build import make
 
-    monkeypatch.setattr(make, "_cores", lambda: 2)
-    assert make.slots() == 1
-    monkeypatch.setattr(make, "_cores", lambda: 64)
-    monkeypatch.setattr(make, "_memory", lambda: 16 << 30)
-    assert make.slots() == 4
-    monkeypatch.setattr(make, "_cores", lambda: 2)
-    monkeypatch.setattr(make, "_POLL_SECONDS", 0.01)
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 16 << 18}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    for cores, slots in ((64, 4), (2, 1)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
+        assert make.slots() == slots
     said: list[str] = []
 
     class Told(Exception):

@@ -19,6 +19,7 @@ from ktrial.kernels.build import (
     kept_trees,
     requested,
 )
+from ktrial.kernels.build.build_trees import BuildTree
 from ktrial.kernels.build.errors import BuildFailed, CompilerUnsuitable, NoRecipe, NotASource, OptionNotTaken
 from ktrial.kernels.cache import disk_space
 from ktrial.kernels.cache.locks import held
@@ -201,9 +202,11 @@ def test_the_oldest_tree_goes_and_one_in_use_stays(
     for wanted in flags[:2]:
         build(wanted)
     (oldest,) = (
-        tree for tree in build_trees._trees() if (found := tree.record()) and found.kernel == flags[0].name
+        tree
+        for tree in map(BuildTree, cache.glob("trees/*/"))
+        if (record := tree.record()) and record.kernel == flags[0].name
     )
-    with held(build_trees._lock(oldest), kernels.silent, ""):
+    with held(oldest.home.with_suffix(".lock"), kernels.silent, ""):
         build(flags[2])
     assert {tree.kernel for tree in kept_trees()} == {flags[0].name, flags[2].name}
 

@@ -115,7 +115,7 @@ def test_another_use_reads_neither_symbols_nor_the_image_again(
     found = function_files(first)
     with monkeypatch.context() as patch:
         patch.setattr("ktrial.kernels.image.function_files.symbols", _never)
-        patch.setattr("ktrial.kernels.image.function_files._anchors", _never)
+        patch.setattr("ktrial.kernels.image.function_files.ELFFile", _never)
         assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == found
 
 

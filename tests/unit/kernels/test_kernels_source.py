@@ -217,9 +217,9 @@ def test_the_first_real_error_is_found_in_what_make_printed(output: str, error: 
 
 def test_there_are_no_more_jobs_than_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
-    monkeypatch.setattr(make, "_free_memory", lambda: 2 << 30)
+    monkeypatch.setattr(make, "free_memory", lambda: 2 << 30)
     assert make.jobs() == 3
-    monkeypatch.setattr(make, "_free_memory", lambda: 0)
+    monkeypatch.setattr(make, "free_memory", lambda: 0)
     assert make.jobs() == 1
 
 

@@ -105,7 +105,7 @@ def test_in_a_tree_of_files(journal: Path, tmp_path: Path, monkeypatch: pytest.M
     first, chance, left = tree.values(), random.Random(2), 0
     monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
     # A kernel takes a value whole. A file is empty for an instant, in which a kill would lose its value.
-    monkeypatch.setattr("ktrial.target.local._put", put_whole)
+    monkeypatch.setattr("ktrial.target.local.write_at_once", put_whole)
     for instant in range(INSTANTS):
         kill_at_a_random_instant(
             lambda begun: change_for_ever(tree.target, rounds(IN_THE_TREE), begun), chance

@@ -332,8 +332,8 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mounts, mine = tmp_path / "mountinfo", tmp_path / "own"
     mounts.write_text(f"30 1 0:26 / {root} rw shared:9 - cgroup2 cgroup2 rw\n")
     mine.write_text("0::/user/session\n")
-    monkeypatch.setattr(cpu_affinity_cgroup, "_MOUNTS", mounts)
-    monkeypatch.setattr(cpu_affinity_cgroup, "_OWN", mine)
+    monkeypatch.setattr(cpu_affinity_cgroup, "MOUNTS", mounts)
+    monkeypatch.setattr(cpu_affinity_cgroup, "OWN_GROUPS", mine)
     return root
 
 

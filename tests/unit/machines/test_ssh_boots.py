@@ -216,7 +216,6 @@ def test_debian_s_kexec_tools_do_not_make_a_kexec_of_the_way_back(
     boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
     boots.way.connected()
     monkeypatch.setattr(lab, "power_on", lambda: None)
-    boots._limit = 0.01
     with pytest.raises(MachineError, match="has not gone down"):
         boots.home()
     assert (lab.root / "no-kexec-reboot").exists()

@@ -3,7 +3,6 @@
 import gzip
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from ktrial.target.monitor_errors import MonitorUnusable
 ATTACHED = '{"type": "attached_probes", "data": {"probes": 5}}\n'
 WATCHING = f'{ATTACHED}{{"type": "printf", "data": "watching\\n"}}\n'
 SHIPPED = [each for each in monitors.installed_tracers().values() if isinstance(each, BpftraceMonitor)]
-
-
-@pytest.fixture(autouse=True)
-def _tried_anew() -> Iterator[None]:
-    """What one test found of this system is no other's."""
-    yield
-    bpftrace._prepared.cache_clear()
 
 
 def said(name: str) -> str:
@@ -200,7 +192,6 @@ def fake_bpftrace(directory: Path, monkeypatch: pytest.MonkeyPatch, does: str) -
     fake.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo bpftrace v0 && exit\n{does}")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-    bpftrace._prepared.cache_clear()
 
 
 def test_a_kernel_that_takes_no_script_says_what_it_lacks_and_what_bpftrace_said(

@@ -15,12 +15,11 @@ from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_quilt
-from ktrial.kernels.progress import silent
 from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.kernel_diff import CodeDifference
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
-from ktrial.series.building import Forward
 from ktrial.series.patch_alone import differs
 from ktrial.series.result import SeriesCell, SeriesResult
 from ktrial.series.run import SeriesRun
@@ -266,19 +265,20 @@ def test_each_alone_names_what_depends_on_others_and_what_cannot_stand_alone(tmp
     assert "pipe +3.00%" in text
 
 
-def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(tmp_path: Path) -> None:
+def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    differing = CodeDifference(functions=("do_fork",))
+    monkeypatch.setattr("ktrial.series.building.code_difference", lambda _before, _after: differing)
     machine = ScriptedMachine(answer)
     with open_store(str(tmp_path / "x.db")) as store:
         one = asked(tmp_path, store, "cost-fork-10", uses=(), machine=machine)
         four = MachineSettings(kind="exact-parallel", cpus=4)
-        one = replace(one, how=replace(one.how, settings=four))
-        steps = Forward(one.series, one.plain, one.runs.sources.builder, lambda _: "", silent, print).steps()
-        base = steps[0].kernel
-        assert base
-        one._coverage(base, ["do_fork"])
-        settings = {(study.study.name, study.study.machine.kind) for study in store.studies()}
-    assert settings == {("series-coverage", "exact")}
-    assert {boot.cpus for boot in machine.prepared} == {1}
+        replace(one, how=replace(one.how, settings=four)).run()
+        kinds = {study.study.name: study.study.machine.kind for study in store.studies()}
+    parallel = "exact-parallel"
+    assert kinds == {"series-boot": parallel, "series-coverage": "exact", "series": parallel}
+    assert {boot.cpus for boot in machine.prepared} == {1, 4}
 
 
 @pytest.mark.parametrize(("alone", "depends"), [(1010, False), (1012, False), (1030, True), (980, True)])

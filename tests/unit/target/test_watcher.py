@@ -70,16 +70,15 @@ def test_a_watcher_that_does_not_watch_is_told(script: str, problem: str, patien
     [("", "did not end within 0.3 s", 0.3), ("echo lost >&2; exit 3", "status 3: lost", 60)],
 )
 def test_a_watcher_that_does_not_end_well_is_told_and_is_gone(
-    trap: str, problem: str, patience: float
+    trap: str, problem: str, patience: float, tmp_path: Path
 ) -> None:
-    script = f"trap '{trap}' INT; echo ready; while :; do sleep 0.05; done"
+    script = f"trap '{trap}' INT; echo $$ > {tmp_path}/process; echo ready; while :; do sleep 0.05; done"
     with Watcher(shell(script), 1) as watcher:
         watcher.wait_until_ready()
         with pytest.raises(MonitorFailed, match=problem):
             watcher.end(patience=patience)
-        child = watcher._child.pid
     with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
+        os.kill(int((tmp_path / "process").read_text()), 0)
 
 
 def test_whoever_is_asked_to_stop_need_not_wait_for_a_watcher() -> None:

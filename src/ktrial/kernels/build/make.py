@@ -256,10 +256,11 @@ def check_products(make: Make, names: Iterable[str]) -> None:
 def jobs() -> int:
     """How many compilations at once: one a core that is ours, as far as the free memory goes."""
     cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, _free_memory() // _MEMORY_A_JOB))
+    return max(1, min(cores, free_memory() // _MEMORY_A_JOB))
 
 
-def _free_memory() -> int:
+def free_memory() -> int:
+    """Bytes that programs may have without swapping, as the kernel estimates them."""
     match = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return int(match[1]) << 10 if match else _MEMORY_A_JOB
 

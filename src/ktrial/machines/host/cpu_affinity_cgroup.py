@@ -13,8 +13,10 @@ from ktrial.model.boot import CgroupLimits
 _PERIOD_US = 100_000
 """The kernel's own default for cpu.max."""
 _PREFIX = "ktrial-"
-_MOUNTS = Path("/proc/self/mountinfo")
-_OWN = Path("/proc/self/cgroup")
+MOUNTS = Path("/proc/self/mountinfo")
+"""What this process sees mounted, cgroup v2's tree among it."""
+OWN_GROUPS = Path("/proc/self/cgroup")
+"""The control groups that this process is in."""
 
 
 def check_pin(pin: tuple[int, ...], machine: str) -> None:
@@ -110,7 +112,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
 
 
 def _root(machine: str) -> Path:
-    for line in _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("cgroup2 "):
             return Path(re.sub(r"\\040", " ", before.split()[4]))
@@ -119,7 +121,7 @@ def _root(machine: str) -> Path:
 
 
 def _own_group() -> Path:
-    for line in _OWN.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in OWN_GROUPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         if line.startswith("0::"):
             return Path(line[3:].lstrip("/"))
     return Path()
