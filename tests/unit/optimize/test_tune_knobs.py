@@ -55,21 +55,24 @@ def test_a_pattern_names_all_that_match() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("wrong", "more", "problem"),
     [
-        ("vm.swappiness=", "no values behind"),
-        ("vm.swappiness=9..1", "from a lower to a higher"),
-        ("vm.swappiness=1.5..9", "two whole numbers"),
-        ("vm.swappiness=1,,3", "is empty"),
-        ("nothing.like_this_*", "no knob that ktrial knows"),
-        ("boot:", "a name is missing"),
-        ("kconfig:HZ", "knows no values"),
-        ("vm.swappiness=1..9,vm.swappiness=2..9", "here twice"),
+        ("vm.swappiness=", "", "no values behind"),
+        ("vm.swappiness=9..1", "", "from a lower to a higher"),
+        ("vm.swappiness=1..1", "", "from a lower to a higher"),
+        ("vm.swappiness=1.5..9", "", "two whole numbers"),
+        ("vm.swappiness=1,,3", "", "is empty"),
+        ("nothing.like_this_*", "", "no knob that ktrial knows"),
+        ("boot:", "", "a name is missing"),
+        ("kconfig:HZ", "", "knows no values"),
+        ("vm.swappiness", "=1..9,vm.swappiness=2..9", "here twice"),
     ],
 )
-def test_what_cannot_be_meant_is_told(text: str, problem: str) -> None:
-    with pytest.raises(BadKnobSpace, match=problem):
-        searched_knobs([text])
+def test_what_cannot_be_meant_is_told(wrong: str, more: str, problem: str) -> None:
+    with pytest.raises(BadKnobSpace) as error:
+        searched_knobs([f"vm.dirty_ratio,{wrong}{more}"])
+    assert error.value.message.startswith(f"'{wrong}' cannot be searched: ")
+    assert problem in error.value.message
 
 
 def test_an_unknown_knob_is_told_with_those_like_it() -> None:
