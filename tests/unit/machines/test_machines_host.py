@@ -313,10 +313,11 @@ def test_identity_and_kernel_say_what_the_numbers_were_measured_on() -> None:
     assert machine.mode is Mode.TIMED
     kernel = machine.kernel()
     assert (kernel.name, kernel.release) == ("running", os.uname().release)
-    with machine.start(boot(pin=(0,))) as target:
+    cpu = min(os.sched_getaffinity(0))
+    with machine.start(boot(pin=(cpu,))) as target:
         identity = target.identity
     assert identity.cpu_model
-    assert identity.arguments == ("pin=0",)
+    assert identity.arguments == (f"pin={cpu}",)
     assert len(identity.agent_digest) == 64
 
 
