@@ -7,12 +7,14 @@ import pytest
 from tests.support.places import ROOT
 
 from ktrial.cli.installed import registry
+from ktrial.studyfile import load
 
+PUBLISHED = ROOT / "studies" / "published"
 LISTED = tomllib.loads((ROOT / "docs" / "measured" / "published_changes.toml").read_text(encoding="utf-8"))
 CHANGES = LISTED["changes"]
 KEYS = {
     "commit", "subject", "tree", "reported", "benchmark", "change", "hardware", "report", "contended",
-    "workload", "alike", "remade",
+    "workload", "alike", "remade", "source", "not_remade",
 }  # fmt: skip
 
 
@@ -26,6 +28,29 @@ def test_a_change_says_what_was_claimed_by_whom_and_how_it_is_remade(one: dict[s
     assert one.keys() == KEYS
     assert re.fullmatch("[0-9a-f]{40}", str(one["commit"]))
     assert re.fullmatch(r"20(2[0-6])-(0[1-9]|1[0-2])", str(one["reported"]))
-    assert (one["tree"] in {"linux", "linux-next", "tip"}, one["remade"]) == (True, "revert")
+    assert one["tree"] in {"linux", "linux-next", "tip"}
+    assert one["remade"] in {"revert", "setting", "byte"}
     assert re.fullmatch(r"\d{12}\.[0-9a-f]+-[\w.]+@intel\.com", str(one["report"]))
     assert one["workload"] in registry().workloads
+
+
+COUNTED = [one for one in CHANGES if not one["not_remade"]]
+
+
+@pytest.mark.parametrize("one", COUNTED, ids=[change["commit"][:12] for change in COUNTED])
+def test_a_study_counts_it_beside_a_kernel_that_is_without_it(one: dict[str, str | float]) -> None:
+    number = str(one["commit"])[:12]
+    table = tomllib.loads((PUBLISHED / f"{number}.toml").read_text(encoding="utf-8"))
+    (use,) = table["workloads"]
+    assert (use["name"], table["machine"]["model"]) == (one["workload"], "server")
+    if one["remade"] == "byte":
+        assert table["factors"]["kernel"]["levels"] == ["path:without", one["source"]]
+        return
+    load(PUBLISHED / f"{number}.toml", registry())
+    if one["remade"] == "setting":
+        assert table["machine"]["kernel"] == one["source"]
+        return
+    assert table["kernels"]["source"]["source"] == one["source"]
+    assert table["factors"]["change"]["baseline"] == f"patches/{number}.patch"
+    head = (PUBLISHED / "patches" / f"{number}.patch").read_text(encoding="utf-8")
+    assert head.startswith(f'Takes back commit {number} ("{one["subject"]}")\n')

@@ -1,0 +1,44 @@
+"""What is kept of published changes, and whether its sign is the one that was reported."""
+
+import pytest
+from docs.measured.blocks.published_changes import sign
+from docs.measured.published_result import reduced
+
+
+def comparison(unit: str, metric: str, value: float) -> dict[str, object]:
+    numbers = {"baseline_value": 100.0, "value": value, "ratio": value / 100, "low": 0.98, "high": 0.99}
+    return {"workload": "dup1(kind=threads)", "metric": metric, "unit": unit, "verdict": "better", **numbers}
+
+
+def test_both_counts_and_the_functions_that_differ_most_are_kept() -> None:
+    functions = [
+        {"function": name, "difference": size} for name, size in (("a", 1.0), ("b", -7.0), ("c", 3.0))
+    ]
+    told = reduced(
+        {
+            "comparisons": [
+                comparison("ops/s", "throughput", 102),
+                comparison("instructions", "dup, close", 98),
+                comparison("cycles", "modelled-cycles", 99),
+            ],
+            "why": [{"functions": [*functions, {"function": "d", "difference": 0.5}]}],
+            "kernels": [{"before": {"version": "7.2.13"}}],
+        }
+    )
+    assert (told["instructions"]["ratio"], told["cycles"]["ratio"]) == (0.98, 0.99)
+    assert list(told["functions"]) == ["b", "c", "a"]
+    assert (told["kernel"], told["workload"]) == ("7.2.13", "dup1(kind=threads)")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "low", "ratio", "high", "says"),
+    [
+        (1.067, 0.93, 0.94, 0.95, "the same"),  # it costs less: the rate is higher
+        (0.9, 0.93, 0.94, 0.95, "the other"),
+        (0.9, 1.04, 1.05, 1.06, "the same"),
+        (1.1, 0.99, 1.01, 1.02, "none"),  # not told apart from nothing
+        (1.1, 1.0001, 1.0002, 1.0003, "none"),  # told apart, and nothing all the same
+    ],
+)
+def test_a_sign_is_that_of_the_rate(theirs: float, low: float, ratio: float, high: float, says: str) -> None:
+    assert sign(theirs, {"low": low, "ratio": ratio, "high": high}) == says
