@@ -46,12 +46,13 @@ def build(directory: Path) -> Path:
     directory = Path(os.environ.get(BUILT, directory))
     if not (directory / "disk.img").exists():
         directory.mkdir(parents=True, exist_ok=True)
-        _make_root(directory)
+        make_root(directory)
         _make_disk(directory)
     return directory
 
 
-def _make_root(directory: Path) -> None:
+def make_root(directory: Path, packages: str = PACKAGES, root_device: str = "/dev/vda") -> Path:
+    """Have its files below `root` in the directory, and its keys beside that."""
     tar, root = directory / "root.tar", directory / "root"
     without = [
         word for name in ("doc", "man", "locale") for word in (f"--dpkgopt=path-exclude=/usr/share/{name}/*",)
@@ -61,7 +62,7 @@ def _make_root(directory: Path) -> None:
         "--quiet",
         "--variant=apt",
         *without,
-        f"--include={PACKAGES}",
+        f"--include={packages}",
         "bookworm",
         str(tar),
     ]
@@ -74,7 +75,7 @@ def _make_root(directory: Path) -> None:
         "etc/initramfs-tools/modules": _MODULES,
         "etc/initramfs-tools/conf.d/lab": "MODULES=list\nBUSYBOX=n\nCOMPRESS=lz4\n",
         "etc/hostname": "lab1\n",
-        "etc/fstab": "/dev/vda / ext4 rw,noatime 0 0\n",
+        "etc/fstab": f"{root_device} / ext4 rw,noatime 0 0\n",
         "etc/systemd/network/lab.network": "[Match]\nName=e*\n[Network]\nAddress=10.0.2.15/24\n",
         "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
         "etc/ssh/sshd_config.d/lab.conf": "PermitRootLogin yes\nUseDNS no\nUsePAM no\nMaxStartups 100\n",
@@ -90,6 +91,7 @@ def _make_root(directory: Path) -> None:
         )
     finally:
         subprocess.run(["umount", str(root / "proc")], check=True)
+    return root
 
 
 def _keys(directory: Path, root: Path) -> None:
@@ -121,6 +123,8 @@ class LabMachine:
     directory: Path
     """For its disk, which is a copy, and its console."""
     port: int = field(init=False)
+    by_loader: bool = False
+    """Its firmware starts the boot loader on its disk; else its own kernel, as QEMU hands it over."""
     _process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
@@ -169,12 +173,22 @@ class LabMachine:
                     "-serial",
                     "chardev:c",
                 ),
-                *("-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd")),
-                *("-append", _COMMAND_LINE, "-drive", drive, "-device", "virtio-net-pci,netdev=n"),
+                *(() if self.by_loader else self._own_kernel()),
+                *("-drive", drive, "-device", "virtio-net-pci,netdev=n"),
                 *("-netdev", f"user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
             ],
             stdin=subprocess.DEVNULL,
         )
+
+    def _own_kernel(self) -> tuple[str, ...]:
+        files = ("-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"))
+        return (*files, "-append", _COMMAND_LINE)
+
+    def wait_until_off(self) -> None:
+        """Until it has switched itself off."""
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
 
     def cut(self) -> None:
         """Take its power away."""
