@@ -280,33 +280,44 @@ class FakeGrub:
 
 @dataclass
 class FakeSystemdBoot:
-    """systemd-boot: its partition, and the variable of the firmware that says what is booted once."""
+    """systemd-boot: its partition, and the variable of the firmware that says what is booted once.
+
+    Nobody has named a default: it boots the entry whose name comes last, or first, as versions before 250 do.
+    """
 
     root: Path
+    boots_first: bool = False
 
     def __post_init__(self) -> None:
         self.partition = self.root / "efi"
-        (self.partition / "loader/entries").mkdir(parents=True)
+        self.entries = self.partition / "loader/entries"
+        self.entries.mkdir(parents=True)
+        (self.entries / "0debian.conf").write_text("title own\n")
         variables = self.root / "sys/firmware/efi/efivars"
         variables.mkdir(parents=True)
         vendor = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
         (variables / f"LoaderInfo-{vendor}").write_text("systemd-boot 252")
         self.once = variables / f"LoaderEntryOneShot-{vendor}"
-        set_it = f'{{ printf "\\006\\000\\000\\000"; printf %s "$2" | sed "s/./&\\x00/g"; }} >"{self.once}"'
+        set_it = f'{{ printf "\\006\\000\\000\\000"; printf %s "$3" | sed "s/./&\\x00/g"; }} >"{self.once}"'
+        order = "sort" if self.boots_first else "sort -r"
         programs = {
-            "bootctl": f'case $1 in --print-boot-path) echo "$R/efi";; set-oneshot) if [ -n "$2" ]; then '
-            f'{set_it}; else rm -f "{self.once}"; fi;; esac'
+            "bootctl": 'case $1 in --print-boot-path) echo "$R/efi";; list) cd "$R/efi/loader/entries";'
+            f" F=$(ls | {order} | head -n 1); sed -n 's/^title \\(.*\\)/  title: \\1 (default)/p' \"./$F\";;"
+            f' set-oneshot) if [ -n "$3" ]; then {set_it}; else rm -f "{self.once}"; fi;; esac'
         }
         _install(self.root, programs)
 
     def told(self) -> tuple[Path, Path, str] | None:
         """See FakeLoader."""
-        if not self.once.exists():
-            return None
-        entry = self.once.read_bytes()[4:].replace(b"\0", b"").decode()
-        self.once.unlink()
-        lines = (self.partition / "loader/entries" / entry).read_text().splitlines()
+        names = sorted(path.name for path in self.entries.iterdir())
+        entry = names[0 if self.boots_first else -1]
+        if self.once.exists():
+            entry = self.once.read_bytes()[4:].replace(b"\0", b"").decode()
+            self.once.unlink()
+        lines = (self.entries / entry).read_text().splitlines()
         said = {name: value for name, _, value in (line.partition(" ") for line in lines)}
+        if said["title"] == "own":
+            return None
         image, initrd = (self.partition / said[name].lstrip("/") for name in ("linux", "initrd"))
         return image, initrd, said["options"]
 

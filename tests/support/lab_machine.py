@@ -23,8 +23,14 @@ _MASKED = (
 )
 _COMMAND_LINE = "root=/dev/vda rw console=ttyS0 net.ifnames=0"
 _MODULES = "virtio_pci\nvirtio_blk\next4\nvirtio_net\n"
+FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
+"""UEFI's, as Debian's package `ovmf` has it."""
+VARIABLES = "variables.fd"
+"""The firmware's, in an image's directory and in a machine's."""
 BUILT = "KTRIAL_LAB_IMAGE"
 """The environment variable that names a directory with an image that was built before."""
+_FEATURES = "^metadata_csum,^metadata_csum_seed,^orphan_file"
+"""That Debian 12's GRUB does not know, or that differ between versions of mke2fs."""
 _SHELL = """set -e
 for unit in systemd-networkd.service ssh.service; do systemctl enable "$unit"; done
 for unit in {masked}; do ln -sf /dev/null "/etc/systemd/system/$unit"; done
@@ -105,6 +111,13 @@ def _keys(directory: Path, root: Path) -> None:
     shutil.copy(host.with_suffix(".pub"), directory / "host.pub")
 
 
+def put_root(disk: Path, start: int, root: Path, mebibytes: int) -> None:
+    """Have the files in a file system of the disk, from a byte on; the files are gone then."""
+    made = ["mke2fs", "-q", "-F", "-t", "ext4", "-O", _FEATURES, "-E", f"offset={start}", "-d", str(root)]
+    subprocess.run([*made, str(disk), f"{mebibytes}M"], check=True)
+    shutil.rmtree(root)
+
+
 def _make_disk(directory: Path) -> None:
     root, disk = directory / "root", directory / "disk.new"
     for name, file in {"vmlinuz": "vmlinuz-*", "initrd": "initrd.img-*"}.items():
@@ -125,6 +138,8 @@ class LabMachine:
     port: int = field(init=False)
     by_loader: bool = False
     """Its firmware starts the boot loader on its disk; else its own kernel, as QEMU hands it over."""
+    uefi: bool = False
+    """Whether its firmware is UEFI's, with the image's variables; else a BIOS."""
     _process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
@@ -133,6 +148,8 @@ class LabMachine:
             ["cp", "--sparse=always", "--reflink=auto", str(self.image / "disk.img"), str(self.disk)],
             check=True,
         )
+        if self.uefi:
+            shutil.copy(self.image / VARIABLES, self.directory)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -161,7 +178,7 @@ class LabMachine:
 
     def start(self) -> None:
         """Its firmware boots its own kernel."""
-        drive = f"file={self.disk},format=raw,if=virtio,cache=unsafe"
+        drive = f"file={self.disk},format=raw,if=none,id=d,cache=unsafe"
         self._process = subprocess.Popen(
             [
                 *("qemu-system-x86_64", "-M", "q35,accel=tcg", "-cpu", "qemu64", "-m", "1024", "-nodefaults"),
@@ -174,7 +191,9 @@ class LabMachine:
                     "chardev:c",
                 ),
                 *(() if self.by_loader else self._own_kernel()),
-                *("-drive", drive, "-device", "virtio-net-pci,netdev=n"),
+                *(self._firmware() if self.uefi else ()),
+                *("-drive", drive, "-device", "virtio-blk-pci,drive=d,bootindex=0"),
+                *("-boot", "strict=on", "-device", "virtio-net-pci,netdev=n,romfile="),
                 *("-netdev", f"user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
             ],
             stdin=subprocess.DEVNULL,
@@ -183,6 +202,11 @@ class LabMachine:
     def _own_kernel(self) -> tuple[str, ...]:
         files = ("-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd"))
         return (*files, "-append", _COMMAND_LINE)
+
+    def _firmware(self) -> tuple[str, ...]:
+        flash = "if=pflash,format=raw"
+        code = f"{flash},unit=0,readonly=on,file={FIRMWARE}"
+        return ("-drive", code, "-drive", f"{flash},unit=1,file={self.directory / VARIABLES}")
 
     def wait_until_off(self) -> None:
         """Until it has switched itself off."""

@@ -99,6 +99,17 @@ def test_what_was_not_taken_is_seen_before_the_machine_goes_down(
         other.boot(boot_of(lab_kernel(tmp_path / "other", NEW)))
 
 
+def test_systemd_boot_that_would_boot_the_entry_by_default_is_not_used(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    """As versions before 250 would, where nobody has named a default."""
+    lab.loader = loader = FakeSystemdBoot(lab.root, boots_first=True)
+    with pytest.raises(MachineError, match="would boot it by default: bootctl set-default"):
+        boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    assert not (lab.root / "pending").exists()
+    assert loader.told() is None, "the next boot is its own kernel's"
+
+
 def test_grub_that_could_not_forget_or_has_a_menu_of_its_own_is_not_used(lab: FakeLab, boots: Boots) -> None:
     loader = with_grub(lab)
     before = lab.files()

@@ -4,11 +4,15 @@ GRUB: an entry in custom.cfg, which the menu that distributions make reads, and 
 an entry and a copy of the kernel on its partition, and `bootctl set-oneshot`. Each is read back before the
 machine goes down. Both loaders forget what they were told before they start the kernel: whatever that comes
 to, the next boot is the machine's own. Where GRUB cannot write (Btrfs, LVM, RAID) it would not forget, and is
-not used.
+not used. systemd-boot, where nobody has named a default, takes the first of its entries, in descending order
+of their names: ktrial's name comes last there, and where `bootctl list` has it first nevertheless (systemd
+before 250), it is not used.
 """
 
 ENTRY = "ktrial"
-"""The entry's name in either loader."""
+"""The entry's name in GRUB, and its title in systemd-boot."""
+FILE = "-ktrial.conf"
+"""The entry's file for systemd-boot: the hyphen puts it behind all that begin with a letter or a digit."""
 MARK = "# made by ktrial, which takes it away"
 
 LOOK = f"""G=; for P in grub grub2; do
@@ -56,10 +60,14 @@ cmp -s "$I" "$X/ktrial/vmlinuz" || {{ echo "the image on $X is damaged" >&2; exi
 echo '{mark}'; echo 'title ktrial'; echo 'linux /ktrial/vmlinuz'
 [ -n "$N" ] && echo 'initrd /ktrial/initrd'
 printf 'options'; printf ' %s' {words}; echo
-}} >"$X/loader/entries/{entry}.conf" || exit 8
-E=$(bootctl set-oneshot {entry}.conf 2>&1) || {{ echo "bootctl: $E" >&2; exit 8; }}
+}} >"$X/loader/entries/{file}" || exit 8
+bootctl list 2>/dev/null | grep -q '^ *title: *{entry} .*(default)' && {{
+  rm -f "$X/loader/entries/{file}"
+  echo "systemd-boot would boot it by default: bootctl set-default with the machine's own entry" >&2; exit 8
+}}
+E=$(bootctl set-oneshot -- {file} 2>&1) || {{ echo "bootctl: $E" >&2; exit 8; }}
 tr -d '\\000' <"$(echo "$R"/sys/firmware/efi/efivars/LoaderEntryOneShot-*)" 2>/dev/null |
-  grep -q '{entry}.conf$' || {{ echo "bootctl set-oneshot took nothing" >&2; exit 8; }}
+  grep -q -e '{file}$' || {{ echo "bootctl set-oneshot took nothing" >&2; exit 8; }}
 """
 
 GO = """sync
@@ -83,7 +91,7 @@ CLEAN = f"""for G in grub grub2; do
     $G-editenv - unset next_entry
 done
 if command -v bootctl >/dev/null && X=$(bootctl --print-boot-path 2>/dev/null) && [ -d "$X/ktrial" ]; then
-  rm -rf "$X/ktrial"; rm -f "$X/loader/entries/{ENTRY}.conf"
+  rm -rf "$X/ktrial"; rm -f "$X/loader/entries/{FILE}"
   bootctl set-oneshot '' 2>/dev/null
 fi
 """

@@ -75,7 +75,8 @@ class _SystemdBoot:
 
     def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
         path, words = shlex.quote(own.said["systemd_boot"]), shlex.join(command_line.split())
-        facts = {"path": path, "image": image, "initrd": initrd, "words": words}
+        place = {"path": path, "file": boot_loader_scripts.FILE}
+        facts = {**place, "image": image, "initrd": initrd, "words": words}
         return boot_loader_scripts.SYSTEMD_BOOT.format(**_NAMES, **facts) + boot_loader_scripts.GO
 
 
