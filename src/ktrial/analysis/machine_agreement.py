@@ -17,8 +17,8 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class _VersionPair:
-    """Both versions, measured in one study."""
+class VersionPair:
+    """Both versions (or treatments), measured in one study of one machine."""
 
     line: Line
     before: Point
@@ -27,10 +27,12 @@ class _VersionPair:
     @property
     def logs(self) -> list[float]:
         """The log ratio of each block that has both."""
-        pairs = zip(self.before.values, self.after.values, strict=False)
+        before, after = self.before.by_perturbation, self.after.by_perturbation
+        pairs = [(before[each], after[each]) for each in before if each in after]
         return [float(np.log(new / old)) for old, new in pairs if old > 0 and new > 0]
 
     def on_system(self) -> OnSystem:
+        """What the change comes to there."""
         logs = self.logs
         low, high = float(np.exp(min(logs))), float(np.exp(max(logs)))
         if self.line.mode in EXACT:
@@ -43,6 +45,15 @@ class _VersionPair:
             high=high,
             blocks=len(logs),
         )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change from one version (or treatment) to another, on each machine that has measured both."""
+
+    before: str
+    after: str
+    pairs: list[VersionPair]
 
 
 def across(
@@ -58,16 +69,23 @@ def across(
     Versions are paired within one study of a machine, block by block; of several studies the latest counts.
     """
     rows = [row for workload in workloads for row in _rows(stored, workload, before, after)]
-    p = [None if row[0].line.mode in EXACT else interaction_p([one.logs for one in row]) for row in rows]
+    return judged([Row(before, after, row) for row in rows], margin, alpha)
+
+
+def judged(rows: Sequence[Row], margin: float, alpha: float = ALPHA) -> tuple[Across, ...]:
+    """Each row with its test, which is adjusted for all of them (Holm)."""
+    every = [row.pairs for row in rows]
+    p = [None if row[0].line.mode in EXACT else interaction_p([one.logs for one in row]) for row in every]
     tested = [place for place, one in enumerate(p) if one is not None]
     adjusted = dict(zip(tested, holm([p[place] or 0.0 for place in tested]), strict=True)) if tested else {}
     return tuple(
-        _across(row, before, after, margin, alpha, adjusted.get(place)) for place, row in enumerate(rows)
+        _across(row.pairs, row.before, row.after, margin, alpha, adjusted.get(place))
+        for place, row in enumerate(rows)
     )
 
 
-def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterator[list[_VersionPair]]:
-    alike: dict[tuple[str, str, str], dict[SystemIdentity, _VersionPair]] = {}
+def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterator[list[VersionPair]]:
+    alike: dict[tuple[str, str, str], dict[SystemIdentity, VersionPair]] = {}
     for line in history(stored, workload, by_time=True).lines:
         for pair in _pairs(line, before, after):
             key = (line.metric, line.mode.value, line.system.settings)
@@ -77,17 +95,17 @@ def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterato
             yield list(systems.values())
 
 
-def _pairs(line: Line, before: str, after: str) -> Iterator[_VersionPair]:
+def _pairs(line: Line, before: str, after: str) -> Iterator[VersionPair]:
     """By study, the latest last."""
     olds = {point.study_id: point for point in line.points if point.version == before}
     for point in line.points:
         old = olds.get(point.study_id)
         if point.version == after and old and min((*old.values, *point.values), default=0.0) > 0:
-            yield _VersionPair(line, old, point)
+            yield VersionPair(line, old, point)
 
 
 def _across(
-    row: list[_VersionPair], before: str, after: str, margin: float, alpha: float, p: float | None
+    row: list[VersionPair], before: str, after: str, margin: float, alpha: float, p: float | None
 ) -> Across:
     first = row[0].line
     systems = tuple(pair.on_system() for pair in row)
@@ -117,7 +135,7 @@ def _across(
     )
 
 
-def _over_machines(row: list[_VersionPair], alpha: float) -> OverMachines | None:
+def _over_machines(row: list[VersionPair], alpha: float) -> OverMachines | None:
     over = over_all([pair.logs for pair in row], alpha)
     if over is None:
         return None
@@ -125,8 +143,13 @@ def _over_machines(row: list[_VersionPair], alpha: float) -> OverMachines | None
     return OverMachines(ratio=ratio, low=low, high=high, between=between)
 
 
-def _other_kernels(row: list[_VersionPair]) -> str:
-    """Names may stand for other kernels on another machine, or on another day."""
+def _other_kernels(row: list[VersionPair]) -> str:
+    """Names may stand for other kernels on another machine, or on another day.
+
+    Where the kernel is the same before and after, it is a part of the machine.
+    """
+    if all(pair.before.digest == pair.after.digest for pair in row):
+        return ""
     for side in ("before", "after"):
         points = [pair.before if side == "before" else pair.after for pair in row]
         if len({point.digest for point in points if point.digest}) > 1:

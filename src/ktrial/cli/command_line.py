@@ -1,6 +1,6 @@
 """How the words of a command line are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 import typer
@@ -60,6 +60,26 @@ class KtrialCommand(TyperCommand):
             ctx.params[parameter.name] = value
         ctx.args = list(rest)
         return list(rest)
+
+
+def words_again(context: typer.Context, without: Container[str]) -> list[str]:
+    """The words that say to another `ktrial` what this command was told, without these parameters."""
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if name in without or source is None or source.name != "COMMANDLINE":
+            continue
+        given = context.params[name]
+        every = list(map(str, given if isinstance(given, (list, tuple)) else (given,)))
+        if parameter.param_type_name == "argument":
+            arguments += every
+        elif given is True:
+            options.append(parameter.opts[0])
+        else:
+            options += [word for one in every for word in (parameter.opts[0], one)]
+    return [*options, "--", *arguments]
 
 
 _ALSO = {"--kernel": "--kernels", "--workload": "--workloads"}

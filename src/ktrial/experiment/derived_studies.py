@@ -1,4 +1,4 @@
-"""Studies that are made of others: the same, counted in place of timed; fresh blocks for an effect's size."""
+"""Studies that are made of others: counted, not timed; on another machine; fresh blocks for a size."""
 
 from ktrial.analysis.errors import NothingToConfirm
 from ktrial.model.machine_model import ModelledMachine
@@ -6,6 +6,8 @@ from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study
 from ktrial.model.workload import WorkloadUse
 
 _EXACT = "exact"
+LONGEST_NAME = 64
+"""Characters that a study file may name its study with."""
 COUNTED_SUFFIX = "-counted"
 _CONFIRMATION_SUFFIX = "-confirmation"
 """Of their names."""
@@ -54,3 +56,10 @@ def confirmation_of(study: Study, blocks: int) -> Study:
     timing = study.timing.model_copy(update={"blocks": blocks, "stopping": Stopping.FIXED})
     name, seed = f"{study.name}{_CONFIRMATION_SUFFIX}", (study.seed + 1) % 2**31
     return study.model_copy(update={"name": name, "seed": seed, "timing": timing})
+
+
+def study_on(study: Study, host: str) -> Study:
+    """The study on this machine that ssh reaches, under a name that ends with the machine's."""
+    end = f"-{host.rpartition('@')[2]}"
+    name = f"{study.name[: max(1, LONGEST_NAME - len(end))]}{end}"
+    return study.model_copy(update={"name": name, "machine": study.machine.model_copy(update={"host": host})})

@@ -13,7 +13,10 @@ from tests.unit.analysis.test_history import timed, with_qemu
 
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.machine_agreement import across
+from ktrial.analysis.study_on_machines import on_machines
+from ktrial.experiment.derived_studies import study_on
 from ktrial.model.machine_agreement import Across, Agreement
+from ktrial.model.study import MachineSettings, Stopping, Timing
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
@@ -78,11 +81,57 @@ def test_exact_numbers_are_not_averaged_over_machines(tmp_path: Path) -> None:
 
 
 def test_other_systems_with_one_processor_are_told_apart_by_their_names(tmp_path: Path) -> None:
-    def at(host: str, seed: int) -> StudyRecord:
-        return on("Xeon", 1.3, seed, machine="ssh", machine_arguments=(f"host={host}",))
-
-    (row,) = rows_of(tmp_path, at("root@lab1", 1), at("lab2", 2))
+    (row,) = rows_of(tmp_path, at("root@lab1", 1.3, 1), at("lab2", 1.3, 2))
     assert {one.system.machine for one in row.systems} == {"ssh lab1", "ssh lab2"}
+
+
+def at(host: str, factor: float, seed: int, **provenance: object) -> StudyRecord:
+    """As if the study had been run there, as its file says."""
+    record = on("Xeon", factor, seed, 0.003, machine="ssh", machine_arguments=(f"host={host}",), **provenance)
+    timing = Timing(blocks=12, stopping=Stopping.FIXED)
+    machine = MachineSettings(kind="ssh", host=host, boots=True)
+    study = study_on(record.study.model_copy(update={"machine": machine, "timing": timing}), host)
+    return record.model_copy(update={"study": study})
+
+
+def test_one_study_on_several_machines_is_compared_treatment_by_treatment() -> None:
+    records = [at(host, 1.3, seed) for seed, host in enumerate(("lab1", "root@lab2", "lab3"), 3)]
+    (row,) = on_machines(records)
+    assert (row.workload, row.before, row.after) == ("fork", OLD, NEW)
+    assert row.agreement is Agreement.SAME
+    assert {one.system.machine for one in row.systems} == {"ssh lab1", "ssh lab2", "ssh lab3"}
+    assert row.over_machines is not None
+    assert row.over_machines.low < 1.3 < row.over_machines.high
+    (row,) = on_machines([*records[:2], at("lab3", 1.5, 7)])
+    assert row.agreement is Agreement.DIFFERS
+    assert on_machines(records[:1]) == ()
+
+
+def test_blocks_are_paired_though_one_machine_has_lost_a_trial() -> None:
+    whole, other = at("lab1", 1.3, 1), at("lab2", 1.3, 2)
+    lost = whole.model_copy(update={"trials": whole.trials[1:]})
+    (row,) = on_machines([lost, other])
+    ratios = [one.ratio for one in row.systems]
+    assert ratios == pytest.approx([1.3, 1.3], rel=0.01)
+    assert [one.blocks for one in row.systems] == [11, 12]
+
+
+def test_each_machine_s_own_kernel_is_a_part_of_it_and_another_kernel_of_one_name_is_told() -> None:
+    def own(record: StudyRecord, digest: str) -> StudyRecord:
+        return with_qemu(record, "", kernel_digest=digest * 64)
+
+    kept = [own(at("lab1", 1.3, 3), "a"), own(at("lab2", 1.3, 4), "b")]
+    (row,) = on_machines(kept)
+    assert row.agreement is Agreement.SAME, "the same kernel before and after, on each"
+    (row,) = on_machines([at("lab1", 1.3, 1), kept[1]])
+    assert "another kernel on each machine" in row.reason
+
+
+def test_a_study_is_called_after_its_machine() -> None:
+    study = a_record((OLD, NEW), ("fork",)).study
+    assert study_on(study, "me@lab1.example").name == f"{study.name}-lab1.example"
+    long = study_on(study.model_copy(update={"name": "x" * 64}), "lab1").name
+    assert (len(long), long[-6:]) == (64, "x-lab1")
 
 
 def test_noise_alone_seldom_looks_like_an_interaction() -> None:

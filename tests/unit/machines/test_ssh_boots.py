@@ -1,6 +1,7 @@
 """Booting another machine: ktrial's own scripts, run by a real shell on a machine that plays reboot."""
 
 import os
+from itertools import chain, count, repeat, takewhile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from ktrial.machines.ssh.connection import Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
 from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
+from ktrial.machines.ssh.patience import MOST_LIMITS, Patience
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.target import StepResult, Write
@@ -264,6 +266,37 @@ def test_what_the_console_prints_is_kept() -> None:
         while not console.text:
             pass
         assert console.text == "oops\n"
+
+
+def looks(patience: Patience) -> int:
+    """How often it was not over."""
+    return sum(1 for _ in takewhile(lambda _: not patience.is_over(), count()))
+
+
+def test_a_machine_is_waited_for_while_its_console_prints_but_not_for_ever() -> None:
+    """By a clock that goes on by a second at each look, as the console does by a byte."""
+    silent = Patience(10.0, lambda: 0, count().__next__)
+    assert (looks(silent), silent.said) == (10, "did not answer within 10 s")
+    telling = Patience(10.0, count().__next__, count().__next__)
+    assert looks(telling) == 10 * MOST_LIMITS
+    assert telling.said == "printed on its console for 40 s, and did not answer"
+    sizes = chain(range(5), repeat(5))
+    falling_silent = Patience(10.0, sizes.__next__, count().__next__)
+    assert looks(falling_silent) == 15
+    assert falling_silent.said == "neither answered nor printed on its console for 10 s"
+
+
+def test_a_kernel_that_boots_slowly_and_prints_has_not_hung(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed, probe = tmp_path / "printed", lab.probe
+    commands = OwnCommands(console=("sh", "-c", f"while :; do echo; echo >>{printed}; sleep 0.01; done"))
+    boots = Boots("lab1", lab, commands, root=str(lab.root), glance_seconds=0.0)
+    boots.clock = lambda: float(printed.stat().st_size if printed.exists() else 0)
+    monkeypatch.setattr(lab, "probe", lambda: probe() if boots.clock() > 20 else None)
+    boot = boot_of(lab_kernel(tmp_path / "new", NEW)).model_copy(update={"boot_seconds": 8.0})
+    with boots.listening():
+        assert boots.boot(boot).release == NEW
 
 
 def test_a_machine_in_a_kernel_that_was_left_over_is_told_from_one_in_its_own(

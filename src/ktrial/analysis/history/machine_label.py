@@ -11,7 +11,10 @@ _MILLISECOND = 1_000_000
 
 
 def settings_in_words(study: Study, treatment: Treatment) -> str:
-    """Memory, CPUs, boot parameters, disk, and the treatment's levels but for those of the kernel itself."""
+    """Memory, CPUs, boot parameters, disk, and the treatment's levels but for those of the kernel itself.
+
+    Not which system it is: that is the machine's name.
+    """
     kinds = {factor.name: factor.kind for factor in study.factors}
     levels = [
         f"{name}={level}" for name, level in treatment.levels.items() if kinds[name] not in _OF_THE_KERNEL
@@ -25,8 +28,6 @@ def is_plain(words: str) -> bool:
 
 
 def _machine(machine: MachineSettings) -> Iterator[str]:
-    if machine.host:
-        yield f"on {machine.host}"
     if machine.kind not in REAL_MACHINES:
         yield f"{machine.memory_mib} MiB"
         yield f"{machine.cpus} CPU{'s' if machine.cpus > 1 else ''}"

@@ -118,14 +118,15 @@ def _level(values: Sequence[float], mode: Mode) -> float:
 def _lines(
     workload: str, by_facts: dict[Facts, list[_Entry]], names: tuple[str, ...] | None, by_time: bool
 ) -> list[Line]:
-    lines = [_line(workload, facts, entries, names, by_time) for facts, entries in by_facts.items()]
+    lines = [line_of(workload, facts, entries, names, by_time) for facts, entries in by_facts.items()]
     lines.sort(key=lambda line: (-len(line.points), -_last(line)))
     return [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]
 
 
-def _line(
+def line_of(
     workload: str, facts: Facts, entries: list[_Entry], names: tuple[str, ...] | None, by_time: bool
 ) -> Line:
+    """The points of numbers with the same facts, in the order of `names`, of time, or of versions."""
     metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = facts
     return Line(
         workload=workload,

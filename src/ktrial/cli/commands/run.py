@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import BadOption, examples, words_again
 from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import study_files
 from ktrial.cli.options.fleet import on_fleet
+from ktrial.cli.options.hosts import Hosts, on_hosts
 from ktrial.cli.options.machine_wait import waits_for_machine
 from ktrial.cli.options.user import User, with_user
 from ktrial.errors import KtrialError
@@ -98,10 +99,11 @@ Confirm = Annotated[
 ]
 
 
-@examples("ktrial run quick", "ktrial run my-study.toml --jobs 2", "ktrial run --list")
+@examples("ktrial run quick", "ktrial run my-study.toml --host lab1,lab2", "ktrial run --list")
 @on_fleet
 @waits_for_machine
 def run(
+    context: typer.Context,
     study: Given = None,
     json: Json = False,
     store: StoreOption = None,
@@ -117,6 +119,7 @@ def run(
     ] = False,
     allow_host_changes: AllowHostChanges = False,
     user: User = None,
+    host: Hosts = None,
     confirm: Confirm = None,
     list_: Annotated[
         bool, typer.Option("--list", help="Only list the studies that come with ktrial.")
@@ -137,6 +140,11 @@ def run(
         raise StudyMissing()
     given = _loaded(study, patch or (), store)
     loaded = with_user(_changed(given, _seeded(given, seeds, perturbations), count), user)
+    there = on_hosts(loaded, host) if host else {}
+    if len(there) > 1:
+        _on_each(there, context, json=json, store=store, html=html)
+        return
+    loaded = next(iter(there.values()), loaded)
     confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,
@@ -151,6 +159,16 @@ def run(
             allow_host_changes=allow_host_changes,
         ),
     )
+
+
+def _on_each(
+    studies: "dict[str, Study]", context: typer.Context, *, json: bool, store: str | None, html: Path | None
+) -> None:
+    from ktrial.cli.running.on_hosts import run_on_each
+
+    if html:
+        raise BadOption(option="--html", problem="each of several machines has a report of its own")
+    run_on_each(studies, words_again(context, without={"host"}), json=json, store=store)
 
 
 def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":

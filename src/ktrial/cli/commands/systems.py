@@ -1,6 +1,6 @@
 """`ktrial systems OLD NEW`: is a change the same on all machines of a store?"""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -8,11 +8,6 @@ from ktrial.analysis.errors import HistoryError
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ktrial.model.machine_agreement import Across
 
 
 class OneMachine(HistoryError):
@@ -45,6 +40,7 @@ def systems(
     from ktrial.cli.console import output, print_json, say
     from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
+    from ktrial.cli.render.machine_agreement import print_across
     from ktrial.experiment.kernel_ranges import full_name
     from ktrial.kernels import canonical_name
 
@@ -62,24 +58,4 @@ def systems(
         return
     console = output()
     for row in rows:
-        _print(row, console)
-
-
-def _print(row: "Across", console: "Console") -> None:
-    from ktrial.format import number_format
-    from ktrial.format.labels import AGREEMENTS
-    from ktrial.format.sanitize import one_line
-
-    chance = f", p {row.p:.2g}" if row.p is not None else ""
-    reason = f" ({row.reason})" if row.reason else ""
-    what = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
-    console.print(one_line(f"{what}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
-    for one in row.systems:
-        system = one.system
-        about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
-        change = f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
-        console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
-    if over := row.over_machines:
-        change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
-        apart = f"their own changes differ by {number_format.change(over.between)}"
-        console.print(one_line(f"  {change}  over machines like these {len(row.systems)}; {apart}"))
+        print_across(row, console)

@@ -64,6 +64,16 @@ def machine_names(incomplete: str) -> list[str]:
     return []
 
 
+def own_hosts(incomplete: str) -> list[str]:
+    """Complete the last of `h1,h2,…` with the machines of the user's configuration."""
+    before, comma, last = incomplete.rpartition(",")
+    with _in_silence():
+        from ktrial.machines.ssh.own_commands import named
+
+        return [f"{before}{comma}{name}" for name in named() if name.startswith(last)]
+    return []
+
+
 def _machines() -> list[str]:
     from ktrial.experiment.resources import installed
 

@@ -151,7 +151,7 @@ class SshMachine:
         self.check_boots()
         boots = self._booting()
         label = " ".join((boot.kernel.name, *boot.parameters))
-        with boots.commands.listening() as console:
+        with boots.listening() as console:
             try:
                 booted = boots.boot(boot)
             except GuestEnded as ended:

@@ -6,7 +6,8 @@ kernel: the other one panicked, or was reset. What does not come back has hung.
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -26,14 +27,14 @@ from ktrial.machines.ssh.errors import (
 )
 from ktrial.machines.ssh.kernel_placing import Place, Reached, Shell
 from ktrial.machines.ssh.lease import OwnLease, held
-from ktrial.machines.ssh.own_commands import OwnCommands
+from ktrial.machines.ssh.own_commands import Console, OwnCommands
 from ktrial.machines.ssh.own_kernel import Looked
+from ktrial.machines.ssh.patience import Patience
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
-_GLANCE_SECONDS = 1.0
 _SLOW_SECONDS = 180.0
 
 
@@ -69,9 +70,28 @@ class Boots:
     by: BootWay = WAYS[KEXEC]
     """How it is booted: known once it was looked at."""
     lease: OwnLease = field(default_factory=OwnLease)
+    glance_seconds: float = 1.0
+    """Between two looks whether it answers."""
+    clock: Callable[[], float] = time.monotonic
     _leased: bool = False
     _limit: float = 300.0
     _placed: dict[str, Place] = field(default_factory=dict)
+    _console: Console | None = None
+    _waited: str = ""
+    """How it was waited in vain for the last time, in words."""
+
+    @contextmanager
+    def listening(self) -> Iterator[Console]:
+        """The console is listened to as long as the block lasts: a machine that prints is waited for."""
+        if self._console is not None:
+            yield self._console
+            return
+        with self.commands.listening() as console:
+            self._console = console
+            try:
+                yield console
+            finally:
+                self._console = None
 
     def look(self) -> Looked:
         """See whether it can be booted, and what its own kernel is. Raises CannotBoot, MachineInUse."""
@@ -139,23 +159,28 @@ class Boots:
             return
         self._leased = False
         try:
-            self._reach()
-            if self._looked().token:
-                self.say(f"{self.host} is being led back to its own kernel")
-                self._shell().text(boot_scripts.RELEASE)
-                self.home()
-            self._shell().text(boot_scripts.CLEAN)
+            with self.listening():
+                self._go_home()
         except KtrialError as error:
             self.say(
                 f"{error.message.rstrip('.')}. {self.host} goes back by itself, {boot_scripts.LEASE_SECONDS}"
                 " s after it was last heard of, and removes what ktrial put there"
             )
 
+    def _go_home(self) -> None:
+        self._reach()
+        if self._looked().token:
+            self.say(f"{self.host} is being led back to its own kernel")
+            self._shell().text(boot_scripts.RELEASE)
+            self.home()
+        self._shell().text(boot_scripts.CLEAN)
+
     def home(self) -> None:
         """Into its own kernel, by its firmware. Raises MachineStuck, MachineError."""
         before = self._looked().boot_id
-        self._ask(boot_scripts.reboot(self.root))
-        seen = self._next_boot(before) or self._by_power(before)
+        with self.listening():
+            self._ask(boot_scripts.reboot(self.root))
+            seen = self._next_boot(before) or self._by_power(before)
         if seen is None:
             raise self._stuck()
         if own_kernel.token_of(seen.command_line):
@@ -252,18 +277,22 @@ class Boots:
 
     def _answer(self, wanted: Callable[[Probe], bool]) -> Probe | None:
         """The first wanted answer, else the last one, within the limit."""
-        until = time.monotonic() + self._limit
+        patience = Patience(self._limit, self._printed, self.clock)
         last = None
         while True:
             if self.stopped() and self._leased:
                 raise MachineStopped(machine=NAME)
             last = self.way.probe()
-            if (last and wanted(last)) or time.monotonic() > until:
+            if (last and wanted(last)) or patience.is_over():
+                self._waited = patience.said
                 return last
-            time.sleep(_GLANCE_SECONDS)
+            time.sleep(self.glance_seconds)
+
+    def _printed(self) -> int:
+        return self._console.size if self._console else 0
 
     def _hung(self, label: str, before: str) -> NoReturn:
-        reason = f"{label} did not answer within {self._limit:g} s"
+        reason = f"{label} {self._waited}"
         if not self.commands.power:
             _raise(Outcome.HUNG, f"{reason}; somebody has to press the button of {self.host}")
         back = self._by_power(before)

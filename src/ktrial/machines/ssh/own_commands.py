@@ -94,9 +94,14 @@ class Console:
                 self._problem = f"the console's command cannot be started: {error}"
 
     @property
+    def size(self) -> int:
+        """How many bytes it has printed so far."""
+        return os.fstat(self._file).st_size
+
+    @property
     def text(self) -> str:
         """Its end, so far."""
-        size = os.fstat(self._file).st_size
+        size = self.size
         content = os.pread(self._file, _LONGEST, max(0, size - _LONGEST))
         return self._problem or content.decode(errors="replace")
 
@@ -110,17 +115,15 @@ class Console:
             self._process.wait()
 
 
+def named() -> tuple[str, ...]:
+    """The machines that the user's configuration says something of. Raises BadOwnCommand."""
+    return tuple(_tables(_file()))
+
+
 def commands_of(host: str) -> OwnCommands:
     """What the user's configuration says of HOST or USER@HOST. Raises BadOwnCommand."""
-    file = Path(platformdirs.user_config_dir("ktrial"), "config.toml")
-    if not file.is_file():
-        return OwnCommands()
-    name = host.rpartition("@")[2]
-    try:
-        machines = tomllib.loads(file.read_text(encoding="utf-8")).get("machines", {})
-    except (OSError, ValueError) as error:
-        raise BadOwnCommand(file=str(file), problem=str(error)) from None
-    table = machines.get(name, {}) if isinstance(machines, dict) else None
+    file, name = _file(), host.rpartition("@")[2]
+    table = _tables(file).get(name, {})
     where = f"[machines.{name}]"
     if not isinstance(table, dict) or table.keys() - _KEYS:
         raise BadOwnCommand(file=str(file), problem=f"{where} has keys other than {', '.join(sorted(_KEYS))}")
@@ -132,6 +135,22 @@ def commands_of(host: str) -> OwnCommands:
         key: _words(table[key], f"{where} {key}", file) for key in _COMMANDS if key in table
     }
     return OwnCommands(**words, boot=table.get("boot", ""), sudo=table.get("sudo", False))
+
+
+def _file() -> Path:
+    return Path(platformdirs.user_config_dir("ktrial"), "config.toml")
+
+
+def _tables(file: Path) -> dict[str, Any]:
+    """What the file has of each machine. Raises BadOwnCommand."""
+    try:
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        machines = tomllib.loads(text).get("machines", {})
+    except (OSError, ValueError) as error:
+        raise BadOwnCommand(file=str(file), problem=str(error)) from None
+    if not isinstance(machines, dict):
+        raise BadOwnCommand(file=str(file), problem="machines is no table: [machines.NAME]")
+    return machines
 
 
 def _words(text: object, where: str, file: Path) -> tuple[str, ...]:

@@ -1,0 +1,190 @@
+"""`ktrial run --host lab1,lab2`: one study on several machines at once, each told apart."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+from tests.support.command_line import KNOWN, CommandLine
+from tests.support.ssh_server import HOST, ssh_server
+from tests.unit.analysis.test_systems import at
+
+from ktrial.cli.running.on_hosts import KTRIAL, run_on_each
+from ktrial.errors import Interrupted
+from ktrial.model.study import Study
+from ktrial.store import open_store
+from ktrial.studyfile.references import resolved
+
+STUDY = """perturbations = 2
+workloads = ["fork"]
+[machine]
+kind = "ssh"
+host = "lab9"
+[factors."vm.swappiness"]
+levels = [60, 10]
+"""
+TIMED = """[machine]
+kind = "ssh"
+host = "lab1"
+[timed]
+blocks = 3
+stopping = "fixed"
+[factors.N]
+kind = "environment"
+levels = ["2000", "20000"]
+[[workloads]]
+name = "mine"
+command = ["/bin/sh", "-c", "i=0; while [ $i -lt $N ]; do i=$((i+1)); done"]
+"""
+PLAYED = """echo "$*" >>{words}; echo "connected to $3" >&2
+case $3 in lab2) echo "ktrial: error: lab2 does not answer" >&2; exit 1;; esac
+echo "the result on $3"
+"""
+"""In place of ktrial: `run --host HOST …`."""
+WAITS = """trap 'kill $!; echo ending >&2; exit 130' INT; sleep 60 & >{words}-$3
+case $3 in lab2) until [ -e {words}-lab1 ]; do sleep 0.02; done; kill -INT $PPID;; esac; wait
+"""
+"""Once both wait, who has started them is told to end."""
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    line = CommandLine(monkeypatch, capsys)
+    monkeypatch.setattr("ktrial.cli.installed.registry", lambda: replace(KNOWN, machines=("exact", "ssh")))
+    (tmp_path / "study.toml").write_text(STUDY)
+    return line
+
+
+def stored(directory: Path, *hosts: str) -> tuple[dict[str, Study], str]:
+    """The machines' studies, as their runs have stored them, and where."""
+    studies, store = {}, str(directory / "results.db")
+    with open_store(store) as opened:
+        for seed, host in enumerate(hosts, 3):
+            record = at(host, 1.3, seed)
+            studies[host] = resolved(record.study)
+            number = opened.study(studies[host])
+            for trial in record.trials:
+                opened.add_trial(number, trial)
+    return studies, store
+
+
+def played(directory: Path, script: str) -> Sequence[str]:
+    file = directory / "program"
+    file.write_text(script.format(words=directory / "words"))
+    return ("/bin/sh", str(file))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "problem"),
+    [
+        ("lab1,-oProxyCommand=x", "'-oProxyCommand=x' is no name of a machine"),
+        ("lab1,root@lab1", "lab1 is named twice"),
+        ("lab1,", "'' is no name of a machine"),
+    ],
+)
+def test_names_that_are_none_are_refused(hosts: str, problem: str, cli: CommandLine, tmp_path: Path) -> None:
+    said = cli("run", tmp_path / "study.toml", "--host", hosts)
+    assert said.status == 2
+    assert problem in said.messages
+
+
+def test_it_goes_with_the_machine_ssh_and_each_has_its_own_report(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "exact.toml").write_text(
+        'workloads = ["fork"]\n[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]'
+    )
+    said = cli("run", tmp_path / "exact.toml", "--host", "lab1")
+    assert (said.status, 'it goes with kind = "ssh"' in said.messages) == (2, True)
+    said = cli("run", tmp_path / "study.toml", "--host", "lab1,lab2", "--html", tmp_path / "page.html")
+    assert (said.status, "a report of its own" in said.messages) == (2, True)
+
+
+def test_each_machine_s_run_is_told_what_this_one_was(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Sequence[str]] = []
+    monkeypatch.setattr(
+        "ktrial.cli.running.on_hosts.run_on_each",
+        lambda studies, words, **_: told.extend([[*studies], words]),
+    )
+    study = str(tmp_path / "study.toml")
+    given = ("--retry-failed", "--allow-host-changes", "--wait", "2h", "--confirm", "9")
+    assert cli("run", study, "--host", "lab1", "--host", "me@lab2", *given).status == 0
+    hosts, words = told
+    assert hosts == ["lab1", "me@lab2"]
+    assert sorted(words) == sorted([*given, "--", study])
+    assert words[-2:] == ["--", study]
+
+
+def test_a_machine_that_fails_is_told_and_the_others_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    studies, store = stored(tmp_path, "lab1", "lab3")
+    every = {"lab1": studies["lab1"], "lab2": at("lab2", 1.3, 9).study, "lab3": studies["lab3"]}
+    program = played(tmp_path, PLAYED)
+    with pytest.raises(typer.Exit) as ended:
+        run_on_each(every, ["--", "s.toml"], json=False, store=store, program=program)
+    assert ended.value.exit_code == 3
+    said = capsys.readouterr()
+    assert "lab2: ktrial: error: lab2 does not answer" in said.err.splitlines()
+    assert "lab3: connected to lab3" in said.err.splitlines()
+    for part in (
+        "the result on lab1",
+        "lab2: ended with exit code 1",
+        "the same on all machines",
+        "ssh lab3",
+    ):
+        assert part in said.out
+    words = (tmp_path / "words").read_text().splitlines()
+    assert sorted(words) == [f"run --host {host} -- s.toml" for host in every]
+
+
+def test_as_json_there_is_each_result_and_the_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    studies, store = stored(tmp_path, "lab1", "lab3")
+    program = played(tmp_path, "echo '{{\"study\": \"'$3'\"}}'")
+    run_on_each(studies, ["--json", "--", "s.toml"], json=True, store=store, program=program)
+    said = json.loads(capsys.readouterr().out)
+    assert said["hosts"] == {"lab1": {"study": "lab1"}, "lab3": {"study": "lab3"}}
+    assert said["systems"][0]["agreement"] == "same"
+    assert said["systems"][0]["over_machines"]["low"] > 1.2
+
+
+def test_ctrl_c_ends_every_machine_s_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    studies = {host: at(host, 1.3, 1).study for host in ("lab1", "lab2")}
+    program = played(tmp_path, WAITS)
+    with pytest.raises(Interrupted, match="what is finished is stored"):
+        run_on_each(studies, ["--", "s.toml"], json=False, store=str(tmp_path / "db"), program=program)
+    said = capfd.readouterr().err
+    assert "lab1: ending" in said
+    assert "lab2: ending" in said
+
+
+@pytest.mark.nightly
+def test_two_servers_and_one_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are this system: a `flock` that locks nothing makes two machines of it."""
+    for name in ("bin", "one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin/flock").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/flock").chmod(0o755)
+    (tmp_path / "mine.toml").write_text(TIMED)
+    words = ["run", str(tmp_path / "mine.toml"), "--host", "lab1,lab2,lab9", "--store", str(tmp_path / "db")]
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(ssh_server(tmp_path / name, tmp_path / "bin")) for name in ("one", "two")
+        ]
+        texts = [server.config.read_text() for server in servers]
+        (tmp_path / "config").write_text(texts[0] + texts[1].replace(HOST, "lab2"))
+        monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(tmp_path / "config"))
+        done = subprocess.run([*KTRIAL, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "lab9: ktrial: error: Machine ssh: lab9" in done.stderr
+    assert "over machines like these 2" in done.stdout
+    with open_store(str(tmp_path / "db")) as store:
+        assert store.names() == {"mine-lab1", "mine-lab2"}
+        assert [len(store.trials(each)) for each in (1, 2)] == [6, 6]
