@@ -192,7 +192,7 @@ class LabMachine:
                 ),
                 *(() if self.by_loader else self._own_kernel()),
                 *(self._firmware() if self.uefi else ()),
-                *("-drive", drive, "-device", "virtio-blk-pci,drive=d,bootindex=0"),
+                *("-drive", drive, "-device", "virtio-blk-pci,drive=d,bootindex=1"),
                 *("-boot", "strict=on", "-device", "virtio-net-pci,netdev=n,romfile="),
                 *("-netdev", f"user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
             ],

@@ -48,7 +48,7 @@ class VersionPair:
 
 
 @dataclass(frozen=True)
-class Row:
+class ChangeOnEach:
     """A change from one version (or treatment) to another, on each machine that has measured both."""
 
     before: str
@@ -69,10 +69,10 @@ def across(
     Versions are paired within one study of a machine, block by block; of several studies the latest counts.
     """
     rows = [row for workload in workloads for row in _rows(stored, workload, before, after)]
-    return judged([Row(before, after, row) for row in rows], margin, alpha)
+    return judged([ChangeOnEach(before, after, row) for row in rows], margin, alpha)
 
 
-def judged(rows: Sequence[Row], margin: float, alpha: float = ALPHA) -> tuple[Across, ...]:
+def judged(rows: Sequence[ChangeOnEach], margin: float, alpha: float = ALPHA) -> tuple[Across, ...]:
     """Each row with its test, which is adjusted for all of them (Holm)."""
     every = [row.pairs for row in rows]
     p = [None if row[0].line.mode in EXACT else interaction_p([one.logs for one in row]) for row in every]

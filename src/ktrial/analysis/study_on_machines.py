@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ktrial.analysis.history.series import line_of
 from ktrial.analysis.history.study_numbers import StudyNumbers, numbers_of
-from ktrial.analysis.machine_agreement import ALPHA, Row, VersionPair, judged
+from ktrial.analysis.machine_agreement import ALPHA, ChangeOnEach, VersionPair, judged
 from ktrial.model.machine_agreement import Across
 from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
@@ -20,17 +20,17 @@ def on_machines(records: Sequence[StudyRecord], alpha: float = ALPHA) -> tuple[A
     return judged(list(_rows(records)), records[0].study.margin, alpha)
 
 
-def _rows(records: Sequence[StudyRecord]) -> Iterator[Row]:
+def _rows(records: Sequence[StudyRecord]) -> Iterator[ChangeOnEach]:
     study = records[0].study
     baseline, *others = (one.label for one in treatments(study))
     for use in study.workloads:
         measured = [numbers_of(one.id, one.study, one.trials, use.label) for one in records]
         for metric in dict.fromkeys(name for one in measured for name in one.metrics):
             for other in others:
-                found = (_pair(one, use.label, metric, (baseline, other)) for one in measured)
-                pairs = [pair for pair in found if pair and pair.logs]
+                both = (_pair(one, use.label, metric, (baseline, other)) for one in measured)
+                pairs = [pair for pair in both if pair and pair.logs]
                 if len(pairs) > 1:
-                    yield Row(baseline, other, pairs)
+                    yield ChangeOnEach(baseline, other, pairs)
 
 
 def _pair(measured: StudyNumbers, workload: str, metric: str, both: tuple[str, str]) -> VersionPair | None:

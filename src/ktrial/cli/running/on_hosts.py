@@ -49,7 +49,7 @@ def run_on_each(
     """
     location = store or default_location()
     open_store(location).close()  # is made once, not by each of them
-    runs = [_Run(host, (*program, "run", "--host", host, *words)) for host in studies]
+    runs = [_HostRun(host, (*program, "run", "--host", host, *words)) for host in studies]
     _perform(runs)
     records = _records(studies, location)
     rows = on_machines(records)
@@ -62,7 +62,7 @@ def run_on_each(
 
 
 @dataclass
-class _Run:
+class _HostRun:
     """One machine's."""
 
     host: str
@@ -110,7 +110,7 @@ class _Run:
             return None
 
 
-def _perform(runs: Sequence[_Run]) -> None:
+def _perform(runs: Sequence[_HostRun]) -> None:
     """Until all have ended. Raises Interrupted."""
     threads = [threading.Thread(target=one.follow, name=one.host) for one in runs]
 
@@ -142,7 +142,7 @@ def _plain(rows: Iterable[Across]) -> list[dict[str, Any]]:
     return [row.model_dump(mode="json") for row in rows]
 
 
-def _print(runs: Sequence[_Run], rows: Sequence[Across], measured: int) -> None:
+def _print(runs: Sequence[_HostRun], rows: Sequence[Across], measured: int) -> None:
     console = output()
     for one in runs:
         ended = f": ended with exit code {one.status}, as told above" if one.status else ""
