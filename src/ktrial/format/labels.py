@@ -87,8 +87,8 @@ _EXACT = (
     "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
     "the address space, size of the environment, start offset). Where they move both sides alike, it is the "
     "spread of the ratios under the same perturbation; else that of both sides. How far such changes "
-    "foretell those of time, and where they do not, was measured: docs/fidelity.md; ktrial fidelity measures "
-    "it on your own machine.",
+    "foretell those of time, and where they do not, was measured (ktrial help fidelity); ktrial fidelity "
+    "measures it on your own machine.",
 )
 
 MODES: dict[Mode, tuple[str, ...]] = {
