@@ -65,9 +65,9 @@ def seconds(action: Callable[[], object]) -> float:
     return time.monotonic() - before
 
 
-def median(found: list[float]) -> float:
+def median(values: list[float]) -> float:
     """The middle one: rounds that another program disturbed do not count."""
-    return statistics.median(found)
+    return statistics.median(values)
 
 
 def told(seconds: float) -> str:

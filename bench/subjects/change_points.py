@@ -66,13 +66,13 @@ def tables() -> Iterator[Table]:
         plain = noise(rng, SERIES, POINTS, phi)
         stepped, places = with_steps(rng, noise(rng, SERIES, POINTS, phi))
         false = [_share([bool(one) for one in find(list(plain))]) for find in finders.values()]
-        found = [_share(_near(find(list(stepped)), list(places))) for find in finders.values()]
-        drawn.add_row(name, *false, *found)
+        shares = [_share(_near(find(list(stepped)), list(places))) for find in finders.values()]
+        drawn.add_row(name, *false, *shares)
     yield drawn
 
 
-def _near(found: Found, places: Sequence[int]) -> list[bool]:
-    pairs = zip(found, places, strict=True)
+def _near(placed: Found, places: Sequence[int]) -> list[bool]:
+    pairs = zip(placed, places, strict=True)
     return [any(abs(one - place) <= NEAR for one in ones) for ones, place in pairs]
 
 

@@ -170,15 +170,15 @@ def _of_study(study: Study) -> Steps:
 
 
 def _pages(store: Store, number: int) -> Steps:
-    found, studies = record(store, number), stored_numbers(store)
-    cells = matrix(found)
-    label = found.study.workloads[0].label
-    labels = [use.label for use in found.study.workloads]
+    recorded, studies = record(store, number), stored_numbers(store)
+    cells = matrix(recorded)
+    label = recorded.study.workloads[0].label
+    labels = [use.label for use in recorded.study.workloads]
     return {
-        "show": _cpu(lambda: print_result(found, _nowhere())),
-        "report, Markdown": _cpu(lambda: study_markdown(found)),
-        "report, CSV": _cpu(lambda: (comparisons_csv(found), samples_csv(found))),
-        "matrix": _cpu(lambda: print_matrix(matrix(found), _nowhere())),
+        "show": _cpu(lambda: print_result(recorded, _nowhere())),
+        "report, Markdown": _cpu(lambda: study_markdown(recorded)),
+        "report, CSV": _cpu(lambda: (comparisons_csv(recorded), samples_csv(recorded))),
+        "matrix": _cpu(lambda: print_matrix(matrix(recorded), _nowhere())),
         "matrix, page": _cpu(lambda: matrix_page(cells)),
         "history": _cpu(lambda: [history(studies, each) for each in labels]),
         "history, page": _cpu(lambda: history_page(history(studies, label))),
@@ -191,8 +191,8 @@ def _of_page(size: int) -> Steps:
         number = store.study(study)
         for trial in trials_of(study):
             store.add_trial(number, trial)
-        found = record(store, number)
-        return {"report, HTML": _cpu(lambda: study_html(found), rounds=1)}
+        stored = record(store, number)
+        return {"report, HTML": _cpu(lambda: study_html(stored), rounds=1)}
 
 
 def _nowhere() -> Console:

@@ -60,8 +60,8 @@ def tables() -> Iterator[Table]:
             "search", "median regret", "mean regret", "overstated by", "interval holds", title=title
         )
         for name in ("ktrial", "tpe", "random"):
-            found = [search(name, seed, noise) for seed in range(1, SEEDS + 1)]
-            drawn.add_row(name, *_cells(found, optimum))
+            searches = [search(name, seed, noise) for seed in range(1, SEEDS + 1)]
+            drawn.add_row(name, *_cells(searches, optimum))
         yield drawn
     yield _families()
     again = [ours(seed, 0.05, idle=True) for seed in range(1, 2 * SEEDS + 1)]
@@ -92,9 +92,9 @@ class FamilyResult(NamedTuple):
 def on_family(family: str, functions: int) -> FamilyResult:
     """With seeds from 5000 on."""
     problems = [problem(family, seed) for seed in range(_HELD_OUT, _HELD_OUT + functions)]
-    found = [tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed) for each in problems]
-    answers = [each.confirmed or {} for each in found]
-    held = [hold for each, one in zip(problems, found, strict=True) for hold in intervals_hold(each, one)]
+    tuned = [tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed) for each in problems]
+    answers = [each.confirmed or {} for each in tuned]
+    held = [hold for each, one in zip(problems, tuned, strict=True) for hold in intervals_hold(each, one)]
     both = list(zip(problems, answers, strict=True))
     regrets = [each.optimum - each.log_gain(answer) for each, answer in both]
     of_tpe = [each.optimum - best_seen(each) for each in problems]
@@ -126,13 +126,13 @@ class AtOnce(NamedTuple):
 def at_once(functions: int, counts: tuple[int, ...]) -> dict[int, AtOnce]:
     """Of each family in which something acts so many functions, with seeds from 5000 on. By the count."""
     alone = regrets_at_once(functions, 1)
-    found = {}
+    by_count = {}
     for count in counts:
         regrets = alone if count == 1 else regrets_at_once(functions, count)
         differences = [one - other for one, other in zip(regrets, alone, strict=True)]
         means = statistics.fmean(regrets), _error(regrets), statistics.fmean(differences)
-        found[count] = AtOnce(*means, _error(differences))
-    return found
+        by_count[count] = AtOnce(*means, _error(differences))
+    return by_count
 
 
 def regrets_at_once(functions: int, count: int) -> list[float]:
@@ -147,15 +147,15 @@ def regrets_at_once(functions: int, count: int) -> list[float]:
 
 def _regret(each: Problem, count: int) -> float:
     each.at_once = count
-    found = tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed)
-    return each.optimum - each.log_gain(found.confirmed or {})
+    tuned = tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed)
+    return each.optimum - each.log_gain(tuned.confirmed or {})
 
 
-def intervals_hold(each: Problem, found: Tuned) -> list[bool]:
+def intervals_hold(each: Problem, tuned: Tuned) -> list[bool]:
     """Of every finalist's interval, whether it holds the truth."""
     return [
         one.comparison.low <= math.exp(each.log_gain(one.configuration)) <= one.comparison.high
-        for one in found.finalists
+        for one in tuned.finalists
         if one.comparison.low is not None and one.comparison.high is not None
     ]
 
@@ -169,13 +169,13 @@ def _families() -> Table:
     title = f"mean regret, {SEEDS} random functions each"
     drawn = Table("family", "ktrial", "TPE", "idle knobs", "no gain", title=title)
     for family in FAMILIES:
-        found = on_family(family, SEEDS)
+        scores = on_family(family, SEEDS)
         drawn.add_row(
             family,
-            f"{100 * found.ours:.1f} ± {100 * found.ours_error:.1f} %",
-            f"{100 * found.tpe:.1f} ± {100 * found.tpe_error:.1f} %",
-            f"{found.idle:.1f}",
-            f"{found.none} of {found.functions}",
+            f"{100 * scores.ours:.1f} ± {100 * scores.ours_error:.1f} %",
+            f"{100 * scores.tpe:.1f} ± {100 * scores.tpe_error:.1f} %",
+            f"{scores.idle:.1f}",
+            f"{scores.none} of {scores.functions}",
         )
     return drawn
 
@@ -192,10 +192,10 @@ def best_seen(each: Problem) -> float:
     return each.log_gain(max(kept, key=lambda seen: seen.values[METRIC]).configuration)
 
 
-def _cells(found: list[Found], optimum: float) -> tuple[str, ...]:
-    regrets = [optimum - each.true for each in found]
-    over = statistics.median(each.reported - each.true for each in found)
-    told = [each.covers for each in found if each.covers is not None]
+def _cells(searches: list[Found], optimum: float) -> tuple[str, ...]:
+    regrets = [optimum - each.true for each in searches]
+    over = statistics.median(each.reported - each.true for each in searches)
+    told = [each.covers for each in searches if each.covers is not None]
     holds = f"{100 * sum(told) / len(told):.0f} %" if told else "none given"
     return (
         f"{100 * statistics.median(regrets):.1f} %",
@@ -216,16 +216,16 @@ def ours(seed: int, noise: float, *, idle: bool = False) -> Found:
     return judged(tune(SPACE, GOAL, Budget(runs=RUNS), Formula(noise, seed, truth), seed), idle=idle)
 
 
-def judged(found: Tuned, *, idle: bool = False) -> Found:
+def judged(tuned: Tuned, *, idle: bool = False) -> Found:
     """Beside the truth. The interval is that of the configuration which was put to the test, gain or not."""
     truth = nothing if idle else log_gain
-    one = found.comparison
+    one = tuned.comparison
     covers = None
     if one is not None and one.low is not None and one.high is not None:
-        covers = one.low <= math.exp(truth(found.candidate)) <= one.high
-    gain = found.confirmed is not None
+        covers = one.low <= math.exp(truth(tuned.candidate)) <= one.high
+    gain = tuned.confirmed is not None
     reported = math.log(one.ratio) if gain and one and one.ratio else 0.0
-    return Found(truth(found.confirmed or {}), reported, covers, gain)
+    return Found(truth(tuned.confirmed or {}), reported, covers, gain)
 
 
 def alone(name: str, seed: int, noise: float) -> Found:

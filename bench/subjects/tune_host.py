@@ -24,11 +24,11 @@ def rows() -> Iterator[Row]:
     if os.geteuid() != 0:
         yield Row("a run of a search beyond its workload", 0.0, note=_NEEDS_ROOT)
         return
-    found = [_around() for _ in range(ROUNDS)]
+    rounds = [_around() for _ in range(ROUNDS)]
     what = f"a run of a search on the host beyond its workload (`sleep {_SLEEP}`, two knobs, stored)"
-    yield Row(what, median([each for each, _ in found]), most_seconds=MOST_EACH)
+    yield Row(what, median([each for each, _ in rounds]), most_seconds=MOST_EACH)
     yield Row(
-        "a search of 30 runs beyond its runs: start, choosing, report", median([all_ for _, all_ in found])
+        "a search of 30 runs beyond its runs: start, choosing, report", median([all_ for _, all_ in rounds])
     )
 
 

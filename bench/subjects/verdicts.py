@@ -83,12 +83,12 @@ def _price() -> Table:
             design = SequentialDesign(margin=0.01, looks=(looks,)) if looks else SequentialDesign(margin=0.01)
             for rule in (plain_t, ktrial):
                 rng = np.random.default_rng(3)
-                found = rule(
+                claims = rule(
                     independent(rng, STUDIES, 2 * (looks or SLOTS // 2)), math.log1p(effect), rng, design
                 )
                 cells.append(
-                    f"{found.found_it_above * 100:.1f} %"
-                    + ("" if looks else f" ({found.runs.mean() / 2:.0f})")
+                    f"{claims.found_it_above * 100:.1f} %"
+                    + ("" if looks else f" ({claims.runs.mean() / 2:.0f})")
                 )
         drawn.add_row(f"{effect * 100:g} %", *cells)
     return drawn

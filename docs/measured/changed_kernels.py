@@ -29,10 +29,10 @@ def changed(kernel: str, change: ChangedByte, place: Path) -> str:
     if plain.vmlinux is None or plain.modules is None:
         raise NotMeasured(f"{kernel}: it has no ELF image, or no modules: {plain.vmlinux_reason}")
     image = bytearray(plain.vmlinux.read_bytes())
-    found = [match.end() - 1 for match in re.finditer(change.code, image, re.DOTALL)]
-    if len(found) != 1:
-        raise NotMeasured(f"{kernel}: the code for {change.name} is there {len(found)} times, not once")
-    image[found[0]] = change.becomes
+    places = [match.end() - 1 for match in re.finditer(change.code, image, re.DOTALL)]
+    if len(places) != 1:
+        raise NotMeasured(f"{kernel}: the code for {change.name} is there {len(places)} times, not once")
+    image[places[0]] = change.becomes
     path = place / f"vmlinux-{change.name}"
     path.write_bytes(image)
     name = f"path:{path}"

@@ -27,11 +27,11 @@ def main() -> int:
         return 0
     measuring = Measuring(chosen.place, chosen.jobs, Told())
     try:
-        found = [one(block, measuring, check=chosen.check) for block in blocks]
+        lines = [one(block, measuring, check=chosen.check) for block in blocks]
     except Interrupted as stopped:
         print(f"{stopped}\nthe same command goes on there", file=sys.stderr)
         return stopped.exit_code
-    return int(not all(found))
+    return int(not all(lines))
 
 
 class Told(Silent):
@@ -76,9 +76,9 @@ def compared(block: Block, measuring: Measuring) -> list[str]:
     """What differs, and what it is now measured with instead. Raises NumbersError, KtrialError."""
     now = written(ROOT / block.page, block.name)
     measuring.made_with = MadeWith()
-    found = differences(now, block.text(measuring))
+    differing = differences(now, block.text(measuring))
     then = made_with.noted().get(block.name)
-    return found + (then.others(measuring.made_with) if found and then else [])
+    return differing + (then.others(measuring.made_with) if differing and then else [])
 
 
 def _written(block: Block, measuring: Measuring) -> list[str]:

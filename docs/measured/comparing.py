@@ -21,15 +21,15 @@ def differences(written: str, made: str) -> list[str]:
 
 def _parts(text: str) -> list[tuple[str, list[str]]]:
     """Tables (their lines) and what stands between them (its words), in order."""
-    found: list[tuple[str, list[str]]] = []
+    parts: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         kind = "table" if line.startswith("|") else "words"
         if not line.strip():
             continue
-        if not found or found[-1][0] != kind:
-            found.append((kind, []))
-        found[-1][1].extend([line] if kind == "table" else line.split(" "))
-    return [(kind, [piece for piece in pieces if piece]) for kind, pieces in found]
+        if not parts or parts[-1][0] != kind:
+            parts.append((kind, []))
+        parts[-1][1].extend([line] if kind == "table" else line.split(" "))
+    return [(kind, [piece for piece in pieces if piece]) for kind, pieces in parts]
 
 
 def _of_tables(old: list[str], new: list[str]) -> Iterator[str]:

@@ -27,10 +27,10 @@ class Block:
 @cache
 def declared() -> dict[str, Block]:
     """Name → block, of all modules in docs/measured/blocks. Raises NumbersError: a name twice."""
-    found: dict[str, Block] = {}
+    by_name: dict[str, Block] = {}
     for module in pkgutil.iter_modules(blocks.__path__):
         for block in importlib.import_module(f"{blocks.__name__}.{module.name}").BLOCKS:
-            if block.name in found:
+            if block.name in by_name:
                 raise NumbersError(f"two declarations are called {block.name}")
-            found[block.name] = block
-    return found
+            by_name[block.name] = block
+    return by_name

@@ -35,7 +35,7 @@ class Listed:
 
 def listed(file: Path = _FILE) -> list[Listed]:
     """The whole inventory. Raises NumbersError where an entry is not whole."""
-    found = []
+    tables = []
     for page, entries in tomllib.loads(file.read_text(encoding="utf-8")).items():
         for entry in entries:
             one = Listed(
@@ -43,8 +43,8 @@ def listed(file: Path = _FILE) -> list[Listed]:
             )
             if one.kind not in KINDS or not one.source or bool(one.table) == bool(one.sentence):
                 raise NumbersError(f"inventory.toml, {page}: {entry} is not whole")
-            found.append(one)
-    return found
+            tables.append(one)
+    return tables
 
 
 def by_hand(text: str) -> list[str]:

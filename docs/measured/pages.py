@@ -19,14 +19,14 @@ def pages() -> list[Path]:
 
 def blocks_of(text: str) -> dict[str, str]:
     """Name → what stands between the markers. Raises NumbersError where a marker has no other end."""
-    found: dict[str, str] = {}
+    bodies: dict[str, str] = {}
     for name, body in _BLOCK.findall(text):
-        if name in found:
+        if name in bodies:
             raise NumbersError(f"the block {name} is there twice")
-        found[name] = body
-    if len(_MARKER.findall(text)) != 2 * len(found):
+        bodies[name] = body
+    if len(_MARKER.findall(text)) != 2 * len(bodies):
         raise NumbersError("a marker of numbers has no other end, or does not stand alone on its line")
-    return found
+    return bodies
 
 
 def written(page: Path, name: str) -> str:
@@ -42,4 +42,4 @@ def write(page: Path, name: str, made: str) -> None:
     written(page, name)
     text = page.read_text(encoding="utf-8")
     block = re.compile(rf"^(<!-- numbers: {re.escape(name)} -->\n).*?^(<!-- end -->)$", re.DOTALL | re.M)
-    page.write_text(block.sub(lambda found: found[1] + made + found[2], text), encoding="utf-8")
+    page.write_text(block.sub(lambda match: match[1] + made + match[2], text), encoding="utf-8")

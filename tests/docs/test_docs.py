@@ -40,16 +40,16 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def session(block: str) -> list[Spoken]:
-    found: list[Spoken] = []
+    spoken: list[Spoken] = []
     for line in block.splitlines():
         if line.startswith("$ "):
             status = _EXIT.search(line)
             command = _EXIT.sub("", line[2:])
-            found.append(Spoken(command, int(status[1]) if status else 0, ()))
-        elif found and line.strip():
-            last = found[-1]
-            found[-1] = Spoken(last.command, last.status, (*last.output, line))
-    return found
+            spoken.append(Spoken(command, int(status[1]) if status else 0, ()))
+        elif spoken and line.strip():
+            last = spoken[-1]
+            spoken[-1] = Spoken(last.command, last.status, (*last.output, line))
+    return spoken
 
 
 def pattern(line: str) -> re.Pattern[str]:

@@ -96,9 +96,9 @@ def test_every_two_kernels_are_shown_as_python_compares_them(site: Path, tmp_pat
     pairs = KernelPairs.model_validate_json((site.parent / "expected.json").read_text())
     names = [one.name for one in pairs.kernels]
     both = [(i, j) for i in range(len(names)) for j in range(len(names)) if i != j]
-    found = shown(tmp_path, [page(site, **{"from": names[i], "to": names[j]}) for i, j in both])
+    pages = shown(tmp_path, [page(site, **{"from": names[i], "to": names[j]}) for i, j in both])
     verdicts = set()
-    for (i, j), one in zip(both, found, strict=True):
+    for (i, j), one in zip(both, pages, strict=True):
         expected = expected_rows(pairs, i, j)
         assert one["rows"] == expected, f"{names[i]} → {names[j]}"
         verdicts |= {row[2] for row in expected}

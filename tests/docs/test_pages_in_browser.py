@@ -65,13 +65,13 @@ def a_replication() -> str:
     )
     had = tuple(KernelHad(asked=name, digest="ab" * 32, how="the cache", release="6.12.117+deb13-cloud-amd64")
                 for name in FIVE)  # fmt: skip
-    found = compared(before, now, had)
+    comparisons = compared(before, now, had)
     differs = Circumstance(what="guest program lockstep", before="3afd59290f8d", now="b24281e21b5f")
-    return replication_page.page(found.model_copy(update={"circumstances": (differs,)}), before, now)
+    return replication_page.page(comparisons.model_copy(update={"circumstances": (differs,)}), before, now)
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], dict[str, Any]]:
+def states(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], dict[str, Any]]:
     """By page and width."""
     tuned = a_result()
     pages = {
@@ -95,16 +95,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], dic
 @pytest.mark.parametrize("name", ["replication", "tuning", "fidelity"])
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_nothing_reaches_beyond_the_page(
-    name: str, width: int, found: dict[tuple[str, int], dict[str, Any]]
+    name: str, width: int, states: dict[tuple[str, int], dict[str, Any]]
 ) -> None:
-    one = found[name, width]
+    one = states[name, width]
     assert one["scroll"] == width, "the page scrolls sideways"
     assert one["wide"] == []
     assert width < DESK or one["scrolls"] == [], "a desk shows every column"
 
 
-def test_a_box_that_scrolls_says_so_without_a_script(found: dict[tuple[str, int], dict[str, Any]]) -> None:
+def test_a_box_that_scrolls_says_so_without_a_script(states: dict[tuple[str, int], dict[str, Any]]) -> None:
     """Shadows below a paper that goes along: https://lea.verou.me/blog/2012/04/background-attachment-local."""
-    cues = [cue for (_, width), one in found.items() if width == PHONE for cue in one["cues"]]
+    cues = [cue for (_, width), one in states.items() if width == PHONE for cue in one["cues"]]
     assert len(cues) >= 3
     assert set(cues) == {"local, scroll"}

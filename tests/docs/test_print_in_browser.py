@@ -75,8 +75,8 @@ def test_the_sheets_tell_when_headings_do_not_stand_on_each(tmp_path: Path) -> N
 def on_paper(page: str, directory: Path) -> dict[str, Any]:
     """What the browser makes of the page's rules for paper, on a screen as wide as a sheet."""
     page = page.replace("@media print", "@media all").replace("@media screen", "@media not all")
-    (found,) = measured_at_widths(f'srcdoc="{html.escape(page)}"', directory, (PAPER,), STATE)
-    return dict(found)
+    (measured,) = measured_at_widths(f'srcdoc="{html.escape(page)}"', directory, (PAPER,), STATE)
+    return dict(measured)
 
 
 def a_kernel_difference() -> KernelDifference:

@@ -25,9 +25,9 @@ def measured(page: str, directory: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_cut_off_or_overlaps(name: str, tmp_path: Path) -> None:
     record = ALL[name]()
-    found = measured(report.study_html(record), tmp_path)
-    assert [one["width"] for one in found] == [str(width) for width in WIDTHS]
-    for one, width in zip(found, WIDTHS, strict=True):
+    seen = measured(report.study_html(record), tmp_path)
+    assert [one["width"] for one in seen] == [str(width) for width in WIDTHS]
+    for one, width in zip(seen, WIDTHS, strict=True):
         assert one["scroll"] == width, "the page scrolls sideways"
         assert one["wide"] == [], f"wider than {width} pixels"
         assert one["cut"] == [], f"text outside its chart at {width} pixels"

@@ -80,9 +80,9 @@ def test_what_is_closed_is_made_when_it_is_opened(
     record = a_counted_matrix()
     whys = whys_for(record)
     (tmp_path / "page.html").write_text(report.study_html(record, whys))
-    (found,) = measured_at_widths('src="page.html"', tmp_path, (1280,), _TRY)
-    _assert_sections_open(found, drawn_bars(report.study_html(record, whys[:1], whole=True)))
-    _assert_tables_sort(found)
+    (tried,) = measured_at_widths('src="page.html"', tmp_path, (1280,), _TRY)
+    _assert_sections_open(tried, drawn_bars(report.study_html(record, whys[:1], whole=True)))
+    _assert_tables_sort(tried)
 
 
 def drawn_bars(page: str) -> list[str]:
@@ -91,22 +91,22 @@ def drawn_bars(page: str) -> list[str]:
     return re.findall(r"<title>([^<]*)", page[start : page.index("</details>", start)])
 
 
-def _assert_sections_open(found: dict[str, Any], bars: list[str]) -> None:
-    assert found["before"] > 80
-    assert found["elements"] < 10_000
-    assert found["rows"] == 21
-    assert found["why"] == "why-1"
-    assert sorted(found["bars"]) == sorted(bars)
-    assert found["live"] == 1
-    assert (found["printed"], found["afterwards"]) == (4, 1)
+def _assert_sections_open(state: dict[str, Any], bars: list[str]) -> None:
+    assert state["before"] > 80
+    assert state["elements"] < 10_000
+    assert state["rows"] == 21
+    assert state["why"] == "why-1"
+    assert sorted(state["bars"]) == sorted(bars)
+    assert state["live"] == 1
+    assert (state["printed"], state["afterwards"]) == (4, 1)
     # The overview of narrow pages is made by width, and not by hand.
-    assert found["left"] <= 1
+    assert state["left"] <= 1
 
 
-def _assert_tables_sort(found: dict[str, Any]) -> None:
-    assert sorted(found["sorted"]) == sorted(found["plain"])
-    assert found["sorted"][0].startswith("hackbench"), "the largest number comes first"
-    assert found["sorted"] != found["plain"]
-    assert found["says"] == "descending"
-    assert found["again"] == found["plain"]
-    assert found["filtered"] == ["pipe"]
+def _assert_tables_sort(state: dict[str, Any]) -> None:
+    assert sorted(state["sorted"]) == sorted(state["plain"])
+    assert state["sorted"][0].startswith("hackbench"), "the largest number comes first"
+    assert state["sorted"] != state["plain"]
+    assert state["says"] == "descending"
+    assert state["again"] == state["plain"]
+    assert state["filtered"] == ["pipe"]

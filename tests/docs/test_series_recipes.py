@@ -34,8 +34,8 @@ def script(place: Path, text: str) -> Path:
 
 
 def on_page(word: str) -> str:
-    (found,) = [text for text in SHELL.findall(PAGE.read_text()) if word in text]
-    return str(found)
+    (recipe,) = [text for text in SHELL.findall(PAGE.read_text()) if word in text]
+    return str(recipe)
 
 
 @pytest.fixture

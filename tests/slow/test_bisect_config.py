@@ -43,8 +43,8 @@ def _bisected(directory: Path, before: str, after: str) -> dict[str, Any]:
     store = {"KTRIAL_STORE": str(directory / "ktrial.db")}
     done = subprocess.run(command, env=os.environ | store, stdout=subprocess.PIPE, text=True, check=True)
     print(done.stdout)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
 def _members(result: dict[str, Any]) -> list[set[str]]:

@@ -110,12 +110,12 @@ def test_nothing_that_must_not_matter_moves_a_fork_in_the_guest_configuration(tm
         '[factors.said]\nkind = "boot"\ntarget = "loglevel"\nlevels = [3, 4]\n'
     )
     result = run(study, tmp_path)
-    found: dict[tuple[str, str], list[float]] = {}
+    counts: dict[tuple[str, str], list[float]] = {}
     for trial in result["trials"]:
         for sample in trial["samples"]:
-            found.setdefault((sample["workload"], sample["metric"]), []).append(sample["value"])
-    assert {len(values) for values in found.values()} == {8}
-    assert all(max(values) < 1.005 * min(values) for values in found.values()), found
+            counts.setdefault((sample["workload"], sample["metric"]), []).append(sample["value"])
+    assert {len(values) for values in counts.values()} == {8}
+    assert all(max(values) < 1.005 * min(values) for values in counts.values()), counts
 
 
 def test_a_scheduler_patch_crossed_with_the_allocator(tmp_path: Path) -> None:

@@ -23,15 +23,15 @@ def allocators() -> tuple[Kernel, Kernel]:
 
 
 def test_only_the_allocators_options_differ(allocators: tuple[Kernel, Kernel]) -> None:
-    found = difference_of(*allocators)
-    assert found.respects == (Respect.OPTIONS,), found.respects
-    assert [one.option for one in found.decided] == ["CONFIG_SLAB"]
-    assert {one.cause for one in found.options} == {OptionCause.OWN, OptionCause.OPTION}
+    difference = difference_of(*allocators)
+    assert difference.respects == (Respect.OPTIONS,), difference.respects
+    assert [one.option for one in difference.decided] == ["CONFIG_SLAB"]
+    assert {one.cause for one in difference.options} == {OptionCause.OWN, OptionCause.OPTION}
     assert {"CONFIG_SLUB", "CONFIG_SLUB_DEBUG", "CONFIG_SLUB_CPU_PARTIAL"} <= {
-        one.option for one in found.following("CONFIG_SLAB")
+        one.option for one in difference.following("CONFIG_SLAB")
     }
-    assert found.modules == ()
-    assert found.patches == ()
+    assert difference.modules == ()
+    assert difference.patches == ()
 
 
 def test_the_command_says_so_in_one_line(allocators: tuple[Kernel, Kernel]) -> None:

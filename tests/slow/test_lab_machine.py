@@ -199,7 +199,7 @@ def _set_and_run(machine: SshMachine, made: list[StepResult]) -> None:
 
 def _lose(lab: LabMachine) -> None:
     """All connections to it break: their processes here are killed."""
-    found = subprocess.run(["pgrep", "-f", f"^ssh -F {lab.config}.* -M "], capture_output=True, check=False)
-    for process in found.stdout.split():
+    ran = subprocess.run(["pgrep", "-f", f"^ssh -F {lab.config}.* -M "], capture_output=True, check=False)
+    for process in ran.stdout.split():
         os.kill(int(process), signal.SIGKILL)
     time.sleep(0.1)

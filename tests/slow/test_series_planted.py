@@ -86,8 +86,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def patch_of(told: dict[str, Any], name: str) -> dict[str, Any]:
-    found: list[dict[str, Any]] = [one for one in told["patches"] if one["subject"] == f"planted: {name}"]
-    (one,) = found
+    patches: list[dict[str, Any]] = [one for one in told["patches"] if one["subject"] == f"planted: {name}"]
+    (one,) = patches
     return one
 
 

@@ -54,7 +54,7 @@ def told(place: Path) -> dict[str, Any]:
 def executing(place: Path, told: dict[str, Any]) -> Mapping[str, set[str]]:
     """Function → the built-in workloads that execute it on the base."""
     assert told["workloads"]
-    found: dict[str, set[str]] = {name: set() for name in CHANGES.values()}
+    workloads_of: dict[str, set[str]] = {name: set() for name in CHANGES.values()}
     with open_store(str(place / "x.db")) as store:
         for study in store.studies():
             if study.study.name != "series-coverage":
@@ -65,9 +65,9 @@ def executing(place: Path, told: dict[str, Any]) -> Mapping[str, set[str]]:
                     assert profile, use.label
                     for one in profile.region.functions:
                         name = without_numbers(one.symbol)
-                        if one.instructions and not one.module and name in found:
-                            found[name].add(use.label)
-    return found
+                        if one.instructions and not one.module and name in workloads_of:
+                            workloads_of[name].add(use.label)
+    return workloads_of
 
 
 @pytest.mark.parametrize("function", CHANGES.values())

@@ -60,11 +60,11 @@ def test_every_knob_comes_back_and_the_search_goes_on(journal: Path, tmp_path: P
         left += has_left_something(journal)
         assert run_ktrial("restore") == 0
         assert values_now(KNOBS) == first, f"instant {instant}"
-        found = orders(store)
-        assert found == list(range(len(found))), "no run is repeated, and none is left out"
-        assert before <= len(found) <= BUDGET
-        gone_on += len(found) > before > 0
-        before = len(found)
+        planned = orders(store)
+        assert planned == list(range(len(planned))), "no run is repeated, and none is left out"
+        assert before <= len(planned) <= BUDGET
+        gone_on += len(planned) > before > 0
+        before = len(planned)
         if ended:
             store, before = tmp_path / f"{instant + 1}.db", 0
     assert left >= INSTANTS // 10

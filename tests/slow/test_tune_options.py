@@ -28,12 +28,12 @@ budget = 12
 def test_an_option_is_searched_by_building(tmp_path: Path) -> None:
     file = tmp_path / "option.toml"
     file.write_text(STUDY)
-    found = result("tune", file, "--store", tmp_path / "x.db", "--no-html", "--answer", tmp_path / "answer")
-    options = next(one for one in found["space"]["dimensions"] if one["name"] == "kconfig:SLAB")
+    told = result("tune", file, "--store", tmp_path / "x.db", "--no-html", "--answer", tmp_path / "answer")
+    options = next(one for one in told["space"]["dimensions"] if one["name"] == "kconfig:SLAB")
     assert (options["cost"], options["default"], options["choices"]) == ("build", "n", ["n", "y"])
-    assert not any(one["failure"] for one in found["observations"])
-    assert found["confirmed"] == {"kconfig:SLAB": "y"}, found["answer"]
-    assert found["comparisons"][0]["verdict"] == "better"
+    assert not any(one["failure"] for one in told["observations"])
+    assert told["confirmed"] == {"kconfig:SLAB": "y"}, told["answer"]
+    assert told["comparisons"][0]["verdict"] == "better"
     assert (tmp_path / "answer/kernel.config").read_text() == "CONFIG_SLAB=y\n"
     again = result("revalidate", "option", "--store", tmp_path / "x.db", "--no-html")
     assert again["holds"] == "still holds"

@@ -60,25 +60,25 @@ def answer(tmp_path: Path, study: str) -> dict[str, Any]:
     return result("tune", file, "--store", store, "--no-html", "--answer", tmp_path / "answer")
 
 
-def check(found: dict[str, Any], matters: set[str], tmp_path: Path) -> None:
-    confirmed = found["confirmed"]
-    assert confirmed, found["answer"]
-    assert found["comparisons"][0]["verdict"] == "better"
+def check(told: dict[str, Any], matters: set[str], tmp_path: Path) -> None:
+    confirmed = told["confirmed"]
+    assert confirmed, told["answer"]
+    assert told["comparisons"][0]["verdict"] == "better"
     assert not NEVER & set(confirmed)
     assert set(confirmed) <= matters
-    assert len(found["observations"]) <= found["budget"]["runs"]
+    assert len(told["observations"]) <= told["budget"]["runs"]
     written = (tmp_path / "answer/sysctl.d/99-planted.conf").read_text()
     assert all(f"\n{name} = " in written or name.startswith("sched") for name in confirmed)
 
 
 def test_limits_of_dirty_pages_for_writes_to_a_slow_disk(tmp_path: Path) -> None:
-    found = answer(tmp_path, AIO)
-    check(found, {"vm.dirty_ratio", "vm.dirty_background_ratio"}, tmp_path)
-    assert found["comparisons"][0]["ratio"] > 1.2
+    told = answer(tmp_path, AIO)
+    check(told, {"vm.dirty_ratio", "vm.dirty_background_ratio"}, tmp_path)
+    assert told["comparisons"][0]["ratio"] > 1.2
 
 
 def test_slices_of_the_scheduler_for_hackbench(tmp_path: Path) -> None:
-    found = answer(tmp_path, HACKBENCH)
+    told = answer(tmp_path, HACKBENCH)
     slices = {"sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"}
-    check(found, slices, tmp_path)
-    assert found["comparisons"][0]["ratio"] < 0.98
+    check(told, slices, tmp_path)
+    assert told["comparisons"][0]["ratio"] < 0.98

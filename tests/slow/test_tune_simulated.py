@@ -44,8 +44,8 @@ def test_the_interval_holds_the_truth_and_regret_is_at_most_that_of_tpe_alone(no
 
 
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:
-    found = [ours(seed, 0.05, idle=True) for seed in SEEDS]
-    assert sum(not each.gain for each in found) >= 0.95 * len(found)
+    searches = [ours(seed, 0.05, idle=True) for seed in SEEDS]
+    assert sum(not each.gain for each in searches) >= 0.95 * len(searches)
 
 
 @pytest.mark.parametrize("family", ["together", "ranges", "valley", "limited", "many"])
@@ -53,8 +53,8 @@ def test_on_random_functions_intervals_hold_and_regret_is_no_worse_than_that_of_
     family: str,
 ) -> None:
     problems = [problem(family, seed) for seed in FUNCTIONS]
-    found = [tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed) for each in problems]
-    both = list(zip(problems, found, strict=True))
+    tuned = [tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed) for each in problems]
+    both = list(zip(problems, tuned, strict=True))
     held = [all(intervals_hold(each, one)) for each, one in both if one.finalists]
     assert sum(held) >= least(0.95, len(held))
     regrets = [each.optimum - each.log_gain(one.confirmed or {}) for each, one in both]

@@ -95,6 +95,6 @@ def found_in(page: Path, directory: Path) -> Any:
     profile = f"--user-data-dir={directory / 'profile'}"
     command = (program(), *OPTIONS, profile, "--dump-dom", page.as_uri())
     dump = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    found = re.search(r'<pre id="measured">(.*?)</pre>', dump, re.DOTALL)
-    assert found, dump[-2000:]
-    return json.loads(html.unescape(found[1]))
+    match = re.search(r'<pre id="measured">(.*?)</pre>', dump, re.DOTALL)
+    assert match, dump[-2000:]
+    return json.loads(html.unescape(match[1]))

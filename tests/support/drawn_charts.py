@@ -57,20 +57,20 @@ def assert_charts_are_true(page: str, record: StudyRecord) -> None:
     assert_series_are_true(page, record)
 
 
-def ratio_axis(found: Drawing) -> Axis:
+def ratio_axis(chart: Drawing) -> Axis:
     """Pixels → the logarithm of a ratio."""
-    marks = {text.x: 1 + figure(text.text) for text in found.texts if _TICK.fullmatch(text.text)}
+    marks = {text.x: 1 + figure(text.text) for text in chart.texts if _TICK.fullmatch(text.text)}
     return axis(marks, as_=math.log)
 
 
-def ratio_rows(found: Drawing) -> list[RatioRow]:
+def ratio_rows(chart: Drawing) -> list[RatioRow]:
     """The overview's rows from above: each mark belongs to the row whose result is nearest in height."""
-    results = sorted((text for text in found.texts if _RESULT.match(text.text)), key=lambda text: text.y)
+    results = sorted((text for text in chart.texts if _RESULT.match(text.text)), key=lambda text: text.y)
     marks: dict[int, list[Symbol]] = {}
-    for symbol in found.symbols:
+    for symbol in chart.symbols:
         marks.setdefault(_nearest(symbol.y, results), []).append(symbol)
     reaches: dict[int, list[Line]] = {}
-    for line in found.lines:
+    for line in chart.lines:
         if line.width == 3:
             reaches.setdefault(_nearest(line.y, results), []).append(line)
     rows = []
@@ -78,7 +78,7 @@ def ratio_rows(found: Drawing) -> list[RatioRow]:
         own, reach = marks.get(place, []), reaches.get(place, [])
         assert len(own) <= 1, f"{len(own)} marks in the row {result.text}"
         assert len(reach) <= 1, f"{len(reach)} intervals in the row {result.text}"
-        names = [text.text for text in found.texts if text.y == result.y and text.x < result.x]
+        names = [text.text for text in chart.texts if text.y == result.y and text.x < result.x]
         ends = sorted((reach[0].x, reach[0].to_x)) if reach else [None, None]
         rows.append(RatioRow((names or [""])[0], result.text, own[0].x if own else None, *ends))
     return rows
@@ -88,8 +88,8 @@ def _nearest(y: float, results: Sequence[Text]) -> int:
     return min(range(len(results)), key=lambda place: abs(results[place].y - y))
 
 
-def _assert_overview(found: Drawing, group: study_summary.TreatmentComparisons) -> None:
-    rows, at = ratio_rows(found), _place_of(ratio_axis(found))
+def _assert_overview(chart: Drawing, group: study_summary.TreatmentComparisons) -> None:
+    rows, at = ratio_rows(chart), _place_of(ratio_axis(chart))
     assert len(rows) == len(group.comparisons)
     names = study_summary.row_names([(one.workload, one.metric) for one in group.comparisons])
     for row, name, one in zip(rows, names, group.comparisons, strict=True):
@@ -101,7 +101,7 @@ def _assert_overview(found: Drawing, group: study_summary.TreatmentComparisons) 
         ends = [end for end in (one.low, one.high) if end is not None and not math.isnan(end)]
         _assert_near(row.low, at(min(ends, default=None)), where)
         _assert_near(row.high, at(max(ends, default=None)), where)
-    colours = [symbol.stroke for symbol in sorted(found.symbols, key=lambda one: one.y)]
+    colours = [symbol.stroke for symbol in sorted(chart.symbols, key=lambda one: one.y)]
     with_mark = [one for one in group.comparisons if at(one.ratio) is not None]
     assert colours == [palette.VERDICTS[one.verdict] for one in with_mark]
 
@@ -129,8 +129,8 @@ def _assert_near(drawn: float | None, meant: float | None, where: str) -> None:
         assert abs(drawn - meant) < _NEAR, f"{where}: drawn at {drawn}, means {meant}"
 
 
-def _assert_levels(found: Drawing, metric: study_summary.MetricLevels) -> None:
-    rows = level_rows(found)
+def _assert_levels(chart: Drawing, metric: study_summary.MetricLevels) -> None:
+    rows = level_rows(chart)
     assert len(rows) == len(metric.levels), f"{metric.workload}: {rows}"
     numbers = [abs(value) for level in metric.levels for value in (level.value or 0.0, *level.samples)]
     near = max((value for value in numbers if math.isfinite(value)), default=1.0) / 200 or 0.01
@@ -146,19 +146,19 @@ def _assert_levels(found: Drawing, metric: study_summary.MetricLevels) -> None:
         assert number_format.number(level.value) in row.result, where
 
 
-def level_rows(found: Drawing) -> list[LevelRow]:
+def level_rows(chart: Drawing) -> list[LevelRow]:
     """The bars from above: one a name at the left edge, with what was drawn until the next one."""
-    foot = max(text.y for text in found.texts)
-    ticks = {text.x: figure(text.text) for text in found.texts if text.y == foot}
+    foot = max(text.y for text in chart.texts)
+    ticks = {text.x: figure(text.text) for text in chart.texts if text.y == foot}
     value, zero = axis(ticks), next(at for at, number in ticks.items() if number == 0)
-    heads = [text for text in found.texts if text.y != foot]
+    heads = [text for text in chart.texts if text.y != foot]
     names = _names(heads)
     rows = []
     for name, end in zip(names, [*(one.y for one in names[1:]), math.inf], strict=True):
-        bars = [box for box in found.boxes if name.y < box.y < end]
+        bars = [box for box in chart.boxes if name.y < box.y < end]
         assert len(bars) <= 1
         bar = value(_far_end(bars[0].x, bars[0].width, zero)) if bars else None
-        dots = sorted(value(symbol.x) for symbol in found.symbols if name.y < symbol.y < end)
+        dots = sorted(value(symbol.x) for symbol in chart.symbols if name.y < symbol.y < end)
         (result,) = [one.text for one in heads if name.y <= one.y < end and one is not name]
         rows.append(LevelRow(name.text, bar, tuple(dots), result))
     return rows

@@ -29,11 +29,11 @@ def assert_histories_are_true(page: str, history: History) -> None:
         _assert_line(drawing(element), line)
 
 
-def _assert_line(found: Drawing, line: Line) -> None:
-    value, near = _beside_grid(found)
+def _assert_line(chart: Drawing, line: Line) -> None:
+    value, near = _beside_grid(chart)
     points = [(place, one) for place, one in enumerate(line.points) if one.value is not None]
-    dots = sorted(found.symbols, key=lambda dot: dot.x)
-    reaches = sorted(points for name, points in found.paths if name == "dot")
+    dots = sorted(chart.symbols, key=lambda dot: dot.x)
+    reaches = sorted(points for name, points in chart.paths if name == "dot")
     assert len(dots) == len(reaches) == len(points)
     for (_, point), dot, reach in zip(points, dots, reaches, strict=True):
         assert dot.title.startswith(shortened(point.version, 80)), dot
@@ -42,15 +42,15 @@ def _assert_line(found: Drawing, line: Line) -> None:
         assert abs(x - dot.x) < _NEAR
         assert abs(value(top) - max(point.values)) <= near, point.version
         assert abs(value(bottom) - min(point.values)) <= near, point.version
-    cut_off = any(name == "break" for name, _ in found.paths)
+    cut_off = any(name == "break" for name, _ in chart.paths)
     assert cut_off == (value(_FOOT) > 0 or value(_TOP) < 0), "an axis without zero is marked"
-    through = [points for name, points in found.paths if name == "through"]
+    through = [points for name, points in chart.paths if name == "through"]
     assert through == ([[(dot.x, dot.y) for dot in dots]] if dots else [])
-    _assert_changes(found, line, {place: dot.x for (place, _), dot in zip(points, dots, strict=True)})
+    _assert_changes(chart, line, {place: dot.x for (place, _), dot in zip(points, dots, strict=True)})
 
 
-def _assert_changes(found: Drawing, line: Line, places: dict[int, float]) -> None:
-    marks = sorted(points[0][0] for name, points in found.paths if name.startswith("mark "))
+def _assert_changes(chart: Drawing, line: Line, places: dict[int, float]) -> None:
+    marks = sorted(points[0][0] for name, points in chart.paths if name.startswith("mark "))
     assert len(marks) == len(line.changes)
     for at, change in zip(marks, sorted(line.changes, key=lambda one: one.place), strict=True):
         before = max((x for place, x in places.items() if place < change.place), default=-math.inf)
@@ -65,21 +65,21 @@ def assert_searches_are_true(page: str, tuned: Tuned) -> None:
         _assert_path(drawing(element), tuned)
 
 
-def _assert_path(found: Drawing, tuned: Tuned) -> None:
-    ratio, near = _beside_grid(found, lambda text: 1 + figure(text))
+def _assert_path(chart: Drawing, tuned: Tuned) -> None:
+    ratio, near = _beside_grid(chart, lambda text: 1 + figure(text))
     metric = tuned.goal.objectives[0].metric
     before = tuned.baseline[metric]
     ran = [place for place, one in enumerate(tuned.observations) if metric in one.values]
-    dots = sorted(found.symbols, key=lambda dot: dot.x)
+    dots = sorted(chart.symbols, key=lambda dot: dot.x)
     assert len(dots) == len(ran)
     for place, dot in zip(ran, dots, strict=True):
         one = tuned.observations[place]
         drift = tuned.drift[place] if place < len(tuned.drift) else 1.0
         assert dot.title.startswith(f"run {one.order + 1}, {one.purpose.value}: "), dot
         assert abs(ratio(dot.y) - one.values[metric] / before / drift) <= near, dot
-    (zero,) = [points for name, points in found.paths if name == "zero"]
+    (zero,) = [points for name, points in chart.paths if name == "zero"]
     assert abs(ratio(zero[0][1]) - 1) <= near
-    failed = [points for name, points in found.paths if name == "failed"]
+    failed = [points for name, points in chart.paths if name == "failed"]
     assert len(failed) == len(tuned.observations) - len(ran)
 
 
@@ -134,11 +134,11 @@ def assert_steps_are_true(page: str, result: SeriesResult) -> None:
         _assert_steps(drawing(element), result)
 
 
-def _assert_steps(found: Drawing, result: SeriesResult) -> None:
-    (_, base), *courses = found.paths
+def _assert_steps(chart: Drawing, result: SeriesResult) -> None:
+    (_, base), *courses = chart.paths
     totals = {one.workload: one for one in result.totals}
-    numbers = {text.text: text.x for text in found.texts if text.text.isdigit()}
-    names = [text.text for text in found.texts if not text.text.isdigit()]
+    numbers = {text.text: text.x for text in chart.texts if text.text.isdigit()}
+    names = [text.text for text in chart.texts if not text.text.isdigit()]
     assert len(courses) == len(names)
     for (_, points), text in zip(courses, names, strict=True):
         name, _, change = text.rpartition(" ")
@@ -165,12 +165,12 @@ def _assert_proportional(numbers: Sequence[float], places: Sequence[float]) -> N
         assert abs(place - meant) < _NEAR, (numbers, places)
 
 
-def _beside_grid(found: Drawing, read: Callable[[str], float] = figure) -> tuple[Axis, float]:
+def _beside_grid(chart: Drawing, read: Callable[[str], float] = figure) -> tuple[Axis, float]:
     """The axis by the numbers beside its grid lines, and what a pixel is on it."""
     marks = {}
-    for name, points in found.paths:
+    for name, points in chart.paths:
         if name == "grid-line":
-            (text,) = [t for t in found.texts if abs(t.y - points[0][1] - 4) < 0.01 and t.x < points[0][0]]
+            (text,) = [t for t in chart.texts if abs(t.y - points[0][1] - 4) < 0.01 and t.x < points[0][0]]
             marks[points[0][1]] = read(text.text)
     value = axis(marks)
     slack = max(abs(number) for number in marks.values()) * 1e-4

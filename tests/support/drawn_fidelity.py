@@ -17,22 +17,22 @@ _NEAR = 0.006
 """Of a decade: a pixel and a half of the smallest of these charts."""
 
 
-def assert_scatters_are_true(page: str, found: FidelityResult) -> None:
+def assert_scatters_are_true(page: str, fidelity: FidelityResult) -> None:
     """Every pair of every count stands where its two changes are, with both intervals, in its colour."""
     drawn = drawings_in(page)["scatter"]
-    counts = [one.count for one in found.all if one.pairs]
+    counts = [one.count for one in fidelity.all if one.pairs]
     assert len(drawn) == len(counts)
     for element, count in zip(drawn, counts, strict=True):
-        _assert_scatter(drawing(element), [one for one in found.pairs if count in one.exact], count)
+        _assert_scatter(drawing(element), [one for one in fidelity.pairs if count in one.exact], count)
 
 
-def _assert_scatter(found: Drawing, pairs: Sequence[FidelityPair], count: str) -> None:
-    counted, time = _axes(found)
-    intervals = [line for line in found.lines if line.width == _INTERVAL]
-    _assert_names_are_apart([text for text in found.texts if text.text.endswith(", fork")])
-    assert len(found.symbols) == len(pairs)
+def _assert_scatter(chart: Drawing, pairs: Sequence[FidelityPair], count: str) -> None:
+    counted, time = _axes(chart)
+    intervals = [line for line in chart.lines if line.width == _INTERVAL]
+    _assert_names_are_apart([text for text in chart.texts if text.text.endswith(", fork")])
+    assert len(chart.symbols) == len(pairs)
     assert len(intervals) == 2 * len(pairs)
-    for place, (pair, symbol) in enumerate(zip(pairs, found.symbols, strict=True)):
+    for place, (pair, symbol) in enumerate(zip(pairs, chart.symbols, strict=True)):
         assert abs(counted(symbol.x) - math.log10(pair.exact[count].ratio)) < _NEAR, pair
         assert abs(time(symbol.y) - math.log10(pair.time.ratio)) < _NEAR, pair
         assert symbol.fill == {True: BETTER, False: WORSE, None: RULE}[agreement(pair, count)]
@@ -56,10 +56,10 @@ def _assert_ends(one: float, other: float, change: Change) -> None:
     assert abs(high - math.log10(change.high)) < _NEAR, change
 
 
-def _axes(found: Drawing) -> tuple[Axis, Axis]:
+def _axes(chart: Drawing) -> tuple[Axis, Axis]:
     """Of what was counted, by the numbers below their ticks; of real time, by those beside theirs."""
-    ticks = [line for line in found.lines if math.hypot(line.to_x - line.x, line.to_y - line.y) == _TICK]
-    numbers = [text for text in found.texts if text.text.replace(".", "").isdigit()]
+    ticks = [line for line in chart.lines if math.hypot(line.to_x - line.x, line.to_y - line.y) == _TICK]
+    numbers = [text for text in chart.texts if text.text.replace(".", "").isdigit()]
     foot = max(text.y for text in numbers)
     below = sorted((text.x, text.text) for text in numbers if text.y == foot)
     beside = sorted((text.y, text.text) for text in numbers if text.y != foot)

@@ -81,10 +81,10 @@ def drawings_in(page: str) -> dict[str, list[Element]]:
 
 def drawing(element: Element) -> Drawing:
     """What it shows."""
-    found = Drawing([], [], [], [], [])
+    whole = Drawing([], [], [], [], [])
     for child in element:
-        _read(child, 0.0, 0.0, found, {})
-    return found
+        _read(child, 0.0, 0.0, whole, {})
+    return whole
 
 
 def axis(texts: Mapping[float, float], *, as_: Callable[[float], float] = float) -> Axis:
@@ -112,7 +112,7 @@ def figure(text: str) -> float:
     return float(plain)
 
 
-def _read(element: Element, x: float, y: float, found: Drawing, above: Mapping[str, str]) -> None:
+def _read(element: Element, x: float, y: float, into: Drawing, above: Mapping[str, str]) -> None:
     moved = _MOVED.search(element.get("transform") or "")
     if moved:
         x, y = x + float(moved[1]), y + float(moved[2] or 0)
@@ -120,39 +120,39 @@ def _read(element: Element, x: float, y: float, found: Drawing, above: Mapping[s
     title = element.find(f"{_SVG}title")
     if title is not None:
         own["title"] = title.text or ""
-    _shape(element, x, y, found, own)
+    _shape(element, x, y, into, own)
     for child in element:
-        _read(child, x, y, found, own)
+        _read(child, x, y, into, own)
 
 
-def _shape(element: Element, x: float, y: float, found: Drawing, own: Mapping[str, str]) -> None:
+def _shape(element: Element, x: float, y: float, into: Drawing, own: Mapping[str, str]) -> None:
     tag = element.tag.removeprefix(_SVG)
     number = _numbers(element)
     stroke, fill = element.get("stroke", ""), element.get("fill", "")
     if tag == "text" and "".join(element.itertext()):
         at = (x + number("x"), y + number("y"))
-        found.texts.append(Text(*at, "".join(element.itertext())))
+        into.texts.append(Text(*at, "".join(element.itertext())))
     elif tag == "line":
         start = (x + number("x1"), y + number("y1"))
         end = (x + number("x2"), y + number("y2"))
-        found.lines.append(Line(*start, *end, stroke, number("stroke-width", 1.0)))
+        into.lines.append(Line(*start, *end, stroke, number("stroke-width", 1.0)))
     elif tag == "circle":
-        found.symbols.append(Symbol(x + number("cx"), y + number("cy"), fill, stroke, own.get("title", "")))
+        into.symbols.append(Symbol(x + number("cx"), y + number("cy"), fill, stroke, own.get("title", "")))
     elif tag == "path":
-        _path(element, (x, y), found, own)
+        _path(element, (x, y), into, own)
 
 
-def _path(element: Element, at: tuple[float, float], found: Drawing, own: Mapping[str, str]) -> None:
+def _path(element: Element, at: tuple[float, float], into: Drawing, own: Mapping[str, str]) -> None:
     d, fill, stroke = element.get("d", ""), element.get("fill", ""), element.get("stroke", "")
     box = _BOX.fullmatch(d)
     moved = bool(element.get("transform"))
     if box and fill and not moved:
         left, top, width, height = map(float, box.groups())
-        found.boxes.append(Box(at[0] + left, at[1] + top, width, height, fill))
+        into.boxes.append(Box(at[0] + left, at[1] + top, width, height, fill))
     elif moved:
-        found.symbols.append(Symbol(*at, fill, stroke, own.get("title", "")))
+        into.symbols.append(Symbol(*at, fill, stroke, own.get("title", "")))
     elif not box:
-        found.paths.append((own.get("class", ""), list(_points(d))))
+        into.paths.append((own.get("class", ""), list(_points(d))))
 
 
 def _points(d: str) -> Iterator[tuple[float, float]]:

@@ -89,11 +89,11 @@ def busy_cores(count: int = 2) -> Iterator[None]:
 
 def qemu_children(parent: int) -> list[int]:
     """Process ids of the QEMUs that `parent` has started and that are alive."""
-    found = []
+    children = []
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):  # ended meanwhile
             facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             alive = facts["Name"].startswith("qemu-system") and not facts["State"].startswith("Z")
             if alive and int(facts["PPid"]) == parent:
-                found.append(int(status.parent.name))
-    return found
+                children.append(int(status.parent.name))
+    return children

@@ -166,8 +166,8 @@ class FakeLab:
     def files(self) -> set[str]:
         """All paths that are there, without what each boot changes and the fake's own."""
         own = ("proc", "bin", "systemctl.log", "release", "sys", "dir")
-        found = (path.relative_to(self.root) for path in self.root.rglob("*"))
-        return {str(path) for path in found if path.parts[0] not in own}
+        paths = (path.relative_to(self.root) for path in self.root.rglob("*"))
+        return {str(path) for path in paths if path.parts[0] not in own}
 
     def _kexec(self) -> None:
         _, image, *options = (self.root / "next").read_text().splitlines()

@@ -133,15 +133,15 @@ class _First:
 def _said(connection: Any) -> list[tuple[int, str, str]]:
     """Each trial's number, what its digest is of (with _NUMBER as the study), and its counters' digest."""
     numbers = range(1, TRIALS + 1)
-    found = []
+    texts = []
     for number, parts in trials_by_number(connection, list(numbers)).items():
         values = [
             *values_of([{**parts.trial, "study_id": _NUMBER}], OF_TRIAL),
             *values_of(parts.samples, OF_SAMPLE),
         ]
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
-        found.append((number, text, counters_digest(parts.counters)))
-    return found
+        texts.append((number, text, counters_digest(parts.counters)))
+    return texts
 
 
 def summarised(store: Store) -> None:

@@ -121,8 +121,8 @@ def put_root(disk: Path, start: int, root: Path, mebibytes: int) -> None:
 def _make_disk(directory: Path) -> None:
     root, disk = directory / "root", directory / "disk.new"
     for name, file in {"vmlinuz": "vmlinuz-*", "initrd": "initrd.img-*"}.items():
-        (found,) = (root / "boot").glob(file)
-        shutil.copy(found, directory / name)
+        (image,) = (root / "boot").glob(file)
+        shutil.copy(image, directory / name)
     subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(disk), "1400M"], check=True)
     shutil.rmtree(root)
     disk.rename(directory / "disk.img")

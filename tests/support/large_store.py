@@ -34,7 +34,7 @@ def with_real_profiles(record: StudyRecord, workloads: tuple[str, ...]) -> Study
         if trial.planned.perturbation.number:
             return trial
         kernel = "5.10" if trial.planned.treatment.key == baseline else "6.12"
-        found = tuple(real_profile(workload, kernel)[0] for workload in workloads)
-        return trial.model_copy(update={"profiles": found})
+        profiles = tuple(real_profile(workload, kernel)[0] for workload in workloads)
+        return trial.model_copy(update={"profiles": profiles})
 
     return record.model_copy(update={"trials": tuple(map(profiled, record.trials))})

@@ -31,13 +31,13 @@ def unpacked(version: str, directory: Path) -> OtherQemu:
     """
     apt = PrivateApt(directory / "apt", "Debian", "amd64", f"^({'|'.join(_NEEDED)})$")
     packages = apt.packages(debian_archives(_NAME, system_sources(_NAME)), _NAME, silent)
-    found = OtherQemu(Path(_PROGRAM), f"no suite that apt reaches has QEMU {version}")
+    qemu = OtherQemu(Path(_PROGRAM), f"no suite that apt reaches has QEMU {version}")
     for program in _builds(version, packages):
         root = directory / f"{program.suite}-{program.version.replace('/', '_')}"
-        found = _usable(root, _with_its_parts(program, packages), apt)
-        if not found.problem:
+        qemu = _usable(root, _with_its_parts(program, packages), apt)
+        if not qemu.problem:
             break
-    return found
+    return qemu
 
 
 def _builds(version: str, packages: tuple[Package, ...]) -> list[Package]:

@@ -26,8 +26,8 @@ def sheets(page: str, directory: Path) -> list[set[bytes]]:
         timeout=120,
         check=True,
     )
-    found = [_pieces(each[1]) for each in _STREAM.finditer(printed.read_bytes())]
-    return [pieces for pieces in found if pieces]
+    parts = [_pieces(each[1]) for each in _STREAM.finditer(printed.read_bytes())]
+    return [pieces for pieces in parts if pieces]
 
 
 def _pieces(stream: bytes) -> set[bytes]:

@@ -41,9 +41,9 @@ def result(*arguments: str | Path, cache: Path | None = None) -> dict[str, Any]:
     """What a command prints with --json, after it ended with 0."""
     done = ktrial((*map(str, arguments), "--json"), environment(cache))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return told
 
 
 def measured(trials: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ def a_record(
     study = a_study("quick", kernels, perturbations=perturbations).model_copy(update=settings)
     orders = [(kernel, number) for number in range(perturbations) for kernel in kernels]
     trials = tuple(a_trial(kernel, workloads, number, order) for order, (kernel, number) in enumerate(orders))
-    found = comparisons(trials, kernels)
+    compared = comparisons(trials, kernels)
     plain = {
         "id": 7,
         "study": study,
@@ -175,7 +175,7 @@ def a_record(
         "planned": len(trials),
         "trials": trials,
         "result": Result(
-            study=study.name, question=question, answer=answer(found, MARGIN), comparisons=found
+            study=study.name, question=question, answer=answer(compared, MARGIN), comparisons=compared
         ),
     }
     return StudyRecord.model_validate(plain | changes)
@@ -264,8 +264,8 @@ def a_study_with_failures() -> StudyRecord:
         ),
     )
     kernels = ("debian:6.1", "debian:6.12", "debian:7.2")
-    found = comparisons(trials, kernels)
-    changes = {"comparisons": found, "answer": answer(found, MARGIN), "warnings": warnings}
+    compared = comparisons(trials, kernels)
+    changes = {"comparisons": compared, "answer": answer(compared, MARGIN), "warnings": warnings}
     result = record.result.model_copy(update=changes)
     return record.model_copy(update={"trials": trials, "result": result, "planned": 11})
 
@@ -286,8 +286,8 @@ def a_study_with_gaps() -> StudyRecord:
         return trial.model_copy(update={"samples": samples, **failed})
 
     trials = tuple(map(with_gaps, record.trials))
-    found = comparisons(trials, ("debian:6.1", "debian:6.12", "debian:7.2"))
-    changes = {"comparisons": found, "answer": answer(found, MARGIN)}
+    compared = comparisons(trials, ("debian:6.1", "debian:6.12", "debian:7.2"))
+    changes = {"comparisons": compared, "answer": answer(compared, MARGIN)}
     result = record.result.model_copy(update=changes)
     return record.model_copy(update={"trials": trials, "result": result})
 
@@ -310,13 +310,13 @@ def a_factorial() -> StudyRecord:
         planned = trial.planned.model_copy(update={"treatment": treatment})
         return trial.model_copy(update={"planned": planned})
 
-    found = tuple(
+    renamed = tuple(
         one.model_copy(
             update={"baseline": named[one.baseline].label, "treatment": named[one.treatment].label}
         )
         for one in record.result.comparisons
     )
-    changes = {"comparisons": found, "answer": answer(found, MARGIN)}
+    changes = {"comparisons": renamed, "answer": answer(renamed, MARGIN)}
     trials = tuple(map(relabelled, record.trials))
     return record.model_copy(update={"trials": trials, "result": record.result.model_copy(update=changes)})
 

@@ -65,5 +65,5 @@ def explained_by(before: Profile, after: Profile) -> Attribution:
 def whys_for(record: StudyRecord) -> tuple[Why, ...]:
     """A reason for each comparison, whatever its verdict: the same two small profiles for all."""
     before, after = with_calls(BEFORE, kernel="debian:6.1"), with_calls(AFTER, kernel="debian:6.12")
-    found = explained_by(before, after)
-    return tuple(explained([one], found) for group in summary.groups(record) for one in group.comparisons)
+    why = explained_by(before, after)
+    return tuple(explained([one], why) for group in summary.groups(record) for one in group.comparisons)

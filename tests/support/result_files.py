@@ -7,8 +7,8 @@ from ktrial.model.imported import Family, Imported
 
 
 def read(path: Path, label: str = "", group_by: tuple[str, ...] = (), value: str = "") -> Imported:
-    (found,) = read_all([(label, path)], Choices(group_by, value))
-    return found
+    (whole,) = read_all([(label, path)], Choices(group_by, value))
+    return whole
 
 
 def written(directory: Path, text: str, name: str = "results.csv") -> Path:

@@ -23,13 +23,13 @@ def verdicts(values: Sequence[float], *, effect: float, margin: float, studies: 
 
     `effect`: by how much the second arm takes longer (0.05 for 5 %).
     """
-    drawn, found = random.Random(16), Counter[Verdict]()
+    drawn, counts = random.Random(16), Counter[Verdict]()
     for _ in range(studies):
         shuffled = drawn.sample(values, len(values))
         half = len(shuffled) // 2
         others = [value * (1 + effect) for value in shuffled[half : 2 * half]]
-        found[_verdict(margin, shuffled[:half], others)] += 1
-    return found
+        counts[_verdict(margin, shuffled[:half], others)] += 1
+    return counts
 
 
 def _verdict(margin: float, first: Sequence[float], second: Sequence[float]) -> Verdict:

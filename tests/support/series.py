@@ -83,7 +83,7 @@ def answer(boot: Boot, run: Run) -> StepResult:
     names = names_in(patches)
     if any("panic" in name for name in names) and not any("mend" in name for name in names):
         raise ends(Outcome.PANICKED, "Kernel panic - not syncing: planted")
-    more = sum(int(found[1]) for name in names if (found := re.search(rf"cost-{run.argv[0]}-(-?\d+)", name)))
+    more = sum(int(match[1]) for name in names if (match := re.search(rf"cost-{run.argv[0]}-(-?\d+)", name)))
     return StepResult(step=0, do="run", exit=0, stdout=str(1000 + more))
 
 

@@ -131,7 +131,7 @@ def best() -> tuple[dict[str, str], float]:
 
     ground = Encoding(SPACE)
     rng = np.random.default_rng(5)
-    found: tuple[dict[str, str], float] = ({}, 0.0)
+    highest: tuple[dict[str, str], float] = ({}, 0.0)
     for _ in range(20):
         here = ground.draw(rng)
         gain, before = log_gain(here), -math.inf
@@ -140,6 +140,6 @@ def best() -> tuple[dict[str, str], float]:
             for name in SPACE.names:
                 here = max([here, *ground.neighbours(here, name)], key=log_gain)
             gain = log_gain(here)
-        if gain > found[1]:
-            found = here, gain
-    return found
+        if gain > highest[1]:
+            highest = here, gain
+    return highest

@@ -124,8 +124,8 @@ def _medians(
     boot = Boot(kernel=added).model_copy(update=changes)
     changed = [dict(changes), perturbation.model_dump(mode="json"), list(workloads.DEFAULT)]
     text = measuring.kept(["medians", added.digest, *changed], lambda: json.dumps(_run(boot, perturbation)))
-    found: dict[str, float] = json.loads(text)
-    return found
+    told: dict[str, float] = json.loads(text)
+    return told
 
 
 def _run(boot: Boot, perturbation: Perturbation) -> dict[str, float]:

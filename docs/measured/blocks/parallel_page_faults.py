@@ -117,12 +117,12 @@ def _measured(measuring: Measuring, kernels: tuple[str, ...]) -> StudyNumbers:
 
 def _speed_ups(numbers: StudyNumbers) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Kernel → its speed-ups, in the workloads' order; kernel → throughput of the last on one CPU."""
-    found: dict[str, list[float]] = {}
+    speed_ups: dict[str, list[float]] = {}
     one_cpu = {}
     for curve in curves(numbers.record):
-        found.setdefault(curve.treatment, []).append(curve.points[-1].speed_up)
+        speed_ups.setdefault(curve.treatment, []).append(curve.points[-1].speed_up)
         one_cpu[curve.treatment] = curve.points[0].throughput
-    return found, one_cpu
+    return speed_ups, one_cpu
 
 
 def _profile(measuring: Measuring, kernel: str) -> Profile:

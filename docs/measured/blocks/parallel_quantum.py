@@ -55,15 +55,15 @@ class _Mean(NamedTuple):
 
 
 def _text(measuring: Measuring) -> str:
-    found = {quantum: _measured(measuring, quantum) for quantum in _QUANTA}
+    by_quantum = {quantum: _measured(measuring, quantum) for quantum in _QUANTA}
     least, *others = _QUANTA
     others.sort()
     heads = ("workload", *(f"{quantum} ns" for quantum in others))
     rows = [
-        (name, *(_cell(found[quantum][name], mean) for quantum in others))
-        for name, mean in found[least].items()
+        (name, *(_cell(by_quantum[quantum][name], mean) for quantum in others))
+        for name, mean in by_quantum[least].items()
     ]
-    _hold_to_claims(measuring, found)
+    _hold_to_claims(measuring, by_quantum)
     told = prose(_TEXT, cpus=str(_CPUS), kernel=_KERNEL, seeds=str(len(_SEEDS)), least=str(least))
     return f"{told}\n{table(heads, rows, right=True)}\n{prose(_WORDS)}"
 
@@ -98,9 +98,9 @@ def _values(boot: Boot) -> dict[str, list[float]]:
         }
 
 
-def _hold_to_claims(measuring: Measuring, found: dict[int, dict[str, _Mean]]) -> None:
+def _hold_to_claims(measuring: Measuring, by_quantum: dict[int, dict[str, _Mean]]) -> None:
     def apart(quantum: int, name: str) -> float:
-        return abs(math.expm1(found[quantum][name].log - found[_QUANTA[0]][name].log))
+        return abs(math.expm1(by_quantum[quantum][name].log - by_quantum[_QUANTA[0]][name].log))
 
     same = all(apart(quantum, "open1") < _MOST for quantum in _QUANTA)
     measuring.claim(same, "what shares nothing is the same with each quantum")

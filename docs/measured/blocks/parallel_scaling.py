@@ -108,8 +108,8 @@ def _measured(
         key.append(model.value)
     boot = Boot(kernel=kernel, cpus=cpus, memory_model=model)
     measuring.made_with.add(kernel.name, kernel.release)
-    found: dict[str, list[float]] = json.loads(measuring.kept(key, lambda: json.dumps(_values(boot, rows))))
-    return found
+    values: dict[str, list[float]] = json.loads(measuring.kept(key, lambda: json.dumps(_values(boot, rows))))
+    return values
 
 
 def _values(boot: Boot, rows: tuple[_Row, ...]) -> dict[str, list[float]]:

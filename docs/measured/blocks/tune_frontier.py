@@ -16,8 +16,8 @@ def _frontier(measuring: Measuring) -> str:
     for runs, shown in _RUNS.items():
         knowledge = known(runs)
         free = decided(knowledge, 0.0)
-        found = [free, *(at_idle(knowledge, most) for most in _MOST_IDLE)]
-        cells = [f"{decimal(100 * each.regret, 2)} %" for each in found]
+        points = [free, *(at_idle(knowledge, most) for most in _MOST_IDLE)]
+        cells = [f"{decimal(100 * each.regret, 2)} %" for each in points]
         rows.append([shown, f"{cells[0]} ({decimal(free.idle, 1)} idle)", *cells[1:]])
     heads = ("what the oracle has", "whatever is idle", *(f"at most {most:g} idle" for most in _MOST_IDLE))
     return table(heads, rows)

@@ -27,22 +27,22 @@ def _formula(measuring: Measuring) -> str:
     rows = []
     for noise in (0.02, 0.05):
         for name, shown in _NAMES.items():
-            found = [search(name, seed, noise) for seed in range(1, _SEARCHES + 1)]
-            rows.append([f"noise {100 * noise:.0f} %: {shown}", *_cells(found)])
+            searches = [search(name, seed, noise) for seed in range(1, _SEARCHES + 1)]
+            rows.append([f"noise {100 * noise:.0f} %: {shown}", *_cells(searches)])
     heads = (f"{_SEARCHES} searches of 65 runs", "median regret", "mean regret", "overstated by")
     return table((*heads, "interval holds the truth", "no gain"), rows)
 
 
-def _cells(found: list[Found]) -> list[str]:
+def _cells(searches: list[Found]) -> list[str]:
     optimum = best()[1]
-    regrets = [optimum - each.true for each in found]
-    told = [each.covers for each in found if each.covers is not None]
+    regrets = [optimum - each.true for each in searches]
+    told = [each.covers for each in searches if each.covers is not None]
     return [
         f"{decimal(100 * statistics.median(regrets), 1)} %",
         f"{decimal(100 * statistics.fmean(regrets), 1)} %",
-        f"{decimal(100 * statistics.median(each.reported - each.true for each in found), 1)} points",
+        f"{decimal(100 * statistics.median(each.reported - each.true for each in searches), 1)} points",
         f"{sum(told)} of {len(told)}" if told else "–",
-        str(sum(not each.gain for each in found)),
+        str(sum(not each.gain for each in searches)),
     ]
 
 
@@ -51,15 +51,15 @@ def _families(measuring: Measuring) -> str:
     del measuring
     rows = []
     for family, shown in _FAMILIES.items():
-        found = on_family(family, _FUNCTIONS)
+        scores = on_family(family, _FUNCTIONS)
         rows.append(
             [
                 shown,
-                _with_error(found.ours, found.ours_error),
-                _with_error(found.tpe, found.tpe_error),
-                decimal(found.idle, 1),
-                str(found.none),
-                f"{found.hold} of {found.intervals}",
+                _with_error(scores.ours, scores.ours_error),
+                _with_error(scores.tpe, scores.tpe_error),
+                decimal(scores.idle, 1),
+                str(scores.none),
+                f"{scores.hold} of {scores.intervals}",
             ]
         )
     heads = ("family", "ktrial: mean regret", "TPE alone", "idle knobs in an answer", "no gain")
@@ -70,9 +70,9 @@ def _at_once(measuring: Measuring) -> str:
     """Regret of searches that ask for several points at a time."""
     del measuring
     rows = []
-    for count, found in at_once(_FUNCTIONS_AT_ONCE, _COUNTS).items():
-        more = f"{decimal(100 * found.more, 1)} ± {decimal(100 * found.more_error, 1)} points"
-        rows.append([str(count), _with_error(found.regret, found.error), "–" if count == 1 else more])
+    for count, scored in at_once(_FUNCTIONS_AT_ONCE, _COUNTS).items():
+        more = f"{decimal(100 * scored.more, 1)} ± {decimal(100 * scored.more_error, 1)} points"
+        rows.append([str(count), _with_error(scored.regret, scored.error), "–" if count == 1 else more])
     return table(("points at once", "mean regret", "more than one at a time"), rows)
 
 

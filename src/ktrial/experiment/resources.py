@@ -112,7 +112,7 @@ def sources_for(machine: Machine, sources: Resources) -> Resources:
 def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
     """Workloads whose programs are on another machine already, or are ktrial's own."""
 
-    def found(use: WorkloadUse) -> Workload:
+    def workload(use: WorkloadUse) -> Workload:
         return RemoteCommand() if use.command else only_built_in(use, sources.workload(use))
 
-    return found
+    return workload

@@ -40,7 +40,7 @@ def explained(stored: tuple[Store, StudyRecord], workload: str) -> Attribution:
 
 def measured(record: StudyRecord, workload: str, kernel: str) -> float:
     """Instructions an operation, the mean, as the workload's own marks tell them."""
-    (found,) = (
+    (mean,) = (
         sample.mean
         for trial in record.trials
         for sample in trial.samples
@@ -49,8 +49,8 @@ def measured(record: StudyRecord, workload: str, kernel: str) -> float:
         and trial.planned.perturbation.number == 0
         and trial.planned.treatment.label == kernel
     )
-    assert found is not None
-    return found
+    assert mean is not None
+    return mean
 
 
 @pytest.mark.nightly
@@ -68,12 +68,12 @@ def test_the_functions_of_a_stored_study_sum_to_the_measured_difference(
 
 @pytest.mark.nightly
 def test_what_differs_around_a_stored_study_is_told(stored: tuple[Store, StudyRecord]) -> None:
-    found = explained(stored, "fork").differences
-    assert [(one.before, one.after) for one in found.levels] == [("debian:5.10", "debian:6.12")]
-    options = {one.option: one for one in found.options}
+    differences = explained(stored, "fork").differences
+    assert [(one.before, one.after) for one in differences.levels] == [("debian:5.10", "debian:6.12")]
+    options = {one.option: one for one in differences.options}
     assert options["CONFIG_LRU_GEN"].after == "y"
     assert "all code" in options["CONFIG_CC_VERSION_TEXT"].owners
-    assert {"vmstat.numa_hit", "vmstat.pgactivate"} <= {one.counter for one in found.counters}
+    assert {"vmstat.numa_hit", "vmstat.pgactivate"} <= {one.counter for one in differences.counters}
 
 
 @pytest.mark.nightly
@@ -100,9 +100,9 @@ def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
 def test_the_read_ahead_of_rotating_disks_differs_between_6_12_and_7_2() -> None:
     machine = ExactMachine()
     old, new = (default_values(machine, boot_of(kernels.add(name))) for name in ("debian:6.12", "debian:7.2"))
-    found = {one.path: (one.before, one.after) for one in differing_values(old, new)}
-    assert found["/sys/block/nullb0/queue/read_ahead_kb"] == ("128", "8192")
-    assert "/proc/sys/kernel/osrelease" not in found
+    values = {one.path: (one.before, one.after) for one in differing_values(old, new)}
+    assert values["/sys/block/nullb0/queue/read_ahead_kb"] == ("128", "8192")
+    assert "/proc/sys/kernel/osrelease" not in values
     assert default_values(machine, boot_of(kernels.add("debian:7.2"))) == new
 
 
@@ -112,5 +112,5 @@ def test_a_boot_parameter_that_sets_a_setting_is_seen_there() -> None:
         default_values(machine, boot_of(kernel, parameters=parameters))
         for parameters in ((), ("sysctl.vm.swappiness=10",))
     )
-    found = {one.path: one.after for one in differing_values(plain, changed)}
-    assert found == {"/proc/sys/vm/swappiness": "10"}
+    values = {one.path: one.after for one in differing_values(plain, changed)}
+    assert values == {"/proc/sys/vm/swappiness": "10"}

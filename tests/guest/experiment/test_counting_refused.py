@@ -83,10 +83,10 @@ class User:
 
     def with_qemu(self, does: str) -> "User":
         """The same, with a QEMU that does something before it is QEMU."""
-        found = shutil.which(qemu.PROGRAM)
-        assert found
+        path = shutil.which(qemu.PROGRAM)
+        assert path
         program = self.place / "qemu-of-a-test"
-        program.write_text(f'#!/bin/sh\nqemu={found}\n{does}exec "$qemu" "$@"\n')
+        program.write_text(f'#!/bin/sh\nqemu={path}\n{does}exec "$qemu" "$@"\n')
         program.chmod(0o755)
         return User(self.cache, self.place, program)
 
@@ -327,12 +327,12 @@ def test_a_commands_value_is_the_median_of_the_operations_that_it_marks(user: Us
     assert [trial["reason"] for trial in trials] == ["", ""]
     for trial in trials:
         counted = [sample for sample in trial["samples"] if sample["unit"] == "instructions"]
-        found = {sample["workload"]: sample for sample in counted}
-        assert set(found) == set(MARKED)
+        samples = {sample["workload"]: sample for sample in counted}
+        assert set(samples) == set(MARKED)
         for name, (_, works, operations) in MARKED.items():
-            assert works * ONE_WORK <= found[name]["value"] < (works + 0.4) * ONE_WORK, name
-            assert found[name]["operations"] == 2 * operations, name
-        metrics = {name: sample["metric"] for name, sample in found.items()}
+            assert works * ONE_WORK <= samples[name]["value"] < (works + 0.4) * ONE_WORK, name
+            assert samples[name]["operations"] == 2 * operations, name
+        metrics = {name: sample["metric"] for name, sample in samples.items()}
         assert metrics == dict.fromkeys(MARKED, "operation") | {"no-mark": "wall time"}
     why = json.loads(user("explain", "--no-values", "--json", "--workload", "operations").output)
     assert why["unexplained"] == 0

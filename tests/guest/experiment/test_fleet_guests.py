@@ -63,11 +63,11 @@ def without_worker(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("workers", FLEETS)
 def test_quick_says_the_same_on_a_fleet(workers: int, quick_here: dict[str, Any], tmp_path: Path) -> None:
     cache = cache_without_snapshots(tmp_path / "cache", "debian:6.1", "debian:6.12")
-    found = quick(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
-    assert len(found["comparisons"]) == len(quick_here["comparisons"]) > 6
-    assert list(differing(found["comparisons"], quick_here["comparisons"])) == []
-    assert list(differing(without_worker(found["trials"]), without_worker(quick_here["trials"]))) == []
-    names = {one["provenance"]["worker"] for one in found["trials"]}
+    by_fleet = quick(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
+    assert len(by_fleet["comparisons"]) == len(quick_here["comparisons"]) > 6
+    assert list(differing(by_fleet["comparisons"], quick_here["comparisons"])) == []
+    assert list(differing(without_worker(by_fleet["trials"]), without_worker(quick_here["trials"]))) == []
+    names = {one["provenance"]["worker"] for one in by_fleet["trials"]}
     assert names <= {f"local-{number}" for number in range(workers)}
     assert names, "nobody but the fleet performs trials"
     caches = [one for one in (cache / "fleet-local").iterdir() if (one / "snapshots").is_dir()]
@@ -77,10 +77,10 @@ def test_quick_says_the_same_on_a_fleet(workers: int, quick_here: dict[str, Any]
 @pytest.mark.parametrize("workers", FLEETS)
 def test_a_matrix_says_the_same_on_a_fleet(workers: int, matrix_here: dict[str, Any], tmp_path: Path) -> None:
     cache = cache_without_snapshots(tmp_path / "cache", *KERNELS)
-    found = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
-    cells = [cell for row in found["rows"] for cell in row["cells"] if cell["comparison"]]
+    matrix = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
+    cells = [cell for row in matrix["rows"] for cell in row["cells"] if cell["comparison"]]
     assert len(cells) >= len(WORKLOADS.split(",")) * (len(KERNELS) - 1)
-    assert list(differing(found["rows"], matrix_here["rows"])) == []
+    assert list(differing(matrix["rows"], matrix_here["rows"])) == []
 
 
 @pytest.mark.slow
@@ -90,5 +90,5 @@ def test_the_matrix_of_all_workloads_on_all_kernels_says_the_same_on_a_fleet(
 ) -> None:
     assert (len(ALL), len(whole_matrix_here["rows"])) == (5, EVERY)
     cache = cache_without_snapshots(tmp_path / "cache", *ALL)
-    found = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache, asked=WHOLE)
-    assert list(differing(found["rows"], whole_matrix_here["rows"])) == []
+    matrix = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache, asked=WHOLE)
+    assert list(differing(matrix["rows"], whole_matrix_here["rows"])) == []

@@ -34,8 +34,8 @@ def boot() -> Boot:
 
 
 def median_of(result: StepResult) -> float:
-    found = json.loads(result.stdout.splitlines()[-1])
-    return float(_found(found, "median"))
+    told = json.loads(result.stdout.splitlines()[-1])
+    return float(_found(told, "median"))
 
 
 def _found(data: Any, key: str) -> Any:
@@ -69,9 +69,9 @@ def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot) -> Non
 
 def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot) -> None:
     rarely = SAMPLING.model_copy(update={"every_ns": 600_000_000_000})
-    (found,) = perform(ExactMachine(), boot, fork(rarely, operations=10))
-    assert found.sampled is not None
-    assert (len(found.sampled.at_ns), found.sampled.readings, found.sampled.cost_ns) == (2, 0, 0)
+    (result,) = perform(ExactMachine(), boot, fork(rarely, operations=10))
+    assert result.sampled is not None
+    assert (len(result.sampled.at_ns), result.sampled.readings, result.sampled.cost_ns) == (2, 0, 0)
 
 
 def test_a_guest_in_real_time_is_sampled_too() -> None:
@@ -79,8 +79,8 @@ def test_a_guest_in_real_time_is_sampled_too() -> None:
     machine.check()
     boot = Boot.model_validate({"kernel": kernels.add(KERNEL), "settle_ns": 0, "allow_emulated_time": True})
     with machine.start(boot) as target:
-        (found,) = target.perform((fork(SAMPLING, "monotonic"),))
-    sampled = sampled_of("fork", (found,))
+        (result,) = target.perform((fork(SAMPLING, "monotonic"),))
+    sampled = sampled_of("fork", (result,))
     assert sampled is not None
     assert sampled.readings >= 3
     assert 0 < sampled.cost < 1
@@ -104,8 +104,8 @@ levels = ["once", "again"]
 def test_a_study_in_exact_mode_has_series(tmp_path: Path) -> None:
     (tmp_path / "inside.toml").write_text(STUDY)
     store = tmp_path / "s.db"
-    found = real_runs.result("run", tmp_path / "inside.toml", "--store", store, "--no-html")
-    one, again = found["series"]
+    told = real_runs.result("run", tmp_path / "inside.toml", "--store", store, "--no-html")
+    one, again = told["series"]
     assert one["sampled"] == again["sampled"]
     assert one["sampled"]["workload"] == "fork"
     names = {each["name"] for each in one["sampled"]["series"]}

@@ -92,6 +92,6 @@ def test_a_bundle_of_workloads_on_a_disk_is_replicated_to_the_last_digit(tmp_pat
     made = CliRunner().invoke(app, ["bundle", "once", "-o", str(file), *where])
     assert made.exit_code == 0, made.output
     again = CliRunner().invoke(app, ["replicate", str(file), "--json"])
-    found = json.loads(again.stdout)
-    assert found["outcome"] == "identical"
-    assert found["identical"] == found["compared"] > 20
+    told = json.loads(again.stdout)
+    assert told["outcome"] == "identical"
+    assert told["identical"] == told["compared"] > 20

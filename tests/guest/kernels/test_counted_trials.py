@@ -36,13 +36,13 @@ def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
         assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 2
         assert [trial.warnings for trial in record.trials] == [()] * 2
         as_it_is = Treatment(levels={})
-        found = {use.label: profile_of(store, record, as_it_is, use.label) for use in study.workloads}
+        profiles = {use.label: profile_of(store, record, as_it_is, use.label) for use in study.workloads}
         other = store.profile(record.id, record.trials[1].planned.key, "fork")
     plain, *_ = record.trials
     values = {(sample.workload, sample.metric): sample for sample in plain.samples}
     assert {sample.mode for sample in plain.samples} == {Mode.EXACT_PLUGIN}
 
-    fork, listing = found["fork"], found["listing"]
+    fork, listing = profiles["fork"], profiles["listing"]
     assert fork
     assert listing
     assert other

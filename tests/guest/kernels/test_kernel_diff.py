@@ -22,51 +22,51 @@ DEPENDS_ON_THE_ALLOCATOR = {
 
 
 @pytest.fixture(scope="module")
-def found() -> KernelDifference:
+def difference() -> KernelDifference:
     return difference_between("debian:6.1", "debian:6.12")
 
 
-def test_debians_kernels_differ_in_version_options_and_compiler(found: KernelDifference) -> None:
-    assert found.respects == (Respect.VERSION, Respect.OPTIONS, Respect.COMPILER)
-    assert found.before.version.startswith("6.1.")
-    assert found.after.version.startswith("6.12.")
-    assert "gcc-12" in found.before.compiler
-    assert "gcc-14" in found.after.compiler
-    changed = {one.option: one for one in found.options}
+def test_debians_kernels_differ_in_version_options_and_compiler(difference: KernelDifference) -> None:
+    assert difference.respects == (Respect.VERSION, Respect.OPTIONS, Respect.COMPILER)
+    assert difference.before.version.startswith("6.1.")
+    assert difference.after.version.startswith("6.12.")
+    assert "gcc-12" in difference.before.compiler
+    assert "gcc-14" in difference.after.compiler
+    changed = {one.option: one for one in difference.options}
     assert changed["CONFIG_CC_VERSION_TEXT"].cause is OptionCause.COMPILER
     assert changed["CONFIG_PER_VMA_LOCK"].cause is OptionCause.SOURCE, "Linux 6.4 brought it"
     assert ("CONFIG_SLAB" in changed) is ("CONFIG_SLAB" in kernels.config_of(kernels.get("debian:6.1")))
-    placed = [one for one in found.decided if one.menu]
-    assert len(placed) > len(found.decided) * 0.8, "the configurations themselves tell the menus"
-    assert {one.before for one in found.modules} | {one.after for one in found.modules} == {
+    placed = [one for one in difference.decided if one.menu]
+    assert len(placed) > len(difference.decided) * 0.8, "the configurations themselves tell the menus"
+    assert {one.before for one in difference.modules} | {one.after for one in difference.modules} == {
         *("module", "built in", "")
     }
 
 
 def test_applied_to_the_first_it_gives_the_second_and_mirrored_it_is_the_other_way(
-    found: KernelDifference,
+    difference: KernelDifference,
 ) -> None:
     config = kernels.config_of(kernels.get("debian:6.1"))
     assert ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE") in {
-        (one.before, one.after) for one in found.renamed
+        (one.before, one.after) for one in difference.renamed
     }
-    for renamed in found.renamed:
+    for renamed in difference.renamed:
         if renamed.before in config:
             config[renamed.after] = config.pop(renamed.before)
-    for one in found.options:
+    for one in difference.options:
         config.pop(one.option, None)
         if one.after is not None:
             config[one.option] = one.after
     assert config == kernels.config_of(kernels.get("debian:6.12"))
     back = difference_between("debian:6.12", "debian:6.1")
-    assert tuple(one.mirrored for one in back.options) == found.options
+    assert tuple(one.mirrored for one in back.options) == difference.options
 
 
 @pytest.mark.nightly  # reads the real Kconfig files of Linux 6.1
-def test_a_source_that_is_named_folds_what_follows(found: KernelDifference) -> None:
+def test_a_source_that_is_named_folds_what_follows(difference: KernelDifference) -> None:
     folded = difference_between("debian:6.1", "debian:6.1:generic", sources=[SOURCE])
     assert folded.folded
-    assert not found.folded
+    assert not difference.folded
     assert folded.respects == (Respect.OPTIONS,)
     followers = sum(one.cause is OptionCause.OPTION for one in folded.options)
     assert followers > 1000, "most of a distribution's drivers hang on a few menus"
@@ -92,12 +92,12 @@ def allocators(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kernel, Kernel
 def test_slab_and_slub_differ_in_one_choice_and_all_else_follows_from_it(
     allocators: tuple[Kernel, Kernel],
 ) -> None:
-    found = difference_of(*allocators)
-    assert found.folded, found.unknown
-    assert found.respects == (Respect.OPTIONS,)
-    assert [one.option for one in found.decided] == ["CONFIG_SLAB"]
-    assert {one.option for one in found.options} <= DEPENDS_ON_THE_ALLOCATOR
-    assert {one.cause for one in found.options} == {OptionCause.OWN, OptionCause.OPTION}
+    difference = difference_of(*allocators)
+    assert difference.folded, difference.unknown
+    assert difference.respects == (Respect.OPTIONS,)
+    assert [one.option for one in difference.decided] == ["CONFIG_SLAB"]
+    assert {one.option for one in difference.options} <= DEPENDS_ON_THE_ALLOCATOR
+    assert {one.cause for one in difference.options} == {OptionCause.OWN, OptionCause.OPTION}
 
 
 def test_the_command_shows_debians_kernels(tmp_path: Path) -> None:

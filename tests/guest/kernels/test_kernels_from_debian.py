@@ -55,11 +55,11 @@ def test_modules_are_those_that_modprobe_would_load(kernel: Kernel, name: str) -
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     expected = [plain(line.split()[1]) for line in printed.splitlines() if line.startswith("insmod")]
     files = kernels.resolve(kernel, [name])
-    found = [plain(file) for file in files]
-    assert set(expected) <= set(found)
-    assert found[-1] == expected[-1]
+    loaded = [plain(file) for file in files]
+    assert set(expected) <= set(loaded)
+    assert loaded[-1] == expected[-1]
     before: set[str] = set()
-    for module in found:
+    for module in loaded:
         assert dependencies(kernel, module) <= before, f"{module} comes after what it needs"
         before.add(module)
     assert all(file.read_bytes()[:4] == b"\x7fELF" for file in files)
@@ -125,8 +125,8 @@ def empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def system_state() -> list[tuple[str, int, int]]:
     places = ("/var/lib/apt", "/var/cache/apt", "/var/lib/dpkg", "/etc/apt", "/boot", "/lib/modules")
-    found = (path for place in places for path in sorted(Path(place).rglob("*")))
-    return [(str(path), path.lstat().st_size, path.lstat().st_mtime_ns) for path in found]
+    paths = (path for place in places for path in sorted(Path(place).rglob("*")))
+    return [(str(path), path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths]
 
 
 def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cache: Path) -> None:
@@ -195,8 +195,8 @@ def test_a_system_whose_lists_were_never_fetched_has_its_archives_all_the_same(
 def archive() -> Archive:
     """The system's own main archive, cut down to one small suite."""
     targets = subprocess.run(["apt-get", "indextargets"], capture_output=True, text=True, check=True).stdout
-    found = debian_archives("debian:6.1", configured_sources(targets))
-    return Archive(found[0].uri, ("trixie-backports",), found[0].options)
+    archives = debian_archives("debian:6.1", configured_sources(targets))
+    return Archive(archives[0].uri, ("trixie-backports",), archives[0].options)
 
 
 def test_lists_without_a_valid_signature_are_refused(tmp_path: Path, archive: Archive) -> None:

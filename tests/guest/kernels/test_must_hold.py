@@ -65,25 +65,25 @@ def compare_with_the_picture(result: dict[str, Any], main: list[dict[str, Any]])
 def test_every_workload_completes_on_five_years_of_kernels(tmp_path: Path) -> None:
     """With the operations that its parameters promise."""
     study = STUDIES / "kernel-versions.toml"
-    found = result("run", study, "--perturbations", "1", "--store", tmp_path / "trials.db")
-    assert {trial["levels"]["kernel"]: trial["outcome"] for trial in found["trials"]} == dict.fromkeys(
+    told = result("run", study, "--perturbations", "1", "--store", tmp_path / "trials.db")
+    assert {trial["levels"]["kernel"]: trial["outcome"] for trial in told["trials"]} == dict.fromkeys(
         ALL, "completed"
     )
     promised = {name: operations(name) for name in workloads.DEFAULT}
-    for trial in found["trials"]:
+    for trial in told["trials"]:
         main, _ = by_metric(trial["samples"])
         counted = {sample["workload"]: sample["operations"] for sample in main}
         assert counted == promised, trial["treatment"]
-    assert {(one["workload"], one["treatment"]) for one in found["comparisons"]} == {
+    assert {(one["workload"], one["treatment"]) for one in told["comparisons"]} == {
         (name, kernel) for name in workloads.DEFAULT for kernel in ALL[1:]
     }
-    assert {one["verdict"] for one in found["comparisons"]} <= {"better", "worse", "equivalent"}
+    assert {one["verdict"] for one in told["comparisons"]} <= {"better", "worse", "equivalent"}
 
 
-def by_metric(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def by_metric(comparisons: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Instructions, and the bytes of string instructions."""
-    moved = [one for one in found if one["metric"] == "string-bytes"]
-    return [one for one in found if one not in moved], moved
+    moved = [one for one in comparisons if one["metric"] == "string-bytes"]
+    return [one for one in comparisons if one not in moved], moved
 
 
 def operations(name: str) -> int:

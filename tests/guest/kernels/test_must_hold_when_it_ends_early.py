@@ -48,13 +48,13 @@ def stored(store: Path) -> tuple[Trial, ...]:
 
 def check_that_it_goes_on(study: Path, store: Path, cache: Path, before: tuple[Trial, ...]) -> None:
     """The same command ends with all trials, and those that were stored are as they were."""
-    found = result("run", study, "--store", store, "--no-html", cache=cache)
+    told = result("run", study, "--store", store, "--no-html", cache=cache)
     after = stored(store)
     assert [trial.outcome for trial in after] == [Outcome.COMPLETED] * TRIALS
     assert [trial for trial in after if trial in before] == list(before)
     assert len({trial.planned.key for trial in after}) == TRIALS
-    assert {one["verdict"] for one in found["comparisons"]} == {"equivalent"}
-    assert len({one["workload"] for one in found["comparisons"]}) == 2
+    assert {one["verdict"] for one in told["comparisons"]} == {"equivalent"}
+    assert len({one["workload"] for one in told["comparisons"]}) == 2
 
 
 @pytest.mark.parametrize(

@@ -287,8 +287,8 @@ def test_a_rounded_value_is_told_apart_from_a_refused_one(machine: ExactMachine)
 
 def test_the_defaults_of_two_kernels_differ_as_is_known(machine: ExactMachine) -> None:
     before, after = (knob_values(name, machine=machine) for name in ("debian:6.1", "debian:6.12"))
-    found = {one.knob.name: (one.before, one.after) for one in knob_differences(before, after)}
-    assert found["sched_latency_ns"] == ("6000000", None)
-    assert found["base_slice_ns"] == (None, "700000")
-    assert found["net.core.optmem_max"] == ("20480", "131072")
-    assert "vm.swappiness" not in found
+    defaults = {one.knob.name: (one.before, one.after) for one in knob_differences(before, after)}
+    assert defaults["sched_latency_ns"] == ("6000000", None)
+    assert defaults["base_slice_ns"] == (None, "700000")
+    assert defaults["net.core.optmem_max"] == ("20480", "131072")
+    assert "vm.swappiness" not in defaults

@@ -54,19 +54,19 @@ def modelled(program: Path, snapshots: Path) -> dict[str, Misses]:
         # Cachegrind walks no page tables.
         model=machine.model_copy(update={"paging": None}),
     )
-    found = {}
+    misses = {}
     with ExactMachine(cache=snapshots).instrumented(boot) as target:
         results = target.counted(tuple(Run(argv=("/cached", name)) for name in PROGRAMS))
     for name, result in zip(PROGRAMS, results, strict=True):
         assert result.region
         assert result.exit == 0
         rows = [page.modelled for page in result.region.pages if page.modelled]
-        found[name] = {
+        misses[name] = {
             "first": float(sum(row.data_misses for row in rows)),
             "last": float(sum(row.second_misses for row in rows)),
             "instructions": float(result.region.program),
         }
-    return found
+    return misses
 
 
 def by_cachegrind(program: Path, name: str, directory: Path) -> Misses:

@@ -102,20 +102,20 @@ def test_every_script_counts_a_file_that_is_read_twice(name: str, tmp_path: Path
     steps = (*guest_storage.steps(DISK), made, *(step for script in scripts for step in watched(script)))
     results = perform(ExactMachine(cache=tmp_path), a_boot(name), *steps)
     for script, text in printed(results, scripts).items():
-        found = counters(script, text)
+        counts = counters(script, text)
         if script.startswith("page-cache"):
             expected = {"asked": 2 * PAGES, "added": PAGES, "hits": PAGES, "reads": 2 * PAGES / RECORD_PAGES}
-            assert found == expected, (script, text)
+            assert counts == expected, (script, text)
         elif script.startswith("read-ahead"):
-            windows = sum(count for bar, count in found.items() if bar.startswith("window["))
+            windows = sum(count for bar, count in counts.items() if bar.startswith("window["))
             # The last window may reach beyond the end of the file.
-            assert PAGES <= found["pages"] <= 1.25 * PAGES, (script, text)
-            assert found["sync"] == 1, (script, text)
-            assert windows == found["sync"] + found["async"], (script, text)
+            assert PAGES <= counts["pages"] <= 1.25 * PAGES, (script, text)
+            assert counts["sync"] == 1, (script, text)
+            assert windows == counts["sync"] + counts["async"], (script, text)
         else:
             # The disk answers at once; what is left is that bpftrace had the one CPU now and then.
-            bars = sum(count for bar, count in found.items() if bar.startswith("waited_us["))
-            assert found["waited_ns"] > 0, (script, text)
+            bars = sum(count for bar, count in counts.items() if bar.startswith("waited_us["))
+            assert counts["waited_ns"] > 0, (script, text)
             assert bars > 0, (script, text)
 
 
@@ -151,6 +151,6 @@ def test_a_program_of_this_system_that_sleeps_is_seen_to_sleep() -> None:
     if done.returncode == NOT_HERE:
         pytest.skip(done.stdout)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    told = json.loads(done.stdout)
     # The timer is set before the program leaves the CPU, and others may have that when it is due.
-    assert 0.9 * SLEEP_SECONDS <= found["off-cpu.slept_ns"] / 1e9 <= 4 * SLEEP_SECONDS, found
+    assert 0.9 * SLEEP_SECONDS <= told["off-cpu.slept_ns"] / 1e9 <= 4 * SLEEP_SECONDS, told

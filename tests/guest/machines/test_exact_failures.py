@@ -127,14 +127,14 @@ class Held:
         self._thread.start()
 
     def _hold(self) -> None:
-        while not (found := [pid for pid in _qemus() if _used(pid) >= self._after]):
+        while not (holders := [pid for pid in _qemus() if _used(pid) >= self._after]):
             time.sleep(0.01)
         for seconds in self._seconds:
-            os.kill(found[0], signal.SIGSTOP)
-            self.stopped.append(found[0])
+            os.kill(holders[0], signal.SIGSTOP)
+            self.stopped.append(holders[0])
             time.sleep(seconds)
             try:
-                os.kill(found[0], signal.SIGCONT)
+                os.kill(holders[0], signal.SIGCONT)
             except ProcessLookupError:
                 return  # ktrial has ended it
             time.sleep(0.2)

@@ -73,12 +73,12 @@ def counted(
     steps = tuple(Run(argv=("/known", *arguments)) for arguments in PROGRAMS)
     with ExactMachine(cache=snapshots).instrumented(boot) as target:
         results = target.counted(steps)
-    found = {}
+    rates = {}
     for arguments, result in zip(PROGRAMS, results, strict=True):
         assert result.region
         rows = [page.modelled.model_dump() for page in result.region.pages if page.modelled]
-        found[arguments] = {name: sum(row[name] for row in rows) / ROUNDS for name in rows[0]}
-    return found
+        rates[arguments] = {name: sum(row[name] for row in rows) / ROUNDS for name in rows[0]}
+    return rates
 
 
 @pytest.mark.parametrize("arguments", PROGRAMS, ids=" ".join)

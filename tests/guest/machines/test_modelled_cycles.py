@@ -37,9 +37,9 @@ class Counted:
 
 
 def regions(target: InstrumentedTarget, symbols: str) -> tuple[RegionCounts, ...]:
-    found = [result.region for result in target.counted(STEPS, symbols)]
-    assert None not in found
-    return tuple(region for region in found if region)
+    totals = [result.region for result in target.counted(STEPS, symbols)]
+    assert None not in totals
+    return tuple(region for region in totals if region)
 
 
 @pytest.fixture(scope="module", params=KERNELS)

@@ -112,7 +112,7 @@ class Found(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def found(planted: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> Found:
+def evidence(planted: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> Found:
     """The three kernels under the file server.
 
     The baseline, and the control of which only the name is another, have the module that only looks.
@@ -155,41 +155,41 @@ def found(planted: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> 
     return Found(comparisons, counters, {str(limit): sums[name] for limit, name in planted.items()})
 
 
-def test_a_page_cache_that_marks_nothing_is_found(found: Found) -> None:
+def test_a_page_cache_that_marks_nothing_is_found(evidence: Found) -> None:
     for metric in ("refaults", "read"):
-        one = found.comparisons[str(EVERYTHING)][metric]
+        one = evidence.comparisons[str(EVERYTHING)][metric]
         assert one.verdict is Verdict.WORSE, one
         assert one.ratio
         assert one.ratio > 1.1
-    activations = found.comparisons[str(EVERYTHING)]["activations"]
+    activations = evidence.comparisons[str(EVERYTHING)]["activations"]
     assert activations.value == 0
     assert activations.baseline_value
     assert activations.baseline_value > 1000
 
 
-def test_its_explanation_names_activations_and_refaults(found: Found) -> None:
-    assert "vmstat.pgactivate: " in found.counters[str(EVERYTHING)]
-    assert "vmstat.workingset_refault_file: " in found.counters[str(EVERYTHING)]
+def test_its_explanation_names_activations_and_refaults(evidence: Found) -> None:
+    assert "vmstat.pgactivate: " in evidence.counters[str(EVERYTHING)]
+    assert "vmstat.workingset_refault_file: " in evidence.counters[str(EVERYTHING)]
 
 
-def test_a_page_cache_that_evicts_small_files_is_told_by_the_sizes(found: Found) -> None:
+def test_a_page_cache_that_evicts_small_files_is_told_by_the_sizes(evidence: Found) -> None:
     for what in ("evictions", "misses"):
-        small, *others = (growth(found, f"{what} of {size} files") for size in CLASSES)
+        small, *others = (growth(evidence, f"{what} of {size} files") for size in CLASSES)
         assert small > 3
         assert small > 2 * max(others)
 
 
-def growth(found: Found, metric: str) -> float:
+def growth(seen: Found, metric: str) -> float:
     """By how many times a count grew; infinity where there was none before."""
     # Only the name of the control is another: both are in the sum.
-    before, after = found.sums[str(NOTHING)][metric] / 2, found.sums[str(SMALL_ONLY)][metric]
+    before, after = seen.sums[str(NOTHING)][metric] / 2, seen.sums[str(SMALL_ONLY)][metric]
     if before == 0:
         return math.inf if after else 1.0
     return after / before
 
 
-def test_the_control_is_equivalent_in_every_count(found: Found) -> None:
-    control = found.comparisons["nothing"]
+def test_the_control_is_equivalent_in_every_count(evidence: Found) -> None:
+    control = evidence.comparisons["nothing"]
     assert len(control) > 20
     assert {one.verdict for one in control.values()} == {Verdict.EQUIVALENT}
 
@@ -207,12 +207,14 @@ def test_read_ahead_switched_off_is_named_as_the_cause(tmp_path: Path) -> None:
         perturbations=1,
     )
     record, (why,) = measured(tmp_path, study)
-    found = compared(record)
-    (off,) = {treatment for treatment, _ in found if treatment == why.treatment}
-    (same,) = {treatment for treatment, _ in found} - {off}
-    size = found[off, "average read size"]
+    comparisons = compared(record)
+    (off,) = {treatment for treatment, _ in comparisons if treatment == why.treatment}
+    (same,) = {treatment for treatment, _ in comparisons} - {off}
+    size = comparisons[off, "average read size"]
     assert size.verdict is Verdict.WORSE
     assert size.value == pytest.approx(4, rel=0.1)
     # 128 KiB are two requests, as this disk takes 124 KiB at most.
     assert "read_ahead_kb: 128 → 4: average read size 63.015 → 4, read requests 130 → 2,048" in why.causes[0]
-    assert {one.verdict for (treatment, _), one in found.items() if treatment == same} == {Verdict.EQUIVALENT}
+    assert {one.verdict for (treatment, _), one in comparisons.items() if treatment == same} == {
+        Verdict.EQUIVALENT
+    }

@@ -103,11 +103,11 @@ def test_a_data_race_shows_under_some_seeds_and_again_under_the_same(
     told = {
         trial.planned.key: [each for each in trial.warnings if f"{RACE}.c" in each.text] for trial in trials
     }
-    found = [key for key, warnings in told.items() if warnings]
-    assert 0 < len(found) < len(trials) == 2 * SEEDS
-    assert all(f"ktrial verify STUDY --trial {key}" in told[key][0].advice for key in found)
+    racing = [key for key, warnings in told.items() if warnings]
+    assert 0 < len(racing) < len(trials) == 2 * SEEDS
+    assert all(f"ktrial verify STUDY --trial {key}" in told[key][0].advice for key in racing)
 
-    again = CliRunner().invoke(app, ["verify", "race", "--trial", found[0], "--json", *where])
+    again = CliRunner().invoke(app, ["verify", "race", "--trial", racing[0], "--json", *where])
     assert again.exit_code == 0, again.output
     replayed = json.loads(again.stdout)
     assert replayed["same"]

@@ -64,9 +64,9 @@ def installed() -> Qemu:
 
 @pytest.fixture(scope="module")
 def build(installed: Qemu) -> PluginBuild:
-    found = plugin.find(installed.version)
-    assert isinstance(found, PluginBuild), found
-    return found
+    path = plugin.find(installed.version)
+    assert isinstance(path, PluginBuild), path
+    return path
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -106,8 +106,8 @@ def operations_of(results: tuple[StepResult, ...]) -> list[int]:
 
 
 def named(run: RegionCounts, *names: str) -> FunctionCount:
-    (found,) = (each for each in run.functions if each.symbol in names)
-    return found
+    (one,) = (each for each in run.functions if each.symbol in names)
+    return one
 
 
 def test_two_runs_write_the_same_bytes(bench: Bench) -> None:
@@ -217,6 +217,6 @@ def test_it_loads(installed: Qemu, build: PluginBuild) -> None:
 def test_a_build_for_another_version_is_refused(installed: Qemu, build: PluginBuild) -> None:
     others = [path for path in guest_programs.directory().glob("insn-v*.so") if path != build.path]
     newest = max(others) if build.api < 4 else min(others)
-    found = plugin.check(installed, replace(build, path=newest))
-    assert isinstance(found, NoPlugin)
-    assert "does not load the plugin" in found.reason
+    refusal = plugin.check(installed, replace(build, path=newest))
+    assert isinstance(refusal, NoPlugin)
+    assert "does not load the plugin" in refusal.reason

@@ -25,8 +25,8 @@ def waited(target: Target, tasks: int) -> parallel_monitors.Delays:
     use = WorkloadUse(name="loop1", parameters=OWN | {"tasks": tasks})
     steps = workloads.find(use).steps(use, Mode.EXACT_PARALLEL, Perturbation(number=0))
     results = target.perform((parallel_monitors.program(), *parallel_monitors.watching(steps)))
-    (found,) = parallel_monitors.delays(results[1:])
-    return found
+    (delays,) = parallel_monitors.delays(results[1:])
+    return delays
 
 
 @pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12", "debian:7.2"])

@@ -38,11 +38,11 @@ def values(snapshots: Path) -> list[float]:
 
 
 def test_nothing_is_claimed_where_nothing_differs(values: list[float]) -> None:
-    found = verdicts(values, effect=0.0, margin=MARGIN, studies=STUDIES)
+    counts = verdicts(values, effect=0.0, margin=MARGIN, studies=STUDIES)
     by_chance = 2 * math.sqrt(ALPHA * (1 - ALPHA) * STUDIES)
-    assert sum(found[claim] for claim in CLAIMS) <= ALPHA * STUDIES + by_chance
+    assert sum(counts[claim] for claim in CLAIMS) <= ALPHA * STUDIES + by_chance
 
 
 def test_five_percent_are_found(values: list[float]) -> None:
-    found = verdicts(values, effect=0.05, margin=MARGIN, studies=STUDIES)
-    assert found[Verdict.WORSE] >= 0.9 * STUDIES
+    counts = verdicts(values, effect=0.05, margin=MARGIN, studies=STUDIES)
+    assert counts[Verdict.WORSE] >= 0.9 * STUDIES

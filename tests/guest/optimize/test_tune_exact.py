@@ -39,18 +39,18 @@ def test_what_matters_of_kernel_boot_parameter_and_knob_is_found(tmp_path: Path)
     file, store = tmp_path / "three.toml", tmp_path / "three.db"
     file.write_text(STUDY)
     where = ("--store", store)
-    found = result("tune", file, *where, "--no-html", "--answer", tmp_path / "answer")
-    assert found["confirmed"] == BEST, found["answer"]
-    assert [one["cost"] for one in found["space"]["dimensions"]] == ["run-time", "boot", "kernel"]
-    assert found["comparisons"][0]["verdict"] == "better"
-    assert found["comparisons"][0]["ratio"] < 0.8
-    assert len(found["observations"]) <= 14
-    assert not any(one["failure"] for one in found["observations"])
+    told = result("tune", file, *where, "--no-html", "--answer", tmp_path / "answer")
+    assert told["confirmed"] == BEST, told["answer"]
+    assert [one["cost"] for one in told["space"]["dimensions"]] == ["run-time", "boot", "kernel"]
+    assert told["comparisons"][0]["verdict"] == "better"
+    assert told["comparisons"][0]["ratio"] < 0.8
+    assert len(told["observations"]) <= 14
+    assert not any(one["failure"] for one in told["observations"])
     assert (tmp_path / "answer/kernel").read_text() == "debian:6.1\n"
     assert (tmp_path / "answer/kernel-command-line").read_text() == "slub_debug=-\n"
     assert '"release": "6.1.' in (tmp_path / "answer/answer.json").read_text()
     again = result("show", "three", *where)
-    assert (again["confirmed"], again["comparisons"]) == (BEST, found["comparisons"])
+    assert (again["confirmed"], again["comparisons"]) == (BEST, told["comparisons"])
 
 
 LIMITS = {"vm.dirty_bytes": "8388608", "vm.overcommit_kbytes": "1048576"}
@@ -87,8 +87,8 @@ def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
     names = (*RATIOS, *LIMITS)
     reads = tuple(Read(path=file_of(name)) for name in names)
     writes = tuple(Write(path=file_of(name), value=value) for name, value in LIMITS.items())
-    found = perform(machine, boot, *writes, *reads, Run(argv=(shell, "-c", undo)), *reads)
-    set_, put_back = found[2:6], found[7:]
-    assert found[6].exit == 0, found[6].stderr
+    results = perform(machine, boot, *writes, *reads, Run(argv=(shell, "-c", undo)), *reads)
+    set_, put_back = results[2:6], results[7:]
+    assert results[6].exit == 0, results[6].stderr
     assert [one.content.strip() for one in set_] == ["0", "0", *LIMITS.values()]
     assert [one.content.strip() for one in put_back] == ["20", "50", "0", "0"]

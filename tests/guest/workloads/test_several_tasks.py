@@ -39,8 +39,8 @@ def performed(guest: Target, use: WorkloadUse) -> tuple[StepResult, ...]:
 
 def samples(guest: Target, name: str, **parameters: int | str) -> dict[str, Sample]:
     use = WorkloadUse(name=name, parameters=QUICK | parameters)
-    found = workloads.find(use).samples(use, Mode.EXACT_PARALLEL, performed(guest, use))
-    return {sample.metric: sample for sample in found}
+    made = workloads.find(use).samples(use, Mode.EXACT_PARALLEL, performed(guest, use))
+    return {sample.metric: sample for sample in made}
 
 
 def speed_up(guest: Target, name: str) -> float:
@@ -63,11 +63,11 @@ def test_without_a_number_there_is_a_task_for_each_cpu(guest: Target) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_one_runs_on_four_cpus_pinned_and_not(guest: Target, name: str) -> None:
     pinned, free = (samples(guest, name, pinned=pinned) for pinned in ("yes", "no"))
-    for found in (pinned, free):
-        time, throughput, *_ = found.values()
+    for counted in (pinned, free):
+        time, throughput, *_ = counted.values()
         assert time.unit == "ns"
         assert throughput.value == pytest.approx(CPUS * 1e9 / time.value, rel=0.01)
-        assert found["instructions"].value > 0
+        assert counted["instructions"].value > 0
 
 
 @pytest.mark.nightly

@@ -69,10 +69,10 @@ def counted(machine: ExactMachine, boot: Boot, *steps: Step) -> tuple[StepResult
 def test_by_the_clock_every_workload_runs_and_repeats_too(passes: int, snapshots: Path) -> None:
     """For each change a workload is repeated by the clock in tests/guest/experiment/test_disks.py."""
     machine = ExactMachine(cache=snapshots, count=CountedBy.CLOCK)
-    found, *again = (samples(machine, boot_of("debian:6.12")) for _ in range(passes))
-    assert set(found) == set(workloads.DEFAULT)
-    assert all(each == found for each in again)
-    assert {sample.mode for each in found.values() for sample in each} == {Mode.EXACT_CLOCK}
+    first, *again = (samples(machine, boot_of("debian:6.12")) for _ in range(passes))
+    assert set(first) == set(workloads.DEFAULT)
+    assert all(each == first for each in again)
+    assert {sample.mode for each in first.values() for sample in each} == {Mode.EXACT_CLOCK}
 
 
 @pytest.mark.parametrize("kernel", newest_for_each_change(*ALL))

@@ -64,7 +64,7 @@ def test_a_whole_group_that_was_copied_is_a_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "found"),
+    ("labels", "is_finding"),
     [
         (("10", "20", "30", "40"), True),
         (("40ms", "30ms", "20ms", "10ms"), True),
@@ -76,13 +76,13 @@ def test_a_whole_group_that_was_copied_is_a_finding() -> None:
         (("10", "20", "thirty", "40"), False),
     ],
 )
-def test_levels_in_order_are_a_finding(labels: tuple[str, ...], found: bool) -> None:
+def test_levels_in_order_are_a_finding(labels: tuple[str, ...], is_finding: bool) -> None:
     groups = [runs(label, *(100 + at + 0.1 * each for each in range(8))) for at, label in enumerate(labels)]
-    assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is found
+    assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is is_finding
 
 
 @pytest.mark.parametrize(
-    ("means", "found"),
+    ("means", "is_finding"),
     [
         ((433.6, 402.1, 384.6, 382.0, 381.4), True),
         ((381.4, 382.0, 384.6, 402.1, 433.6), True),
@@ -90,16 +90,16 @@ def test_levels_in_order_are_a_finding(labels: tuple[str, ...], found: bool) -> 
         ((433.6, 402.1, 384.6, 382.0), False),
     ],
 )
-def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...], found: bool) -> None:
+def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...], is_finding: bool) -> None:
     groups = [
         runs(label, *(mean + 0.11 * each for each in range(8)))
         for label, mean in zip(("24ms", "48ms", "72ms", "12ms", "6ms"), means, strict=False)
     ]
-    assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is found
+    assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is is_finding
 
 
 @pytest.mark.parametrize(
-    ("order", "found"),
+    ("order", "is_finding"),
     [
         (tuple("aaabbb"), True),
         (tuple("abab"), False),
@@ -108,9 +108,9 @@ def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...],
         (tuple("aabba"), False),
     ],
 )
-def test_groups_that_ran_one_after_another_are_a_finding(order: tuple[str, ...], found: bool) -> None:
+def test_groups_that_ran_one_after_another_are_a_finding(order: tuple[str, ...], is_finding: bool) -> None:
     one = family(runs("a", 1.11, 2.21, 3.31), runs("b", 1.51, 2.61, 3.71), order=order)
-    assert (WarningKind.ORDER_CONFOUNDED in kinds(one)) is found
+    assert (WarningKind.ORDER_CONFOUNDED in kinds(one)) is is_finding
 
 
 def test_a_default_that_disagrees_with_itself_is_a_finding_and_one_that_scatters_is_not() -> None:
@@ -128,7 +128,7 @@ def test_a_default_that_disagrees_with_itself_is_a_finding_and_one_that_scatters
 
 
 @pytest.mark.parametrize(
-    ("group", "found"),
+    ("group", "is_finding"),
     [
         (printed("a", 369.41, 6.17, 2.89), False),
         (printed("a", 369.41, 6.17, 2.89, 3), False),
@@ -137,8 +137,8 @@ def test_a_default_that_disagrees_with_itself_is_a_finding_and_one_that_scatters
         (printed("a", 369.41, 6.17, 2.61), True),
     ],
 )
-def test_a_row_that_no_run_count_fits_is_a_finding(group: Group, found: bool) -> None:
-    assert (WarningKind.IMPOSSIBLE_SUMMARY in kinds(family(group))) is found
+def test_a_row_that_no_run_count_fits_is_a_finding(group: Group, is_finding: bool) -> None:
+    assert (WarningKind.IMPOSSIBLE_SUMMARY in kinds(family(group))) is is_finding
 
 
 def index_row(index: float) -> IndexRow:
@@ -152,16 +152,16 @@ def index_row(index: float) -> IndexRow:
     )
 
 
-@pytest.mark.parametrize(("index", "found"), [(2039.8, False), (2039.9, True), (2164.7, True)])
-def test_an_index_that_does_not_come_out_is_a_finding(index: float, found: bool) -> None:
-    assert (WarningKind.INDEX_MISMATCH in kinds(index_rows=(index_row(index),))) is found
+@pytest.mark.parametrize(("index", "is_finding"), [(2039.8, False), (2039.9, True), (2164.7, True)])
+def test_an_index_that_does_not_come_out_is_a_finding(index: float, is_finding: bool) -> None:
+    assert (WarningKind.INDEX_MISMATCH in kinds(index_rows=(index_row(index),))) is is_finding
 
 
-@pytest.mark.parametrize(("score", "found"), [(200.0, False), (201.0, True)])
-def test_a_score_that_is_not_the_geometric_mean_is_a_finding(score: float, found: bool) -> None:
+@pytest.mark.parametrize(("score", "is_finding"), [(200.0, False), (201.0, True)])
+def test_a_score_that_is_not_the_geometric_mean_is_a_finding(score: float, is_finding: bool) -> None:
     indices = {"x": Rounded(value=100.0, half_unit=0.05), "y": Rounded(value=400.0, half_unit=0.05)}
     published = Score(group="g", score=Rounded(value=score, half_unit=0.05), indices=indices, tests=2)
-    assert (WarningKind.INDEX_MISMATCH in kinds(scores=(published,))) is found
+    assert (WarningKind.INDEX_MISMATCH in kinds(scores=(published,))) is is_finding
 
 
 def test_three_runs_a_group_and_groups_without_a_spread_are_findings() -> None:

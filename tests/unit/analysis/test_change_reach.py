@@ -89,9 +89,9 @@ def measured(
 
 
 def warning_of(whole: StudyRecord) -> DataWarning:
-    found = [one for one in whole.result.warnings if one.kind not in OTHERS]
-    assert len(found) == 1, found
-    return found[0]
+    warnings = [one for one in whole.result.warnings if one.kind not in OTHERS]
+    assert len(warnings) == 1, warnings
+    return warnings[0]
 
 
 def on_the_terminal(whole: StudyRecord) -> str:

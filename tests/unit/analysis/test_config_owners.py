@@ -18,8 +18,8 @@ SLAB_AND_LOCKS = explained({"kmem_cache_alloc": 100, "mutex_lock": 100, "zap_pte
 
 
 def owners(option: str, explanation: Explanation = SLAB_AND_LOCKS) -> tuple[str, ...]:
-    (found,) = differing_options(explanation, {}, {option: "y"})
-    return found.owners
+    (one,) = differing_options(explanation, {}, {option: "y"})
+    return one.owners
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_an_option_is_owned_by_the_subsystems_that_weigh(option: str, expected: 
 
 def test_options_of_the_heaviest_subsystem_come_first_and_unowned_ones_last() -> None:
     names = ("CONFIG_USB", "CONFIG_SLUB_DEBUG", "CONFIG_LOCKDEP", "CONFIG_SMP", "CONFIG_ACPI")
-    found = differing_options(SLAB_AND_LOCKS, dict.fromkeys(names, "y"), {})
-    assert [one.option for one in found] == [
+    options = differing_options(SLAB_AND_LOCKS, dict.fromkeys(names, "y"), {})
+    assert [one.option for one in options] == [
         "CONFIG_LOCKDEP",
         "CONFIG_SLUB_DEBUG",
         "CONFIG_SMP",
         "CONFIG_ACPI",
         "CONFIG_USB",
     ]
-    assert {one.after for one in found} == {None}
+    assert {one.after for one in options} == {None}
 
 
 def test_options_that_are_the_same_are_no_difference() -> None:
@@ -72,8 +72,8 @@ def test_what_follows_stands_behind_the_one_option_that_was_decided() -> None:
     after = {"CONFIG_SLAB": "y", "CONFIG_HZ": "250"}
     before = {"CONFIG_SLUB": "y", "CONFIG_SLUB_CPU_PARTIAL": "y", "CONFIG_STACKDEPOT": "y"}
     follows = dict.fromkeys(before, "CONFIG_SLAB")
-    found = differing_options(SLAB_AND_LOCKS, before, after, follows)
-    folded = {one.option: one for one in found}
+    options = differing_options(SLAB_AND_LOCKS, before, after, follows)
+    folded = {one.option: one for one in options}
     assert set(folded) == {"CONFIG_SLAB", "CONFIG_HZ"}
     assert folded["CONFIG_SLAB"].followers == tuple(sorted(before))
     assert folded["CONFIG_SLAB"].before is None

@@ -37,17 +37,17 @@ def step(
     study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, **levels: object
 ) -> KernelStep:
     """From the baseline to the treatment with these levels."""
-    found = difference_of(one, other)
+    difference = difference_of(one, other)
     if rules and one.config and other.config:
         sides = (known(each.read_text(), rules) for each in (one.config, other.config))
         options = changed_options(*sides, same_source=True)
-        respects = tuple(each for each in found.respects if each is not Respect.OPTIONS)
-        plain = found.model_copy(update={"options": options, "folded": True})
+        respects = tuple(each for each in difference.respects if each is not Respect.OPTIONS)
+        plain = difference.model_copy(update={"options": options, "folded": True})
         own = (Respect.OPTIONS,) if plain.decided else ()
-        found = plain.model_copy(update={"respects": (*respects, *own)})
+        difference = plain.model_copy(update={"respects": (*respects, *own)})
     baseline = Treatment(levels={factor.name: factor.baseline for factor in study.factors})
     treatment = Treatment(levels=baseline.levels | levels)
-    return KernelStep(baseline, treatment, one.origin.build, other.origin.build, found)
+    return KernelStep(baseline, treatment, one.origin.build, other.origin.build, difference)
 
 
 def a_build_study(*factors: Factor, **builds: Build) -> Study:
@@ -83,17 +83,17 @@ def test_an_option_declares_itself_and_what_follows(tmp_path: Path, rules: Rules
 def test_an_option_that_nobody_declared_is_a_confound_by_name(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB + "CONFIG_SWAP=y\n")
-    found = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
-    assert found.confound == "the kernels also differ in 1 option (SWAP), which no factor declares"
-    assert "a factor" in found.advice
+    confounding = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
+    assert confounding.confound == "the kernels also differ in 1 option (SWAP), which no factor declares"
+    assert "a factor" in confounding.advice
 
 
 def test_another_compiler_is_a_confound(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one = built(tmp_path, "build:slub")
     other = built(tmp_path, "build:slab", SLAB.replace("gcc 12", "gcc 13"))
-    found = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
-    assert found.confound.startswith("the kernels also differ in compiler (gcc 12 and gcc 13)")
+    confounding = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
+    assert confounding.confound.startswith("the kernels also differ in compiler (gcc 12 and gcc 13)")
 
 
 def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rules) -> None:
@@ -113,10 +113,10 @@ def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules)
     one = built(tmp_path, "build:one")
     both = built(tmp_path, "build:both", patches=[patch], make=make)
     assert confounding_of(study, step(study, one, both, rules, flags="O3", patch="p")) == Confounding()
-    found = confounding_of(study, step(study, one, both, rules, flags="O3"))
-    assert found.confound == "the kernels also differ in 1 patch, which no factor declares"
-    found = confounding_of(study, step(study, one, both, rules, patch="p"))
-    assert found.confound == "the kernels also differ in compiler flags, which no factor declares"
+    confounding = confounding_of(study, step(study, one, both, rules, flags="O3"))
+    assert confounding.confound == "the kernels also differ in 1 patch, which no factor declares"
+    confounding = confounding_of(study, step(study, one, both, rules, patch="p"))
+    assert confounding.confound == "the kernels also differ in compiler flags, which no factor declares"
 
 
 def four(tmp_path: Path) -> tuple[Study, Kernel, Kernel]:
@@ -132,9 +132,9 @@ def four(tmp_path: Path) -> tuple[Study, Kernel, Kernel]:
 
 def test_the_papers_four_respects_are_all_named(tmp_path: Path) -> None:
     study, one, other = four(tmp_path)
-    found = confounding_of(study, step(study, one, other, kernel="muqss"))
-    assert found.confound == f"the kernels differ in {FOUR} at once, and no factor tells them apart"
-    assert "one thing differs at a time" in found.advice
+    confounding = confounding_of(study, step(study, one, other, kernel="muqss"))
+    assert confounding.confound == f"the kernels differ in {FOUR} at once, and no factor tells them apart"
+    assert "one thing differs at a time" in confounding.advice
 
 
 @pytest.mark.parametrize("respect", ["source", "options", "patches", "make"])
@@ -146,8 +146,8 @@ def test_kernels_that_differ_in_one_respect_declare_it(respect: str, tmp_path: P
     config = SLAB if respect == "options" else SLUB
     release = "6.2.0" if respect == "source" else "6.1.7"
     other = built(tmp_path, "build:b", config, release=release, **only.model_dump())
-    found = confounding_of(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
-    assert found.confound == ""
+    confounding = confounding_of(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
+    assert confounding.confound == ""
 
 
 def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path
         a_kernel(tmp_path, name, text, origin=Origin(provider="debian", source=name, version=version))
         for name, text, version in (("debian:6.1", SLUB, "6.1.7-1"), ("debian:6.12", SLAB, "6.12.1-1"))
     )
-    found = confounding_of(study, step(study, one, other, kernel="debian:6.12"))
-    assert found.confound == ""
-    assert found.note == (
+    confounding = confounding_of(study, step(study, one, other, kernel="debian:6.12"))
+    assert confounding.confound == ""
+    assert confounding.note == (
         "these kernels differ in version and 3 options at once: what is measured is the whole step from "
         "debian:6.1 to debian:6.12, not one of them"
     )
@@ -170,7 +170,7 @@ def test_the_same_kernel_needs_no_word(tmp_path: Path) -> None:
     assert confounding_of(study, step(study, one, one, allocator="SLAB=y")) == Confounding()
 
 
-def stored(store: Store, study: Study, one: Kernel, other: Kernel, found: KernelDifference) -> int:
+def stored(store: Store, study: Study, one: Kernel, other: Kernel, difference: KernelDifference) -> int:
     number = store.study(study)
     for order, (level, kernel, value) in enumerate((("arch", one, 1000.0), ("muqss", other, 700.0))):
         treatment = Treatment(levels={"kernel": level})
@@ -178,17 +178,17 @@ def stored(store: Store, study: Study, one: Kernel, other: Kernel, found: Kernel
         plan = planned(order=order).model_copy(update={"treatment": treatment})
         provenance = Provenance(kernel_digest=kernel.digest, machine="exact")
         store.add_trial(number, making.a_trial(plan, {"fork": value, "pipe": value}, provenance=provenance))
-    store.add_kernel_difference(number, found)
+    store.add_kernel_difference(number, difference)
     return number
 
 
 def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Path) -> None:
     study, one, other = four(tmp_path)
     study = study.model_copy(update={"perturbations": 1})
-    found = difference_of(one, other)
+    difference = difference_of(one, other)
     with open_store(tmp_path / "x.db") as store:
-        whole = record(store, stored(store, study, one, other, found))
-    assert whole.kernels == (found,)
+        whole = record(store, stored(store, study, one, other, difference))
+    assert whole.kernels == (difference,)
     assert {each.verdict for each in whole.result.comparisons} == {Verdict.INCONCLUSIVE}
     assert {each.ratio for each in whole.result.comparisons} == {0.7}, "what was measured stays"
     assert all(FOUR in each.reason for each in whole.result.comparisons)
@@ -205,9 +205,9 @@ def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Pat
 def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> None:
     study, one, other = four(tmp_path)
     study = study.model_copy(update={"perturbations": 1})
-    found = difference_of(one, other)
+    difference = difference_of(one, other)
     with open_store(tmp_path / "x.db") as store:
-        trials = store.trials(stored(store, study, one, other, found))
+        trials = store.trials(stored(store, study, one, other, difference))
     unsteady = Variability(
         workload="fork",
         metric="fork",
@@ -222,6 +222,6 @@ def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> Non
         p=0.01,
     )
     plain = result(study, trials).model_copy(update={"variability": (unsteady,)})
-    said = with_kernels(study, trials, plain, (found,)).answer
+    said = with_kernels(study, trials, plain, (difference,)).answer
     assert FOUR in said
     assert "fork (fork) scatters more with muqss: 5.2 %" in said

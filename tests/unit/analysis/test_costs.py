@@ -47,9 +47,9 @@ def explanation() -> Explanation:
 
 
 def test_instructions_name_the_one_and_cycles_the_others() -> None:
-    found = explanation()
-    assert found.rows[0].function == "busy"
-    rows = cost_rows(found, CostKind.CYCLES)
+    why = explanation()
+    assert why.rows[0].function == "busy"
+    rows = cost_rows(why, CostKind.CYCLES)
     assert [row.name for row in rows] == ["waiter", "walker", "guesser", "busy"]
     assert rows[3].difference == pytest.approx(1000 / 10 * 0.25)
     assert rows[1].difference == pytest.approx((30_000 + 10 * 0.25) / 10)

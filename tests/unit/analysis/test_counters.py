@@ -36,34 +36,36 @@ def a_counted_trial(
 def rows(old: dict[str, float], new: dict[str, float], pattern: str = "*") -> dict[str, CounterRow]:
     sides = ((OLD, old), (NEW, new))
     trials = [a_counted_trial(name, number, deltas) for number in range(3) for name, deltas in sides]
-    found = compared(a_study(workloads=("fork",)), trials, pattern)
-    return {row.comparison.metric: row for row in found}
+    comparisons = compared(a_study(workloads=("fork",)), trials, pattern)
+    return {row.comparison.metric: row for row in comparisons}
 
 
 def test_what_changed_comes_first_and_the_most_changed_before_the_others() -> None:
-    found = rows(
+    changes = rows(
         {"vmstat.pgfault": 1000, "stat.ctxt": 50, "stat.intr": 7, "vmstat.pgfree": 400},
         {"vmstat.pgfault": 1500, "stat.ctxt": 500, "stat.intr": 7, "vmstat.pgfree": 401},
     )
-    assert list(found) == ["stat.ctxt", "vmstat.pgfault", "vmstat.pgfree", "stat.intr"]
-    assert [row.changed for row in found.values()] == [True, True, False, False]
-    assert found["stat.ctxt"].comparison.ratio == 10
+    assert list(changes) == ["stat.ctxt", "vmstat.pgfault", "vmstat.pgfree", "stat.intr"]
+    assert [row.changed for row in changes.values()] == [True, True, False, False]
+    assert changes["stat.ctxt"].comparison.ratio == 10
 
 
 def test_a_counter_that_one_side_lacks_did_not_rise_there() -> None:
-    found = rows({"vmstat.pgfault": 9, "vmstat.pgmajfault": 3}, {"vmstat.pgfault": 9, "vmstat.thp_fault": 2})
-    values = {name: (row.comparison.baseline_value, row.comparison.value) for name, row in found.items()}
+    changes = rows(
+        {"vmstat.pgfault": 9, "vmstat.pgmajfault": 3}, {"vmstat.pgfault": 9, "vmstat.thp_fault": 2}
+    )
+    values = {name: (row.comparison.baseline_value, row.comparison.value) for name, row in changes.items()}
     assert values["vmstat.pgmajfault"] == (3, 0)
     assert values["vmstat.thp_fault"] == (0, 2)
-    assert [name for name, row in found.items() if row.changed] == ["vmstat.pgmajfault", "vmstat.thp_fault"]
+    assert [name for name, row in changes.items() if row.changed] == ["vmstat.pgmajfault", "vmstat.thp_fault"]
 
 
 def test_counts_are_per_operation_where_the_workload_says_how_many_there_were() -> None:
-    found = rows(
+    changes = rows(
         {"vmstat.pgfault": 1000, "workload.operations": 100},
         {"vmstat.pgfault": 2000, "workload.operations": 200},
     )
-    (row,) = found.values()
+    (row,) = changes.values()
     one = row.comparison
     assert (one.baseline_value, one.value, one.unit, row.changed) == (10, 10, "per operation", False)
     (plain,) = rows({"vmstat.pgfault": 1000}, {"vmstat.pgfault": 2000}).values()
@@ -92,16 +94,16 @@ def test_timed_trials_are_compared_by_the_timed_rule() -> None:
         for name, faults, major in ((OLD, 1000 + block, 0.0), (NEW, 1100 + block, 5.0)):
             deltas = {"vmstat.pgfault": faults, "vmstat.pgmajfault": major}
             trials.append(a_counted_trial(name, 0, deltas, Mode.TIMED, block))
-    found = {row.comparison.metric: row for row in compared(study, trials)}
-    assert {name: row.changed for name, row in found.items()} == {
+    by_metric = {row.comparison.metric: row for row in compared(study, trials)}
+    assert {name: row.changed for name, row in by_metric.items()} == {
         "vmstat.pgmajfault": True,
         "vmstat.pgfault": True,
     }
-    one = found["vmstat.pgfault"].comparison
+    one = by_metric["vmstat.pgfault"].comparison
     assert one.low is not None
     assert one.high is not None
     assert 1.09 < one.low < 1.0998 < one.high < 1.11
-    assert found["vmstat.pgmajfault"].comparison.value == 5
+    assert by_metric["vmstat.pgmajfault"].comparison.value == 5
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def matched(explanation: Explanation) -> dict[tuple[str, ...], Match]:
 
 
 def row(explanation: Explanation, function: str) -> FunctionDifference:
-    (found,) = (row for row in explanation.rows if row.function == function)
-    return found
+    (the_row,) = (row for row in explanation.rows if row.function == function)
+    return the_row
 
 
 @given(PROFILES, PROFILES)

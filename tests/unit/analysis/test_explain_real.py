@@ -27,8 +27,8 @@ def pipe() -> Explanation:
 
 
 def row(explanation: Explanation, name: str) -> FunctionDifference:
-    (found,) = (row for row in explanation.rows if row.name == name)
-    return found
+    (the_row,) = (row for row in explanation.rows if row.name == name)
+    return the_row
 
 
 @pytest.mark.parametrize("workload", ["fork", "pipe"])
@@ -82,9 +82,9 @@ def test_whatever_is_matched_the_rows_add_up_and_hold_each_symbol_once(workload:
     ],
 )
 def test_functions_of_fork_that_are_one(fork: Explanation, name: str, match: Match, evidence: str) -> None:
-    found = row(fork, name)
-    assert found.match is match
-    assert evidence in found.evidence
+    pair = row(fork, name)
+    assert pair.match is match
+    assert evidence in pair.evidence
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_functions_of_pipe_that_are_one(pipe: Explanation, name: str, match: Mat
 def test_what_has_no_counterpart_is_given_none(
     fork: Explanation, function: str, match: Match, evidence: str
 ) -> None:
-    found = row(fork, function)
-    assert (found.match, found.evidence) == (match, evidence)
+    pair = row(fork, function)
+    assert (pair.match, pair.evidence) == (match, evidence)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def measured(kind: str, factors: tuple[float, ...], spread: float = 0.0, cycles:
     machine = record.study.machine.model_copy(update={"kind": kind})
     timing = Timing(blocks=12) if timed else None
     study = record.study.model_copy(update={"machine": machine, "timing": timing})
-    found = result(study, trials)
-    return record.model_copy(update={"study": study, "trials": tuple(trials), "result": found})
+    answer = result(study, trials)
+    return record.model_copy(update={"study": study, "trials": tuple(trials), "result": answer})
 
 
 def only(exact: StudyRecord, timed: StudyRecord) -> Fidelity:
@@ -85,12 +85,12 @@ def test_what_exact_mode_calls_equivalent_is_told_apart() -> None:
 
 
 def test_modelled_cycles_are_another_count() -> None:
-    found = fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))])
-    by_count = {one.count: one for one in found.all}
+    compared = fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))])
+    by_count = {one.count: one for one in compared.all}
     assert by_count["instructions"].same_sign == 4
     assert by_count["modelled-cycles"].same_sign == 0, "these were made up to go the other way"
-    assert {one.count for one in found.held_out} == set(by_count)
-    assert [one.pairs for one in found.held_out] == [2, 2, 2]
+    assert {one.count for one in compared.held_out} == set(by_count)
+    assert [one.pairs for one in compared.held_out] == [2, 2, 2]
 
 
 def test_two_studies_that_count_are_refused() -> None:

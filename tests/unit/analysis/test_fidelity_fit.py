@@ -92,15 +92,15 @@ def looked_up(
 
 
 @pytest.fixture(scope="module")
-def found() -> tuple[FidelityResult, list[Both]]:
+def predicted() -> tuple[FidelityResult, list[Both]]:
     studies, profiles = many()
     compared = fidelity(studies)
     fit = fitted(compared, studies, partial(looked_up, profiles))
     return compared.model_copy(update={"fitted": fit}), studies
 
 
-def test_prices_that_were_off_are_found_again(found: tuple[FidelityResult, list[Both]]) -> None:
-    fit = found[0].fitted or pytest.fail("nothing was fitted")
+def test_prices_that_were_off_are_found_again(predicted: tuple[FidelityResult, list[Both]]) -> None:
+    fit = predicted[0].fitted or pytest.fail("nothing was fitted")
     ratios = {name: fit.after[name] / fit.before[name] / TRUE.get(name, 1.0) for name in COSTS}
     scale = ratios["memory"]  # cycles in a nanosecond are not known: only ratios of prices are
     for name in ("memory", "instruction", "misprediction"):
@@ -109,8 +109,10 @@ def test_prices_that_were_off_are_found_again(found: tuple[FidelityResult, list[
     assert fit.error_after < 0.1
 
 
-def test_the_other_half_is_predicted_and_was_not_fitted_to(found: tuple[FidelityResult, list[Both]]) -> None:
-    compared, _ = found
+def test_the_other_half_is_predicted_and_was_not_fitted_to(
+    predicted: tuple[FidelityResult, list[Both]],
+) -> None:
+    compared, _ = predicted
     fit = compared.fitted or pytest.fail("nothing was fitted")
     outside = held_out(compared.pairs, compared.seed)
     assert len(outside) == 2
@@ -121,9 +123,9 @@ def test_the_other_half_is_predicted_and_was_not_fitted_to(found: tuple[Fidelity
 
 
 def test_the_file_is_a_machine_and_names_its_data(
-    found: tuple[FidelityResult, list[Both]], tmp_path: Path
+    predicted: tuple[FidelityResult, list[Both]], tmp_path: Path
 ) -> None:
-    fit = found[0].fitted or pytest.fail("nothing was fitted")
+    fit = predicted[0].fitted or pytest.fail("nothing was fitted")
     (tmp_path / "mine.toml").write_text(text(fit, desktop(), "fitted", "studies a and b"))
     read = machine_model("mine.toml", tmp_path) or pytest.fail("there is no machine")
     assert read.cycles.memory == pytest.approx(fit.after["memory"], rel=1e-5)
@@ -132,8 +134,8 @@ def test_the_file_is_a_machine_and_names_its_data(
     assert "studies a and b" in (tmp_path / "mine.toml").read_text()
 
 
-def test_too_few_operations_and_two_models_are_refused(found: tuple[FidelityResult, list[Both]]) -> None:
-    compared, studies = found
+def test_too_few_operations_and_two_models_are_refused(predicted: tuple[FidelityResult, list[Both]]) -> None:
+    compared, studies = predicted
     with pytest.raises(NothingToFit, match="0 operations"):
         fitted(compared, studies, lambda *_: None)
     (exact, timed), *_ = studies
@@ -142,17 +144,17 @@ def test_too_few_operations_and_two_models_are_refused(found: tuple[FidelityResu
         fitted(compared, [(exact.model_copy(update={"study": bare}), timed)], lambda *_: None)
 
 
-def test_the_page_shows_each_count_and_the_fit(found: tuple[FidelityResult, list[Both]]) -> None:
-    shown = page(found[0], "two studies")
-    assert shown.count("<svg") == len(found[0].all)
+def test_the_page_shows_each_count_and_the_fit(predicted: tuple[FidelityResult, list[Both]]) -> None:
+    shown = page(predicted[0], "two studies")
+    assert shown.count("<svg") == len(predicted[0].all)
     assert "Fitted to 36 operations" in shown
     assert "Other sign by modelled-cycles" in shown
-    said = list(lines(found[0]))
+    said = list(lines(predicted[0]))
     assert said[0] == "All treatments:"
     assert any(line.startswith("Other sign by modelled-cycles: ") for line in said)
 
 
-def test_every_pair_is_drawn_where_its_changes_are(found: tuple[FidelityResult, list[Both]]) -> None:
+def test_every_pair_is_drawn_where_its_changes_are(predicted: tuple[FidelityResult, list[Both]]) -> None:
     """With intervals of the counted changes too, which these have none of."""
     wider = {"low": 0.7, "high": 1.2}
     pairs = tuple(
@@ -164,9 +166,9 @@ def test_every_pair_is_drawn_where_its_changes_are(found: tuple[FidelityResult, 
                 }
             }
         )
-        for pair in found[0].pairs
+        for pair in predicted[0].pairs
     )
-    compared = found[0].model_copy(update={"pairs": pairs})
+    compared = predicted[0].model_copy(update={"pairs": pairs})
     assert_scatters_are_true(page(compared, "two studies"), compared)
     with pytest.raises(AssertionError):
-        assert_scatters_are_true(page(compared, "two studies"), found[0])
+        assert_scatters_are_true(page(compared, "two studies"), predicted[0])

@@ -46,9 +46,11 @@ def texts(analysis: Analysis, kind: WarningKind) -> list[str]:
 def test_the_means_of_table_1(
     score: FamilyAnalysis, group: str, mean: str, sd: str, low: str, high: str
 ) -> None:
-    found = next(each for each in score.groups if each.label == group)
-    assert found.runs == 3
-    printed = [f"{value:.2f}" for value in (found.mean, found.sd, found.low, found.high) if value is not None]
+    summary = next(each for each in score.groups if each.label == group)
+    assert summary.runs == 3
+    printed = [
+        f"{value:.2f}" for value in (summary.mean, summary.sd, summary.low, summary.high) if value is not None
+    ]
     assert printed == [mean, sd, low, high]
 
 
@@ -66,8 +68,8 @@ def test_the_games_howell_test_of_table_2(score: FamilyAnalysis) -> None:
     [("control", "4.09851", "200.517"), ("experimental", "1.14269", "55.905")],
 )
 def test_the_standard_deviations_of_table_3(score: FamilyAnalysis, group: str, low: str, high: str) -> None:
-    found = next(each for each in score.groups if each.label == group)
-    assert (f"{found.sd_low:.5f}", f"{found.sd_high:.3f}") == (low, high)
+    summary = next(each for each in score.groups if each.label == group)
+    assert (f"{summary.sd_low:.5f}", f"{summary.sd_high:.3f}") == (low, high)
 
 
 def test_the_analysis_of_variance_of_table_4(score: FamilyAnalysis) -> None:
@@ -113,7 +115,7 @@ def test_the_ratio_that_the_conclusion_gives(score: FamilyAnalysis) -> None:
 
 
 def test_the_indices_and_scores_of_figures_4_and_5_come_out(slab: Analysis) -> None:
-    scores = {found.group: found.score for found in slab.scores}
+    scores = {computed.group: computed.score for computed in slab.scores}
     assert scores["experimental"] == pytest.approx(2023.641, abs=5e-4)
     assert scores["control"] == pytest.approx(1578.641, abs=5e-4)
     assert not [text for text in texts(slab, WarningKind.INDEX_MISMATCH) if SLAB[1] in text]
@@ -129,20 +131,20 @@ def test_the_audit_finds_the_copied_control_trial(slab: Analysis) -> None:
 
 
 def test_the_audit_finds_the_default_that_disagrees_with_itself(knobs: Analysis) -> None:
-    (found,) = texts(knobs, WarningKind.REPEATS_DISAGREE)
-    assert "the default was measured 3 times, with means 1.62-fold apart" in found
-    assert all(mean in found for mean in ("381.88", "433.63", "267.79"))
+    (text,) = texts(knobs, WarningKind.REPEATS_DISAGREE)
+    assert "the default was measured 3 times, with means 1.62-fold apart" in text
+    assert all(mean in text for mean in ("381.88", "433.63", "267.79"))
 
 
 def test_the_audit_finds_the_ascending_sweep() -> None:
-    found = texts(analysed("rt_runtime_aio_stress.csv"), WarningKind.ORDER_CONFOUNDED)
-    assert len(found) == 1
-    assert "the 11 levels stand in ascending order (100000 … 990000)" in found[0]
+    told = texts(analysed("rt_runtime_aio_stress.csv"), WarningKind.ORDER_CONFOUNDED)
+    assert len(told) == 1
+    assert "the 11 levels stand in ascending order (100000 … 990000)" in told[0]
 
 
 def test_the_audit_finds_that_throughput_fell_with_every_step_of_the_latency_sweep(knobs: Analysis) -> None:
-    found = texts(knobs, WarningKind.ORDER_CONFOUNDED)
-    assert any("the means fall from every row to the next (433.63 … 381.42)" in text for text in found)
+    told = texts(knobs, WarningKind.ORDER_CONFOUNDED)
+    assert any("the means fall from every row to the next (433.63 … 381.42)" in text for text in told)
 
 
 def test_the_run_counts_behind_phoronix_s_rows(knobs: Analysis) -> None:
@@ -173,6 +175,6 @@ def test_welch_s_tests_of_the_three_knobs(knobs: Analysis, name: str, f: str, df
 
 
 def test_a_row_of_the_n_queens_table_cannot_be_three_runs() -> None:
-    (found,) = texts(analysed("nqueens.csv"), WarningKind.IMPOSSIBLE_SUMMARY)
-    assert "0 · 100000 · 1 · 25: " in found
-    assert "16 runs or more, where no other row can have more than 6" in found
+    (text,) = texts(analysed("nqueens.csv"), WarningKind.IMPOSSIBLE_SUMMARY)
+    assert "0 · 100000 · 1 · 25: " in text
+    assert "16 runs or more, where no other row can have more than 6" in text

@@ -101,8 +101,8 @@ def test_commits_that_make_the_same_image_are_points_of_their_own_and_not_missin
 
 
 def test_the_same_kernel_measured_twice_is_one_point(tmp_path: Path) -> None:
-    found = of(a_store(tmp_path, a_record(FIVE[:3], ("fork",)), a_record(FIVE[2:], ("fork",))), "fork")
-    (line,) = found.lines
+    lines = of(a_store(tmp_path, a_record(FIVE[:3], ("fork",)), a_record(FIVE[2:], ("fork",))), "fork")
+    (line,) = lines.lines
     assert [point.version for point in line.points] == list(FIVE)
     assert line.points[2].study == "quick-1"
 
@@ -117,9 +117,9 @@ def with_qemu(record: StudyRecord, qemu: str, **changes: object) -> StudyRecord:
 
 def test_other_machines_have_lines_of_their_own(tmp_path: Path) -> None:
     other = with_qemu(a_record(FIVE[:2], ("fork",)), "10.0")
-    found = of(a_store(tmp_path, a_record(FIVE, ("fork",)), other), "fork")
-    assert [len(line.points) for line in found.lines] == [5, 2]
-    assert (found.lines[0].alone, found.lines[1].alone) == ("", "measured with a different QEMU build")
+    lines = of(a_store(tmp_path, a_record(FIVE, ("fork",)), other), "fork")
+    assert [len(line.points) for line in lines.lines] == [5, 2]
+    assert (lines.lines[0].alone, lines.lines[1].alone) == ("", "measured with a different QEMU build")
 
 
 def timed(record: StudyRecord, spread: float, factor: dict[str, float], seed: int = 1) -> StudyRecord:
@@ -253,9 +253,9 @@ def test_a_matrix_shows_every_cell_with_its_verdict(tmp_path: Path, cli: Command
     assert "+46.32" in page.read_text()
     said = cli("matrix", "--study", "quick-0", "--store", store, "--json")
     assert said.status == 0
-    found = json.loads(said.output)
-    assert [row["workload"] for row in found["rows"]] == list(WORKLOADS)
-    assert found["columns"] == list(FIVE[1:])
+    told = json.loads(said.output)
+    assert [row["workload"] for row in told["rows"]] == list(WORKLOADS)
+    assert told["columns"] == list(FIVE[1:])
     said = cli("matrix", "--study", "quick-0", "--store", store, "--csv")
     assert said.status == 0
     rows = list(csv.DictReader(io.StringIO(said.output)))
@@ -334,9 +334,9 @@ def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Pat
 
 def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:
     record = a_record(FIVE, WORKLOADS)
-    found = matrix(record)
-    assert answer_of(found) == [record.result.answer]
-    long = found.model_copy(update={"answer": "words " * 200})
+    table = matrix(record)
+    assert answer_of(table) == [record.result.answer]
+    long = table.model_copy(update={"answer": "words " * 200})
     assert answer_of(long)[0] == "debian:6.1: 3 worse, 1 equivalent"
     assert len(answer_of(long)) == len(FIVE) - 1
     assert "words words" not in matrix_page(long)

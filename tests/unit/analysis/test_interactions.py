@@ -45,11 +45,11 @@ def arms(*values: tuple[float, ...]) -> tuple[Arm, Arm, Arm, Arm]:
 
 
 def test_effects_that_multiply_are_no_interaction() -> None:
-    found = exact_interaction(place(), arms((100,), (110,), (200,), (220,)), margin=0.01)
-    assert found.effect == pytest.approx(1.1)
-    assert found.effect_beside == pytest.approx(1.1)
-    assert found.ratio == pytest.approx(1.0)
-    assert found.verdict is Verdict.EQUIVALENT
+    interaction = exact_interaction(place(), arms((100,), (110,), (200,), (220,)), margin=0.01)
+    assert interaction.effect == pytest.approx(1.1)
+    assert interaction.effect_beside == pytest.approx(1.1)
+    assert interaction.ratio == pytest.approx(1.0)
+    assert interaction.verdict is Verdict.EQUIVALENT
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_effects_that_multiply_are_no_interaction() -> None:
     ],
 )
 def test_effects_that_do_not_multiply_are_one(both: float, direction: Direction, verdict: Verdict) -> None:
-    found = exact_interaction(place(direction), arms((100,), (110,), (100,), (both,)), margin=0.01)
-    assert found.ratio == pytest.approx(both / 110)
-    assert found.low == found.high == pytest.approx(both / 110)
-    assert found.verdict is verdict
+    interaction = exact_interaction(place(direction), arms((100,), (110,), (100,), (both,)), margin=0.01)
+    assert interaction.ratio == pytest.approx(both / 110)
+    assert interaction.low == interaction.high == pytest.approx(both / 110)
+    assert interaction.verdict is verdict
 
 
 def test_the_interval_is_that_of_the_perturbations() -> None:
-    found = exact_interaction(place(), arms((99, 101), (110, 112), (100, 100), (120, 124)), margin=0.01)
-    assert found.low == pytest.approx(120 * 99 / (110 * 100))
-    assert found.high == pytest.approx(124 * 101 / (112 * 100))
-    assert found.verdict is Verdict.WORSE
+    interaction = exact_interaction(place(), arms((99, 101), (110, 112), (100, 100), (120, 124)), margin=0.01)
+    assert interaction.low == pytest.approx(120 * 99 / (110 * 100))
+    assert interaction.high == pytest.approx(124 * 101 / (112 * 100))
+    assert interaction.verdict is Verdict.WORSE
     wide = exact_interaction(place(), arms((90, 110), (110, 112), (100, 100), (110, 111)), margin=0.01)
     assert wide.verdict is Verdict.INCONCLUSIVE
     assert wide.reason == "the interval reaches across the edge of the margin (1 %)"
@@ -81,8 +81,12 @@ def test_the_interval_is_that_of_the_perturbations() -> None:
 
 def test_without_numbers_there_is_a_reason() -> None:
     a, b, c, _ = arms((1,), (1,), (1,), (1,))
-    found = exact_interaction(place(), (a, b, c, Arm("d", {}, "d has not run yet")), margin=0.01)
-    assert (found.verdict, found.ratio, found.reason) == (Verdict.INCONCLUSIVE, None, "d has not run yet")
+    interaction = exact_interaction(place(), (a, b, c, Arm("d", {}, "d has not run yet")), margin=0.01)
+    assert (interaction.verdict, interaction.ratio, interaction.reason) == (
+        Verdict.INCONCLUSIVE,
+        None,
+        "d has not run yet",
+    )
     zero = exact_interaction(place(), arms((1,), (0,), (1,), (1,)), margin=0.01)
     assert (zero.ratio, zero.reason) == (None, "a ratio needs values above zero")
     other = exact_interaction(place(), arms((1,), (1,), (1,), (1,)), margin=0.01, incomparable="two machines")
@@ -119,29 +123,29 @@ def in_time(interaction: float, blocks: int, seed: int, spread: float = 0.01) ->
         values={name: tuple(np.exp(log)) for name, log in zip("abcd", logs, strict=True)},
     )
     design = SequentialDesign(margin=0.02, alpha=0.05, looks=(blocks,))
-    [found] = timed_interactions([(place(), measured)], design, final=True)
-    return found
+    [only] = timed_interactions([(place(), measured)], design, final=True)
+    return only
 
 
 def test_in_real_time_the_blocks_drift_divides_out() -> None:
-    found = in_time(1.1, blocks=30, seed=1)
-    assert found.verdict is Verdict.WORSE
-    assert found.ratio == pytest.approx(1.1, abs=0.02)
-    assert found.effect == pytest.approx(math.exp(0.05), abs=0.02)
+    interaction = in_time(1.1, blocks=30, seed=1)
+    assert interaction.verdict is Verdict.WORSE
+    assert interaction.ratio == pytest.approx(1.1, abs=0.02)
+    assert interaction.effect == pytest.approx(math.exp(0.05), abs=0.02)
     assert in_time(1.0, blocks=60, seed=2, spread=0.005).verdict is Verdict.EQUIVALENT
 
 
 def test_in_real_time_an_interaction_is_seldom_found_where_there_is_none() -> None:
     """At most at the study's error of 5 %: of 200 studies, 22 would come with probability below 0.0005."""
-    found = [in_time(1.0, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
-    claimed = sum(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in found)
+    interactions = [in_time(1.0, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
+    claimed = sum(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in interactions)
     assert claimed < 22
 
 
 def test_in_real_time_the_interval_holds_the_truth() -> None:
     """95 % of them: of 200, fewer than 176 would come with probability below 0.0005."""
-    found = [in_time(1.05, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
-    held = sum((one.low or 0) <= 1.05 <= (one.high or 0) for one in found)
+    interactions = [in_time(1.05, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
+    held = sum((one.low or 0) <= 1.05 <= (one.high or 0) for one in interactions)
     assert held >= 176
 
 
@@ -149,13 +153,13 @@ def test_a_block_with_a_failed_trial_is_left_out() -> None:
     values = {"a": (100.0, math.nan), "b": (110.0, 1.0), "c": (100.0, 1.0), "d": (121.0, 1.0)}
     measured = BlockedMetric(workload="fork", metric=place().metric, baseline="a", values=values)
     design = SequentialDesign(looks=(3,))
-    [found] = timed_interactions([(place(), measured)], design)
-    assert found.effect == pytest.approx(1.1)
-    assert found.effect_beside == pytest.approx(1.21)
+    [interaction] = timed_interactions([(place(), measured)], design)
+    assert interaction.effect == pytest.approx(1.1)
+    assert interaction.effect_beside == pytest.approx(1.21)
     zeros = dict.fromkeys(values, (0.0,))
     nothing = BlockedMetric(workload="fork", metric=place().metric, baseline="a", values=zeros)
-    [found] = timed_interactions([(place(), nothing)], design)
-    assert found.reason == "no block has a number above zero of all four treatments"
+    [interaction] = timed_interactions([(place(), nothing)], design)
+    assert interaction.reason == "no block has a number above zero of all four treatments"
 
 
 @pytest.fixture

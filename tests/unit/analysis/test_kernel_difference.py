@@ -71,10 +71,10 @@ def a_patch(directory: Path, name: str, text: str = PATCH) -> Patch:
     return Patch(path=str(directory / name), digest=hashlib.sha256(text.encode()).hexdigest())
 
 
-def text_of(found: KernelDifference, most: int | None = None) -> str:
+def text_of(difference: KernelDifference, most: int | None = None) -> str:
     console = Console(width=80, file=io.StringIO())
     with console.capture() as capture:
-        print_kernel_difference(found, console, most=most)
+        print_kernel_difference(difference, console, most=most)
     text = capture.get()
     assert max(map(len, text.splitlines())) <= 80
     return text
@@ -82,11 +82,11 @@ def text_of(found: KernelDifference, most: int | None = None) -> str:
 
 def test_the_same_kernel_twice_differs_in_nothing(tmp_path: Path) -> None:
     kernel = a_kernel(tmp_path, "path:a")
-    found = difference_of(kernel, kernel)
-    assert found.nothing
-    assert found.same_content
-    assert text_of(found).startswith("No difference: ")
-    assert "No difference" in kernel_difference_html(found)
+    difference = difference_of(kernel, kernel)
+    assert difference.nothing
+    assert difference.same_content
+    assert text_of(difference).startswith("No difference: ")
+    assert "No difference" in kernel_difference_html(difference)
 
 
 def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
     one = built(tmp_path, "build:one")
     patches = [a_patch(tmp_path, "muqss.patch")]
     other = built(tmp_path, "build:other", config, release="6.2.0", patches=patches, make={"KCFLAGS": "-O3"})
-    found = difference_of(one, other)
-    assert found.respects == (
+    difference = difference_of(one, other)
+    assert difference.respects == (
         Respect.VERSION,
         Respect.PATCHES,
         Respect.OPTIONS,
@@ -103,13 +103,13 @@ def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
         Respect.FLAGS,
         Respect.COMMAND_LINE,
     )
-    text = text_of(found)
+    text = text_of(difference)
     sentence = "They differ in version, 1 patch, 3 options, compiler, compiler flags and command line."
     assert sentence in " ".join(text.split())
     assert "muqss.patch" in text
     assert "mm/Kconfig, mm/slub.c" in text
     assert "KCFLAGS=-O3" in text
-    page = kernel_difference_html(found)
+    page = kernel_difference_html(difference)
     assert "<script" not in page
     for part in ("muqss.patch", "mm/slub.c", "SLAB allocator options", "KCFLAGS=-O3", "gcc 13"):
         assert part in page
@@ -119,33 +119,33 @@ def test_a_patch_that_is_gone_is_still_named(tmp_path: Path) -> None:
     patch = a_patch(tmp_path, "p.patch")
     one, other = built(tmp_path, "build:one"), built(tmp_path, "build:other", patches=[patch])
     Path(patch.path).unlink()
-    (found,) = difference_of(one, other).patches
-    assert (found.patch, found.in_first, found.files) == (patch, False, ())
+    (difference,) = difference_of(one, other).patches
+    assert (difference.patch, difference.in_first, difference.files) == (patch, False, ())
 
 
 def test_the_order_of_patches_is_a_difference(tmp_path: Path) -> None:
     first, second = a_patch(tmp_path, "1.patch"), a_patch(tmp_path, "2.patch", PATCH.replace("new", "newer"))
     one = built(tmp_path, "build:one", patches=[first, second])
     other = built(tmp_path, "build:other", patches=[second, first])
-    found = difference_of(one, other)
-    assert found.respects == (Respect.PATCHES,)
-    assert found.reordered_patches
-    assert "the order of patches" in text_of(found)
+    difference = difference_of(one, other)
+    assert difference.respects == (Respect.PATCHES,)
+    assert difference.reordered_patches
+    assert "the order of patches" in text_of(difference)
 
 
 def test_an_unknown_configuration_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
     one, other = a_kernel(tmp_path, "path:a", None), a_kernel(tmp_path, "path:b", release="6.2.0")
-    found = difference_of(one, other)
-    assert found.respects == (Respect.VERSION,)
-    assert "options: the configuration of path:a is not known" in found.unknown
-    assert "the configuration of path:a is not known" in text_of(found)
+    difference = difference_of(one, other)
+    assert difference.respects == (Respect.VERSION,)
+    assert "options: the configuration of path:a is not known" in difference.unknown
+    assert "the configuration of path:a is not known" in text_of(difference)
 
 
 def test_a_source_that_is_gone_folds_nothing_and_says_why(tmp_path: Path) -> None:
-    found = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
-    assert not found.folded
-    assert len(found.decided) == 5
-    assert any("which options follow from others" in one for one in found.unknown)
+    difference = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    assert not difference.folded
+    assert len(difference.decided) == 5
+    assert any("which options follow from others" in one for one in difference.unknown)
 
 
 def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
@@ -156,20 +156,20 @@ def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
         (trees[-1] / "modules.dep").write_text("".join(f"kernel/{name}.ko:\n" for name in names))
     (trees[1] / "modules.builtin").write_text("kernel/one.ko\n")
     one, other = (a_kernel(tmp_path, f"path:{number}", modules=tree) for number, tree in enumerate(trees))
-    found = difference_of(one, other)
-    changes = {each.name: (each.before, each.after) for each in found.modules}
+    difference = difference_of(one, other)
+    changes = {each.name: (each.before, each.after) for each in difference.modules}
     assert changes["three"] == ("", "module")
     assert changes["one"] == ("module", "built in")
     assert "two" not in changes
-    assert "module in the first, built in in the second" in text_of(found)
+    assert "module in the first, built in in the second" in text_of(difference)
 
 
 def test_modules_that_are_not_known_are_no_difference(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     one = a_kernel(tmp_path, "path:a", modules=make.module_tree(tmp_path / "a"))
-    found = difference_of(one, a_kernel(tmp_path, "path:b"))
-    assert found.modules == ()
-    assert "modules: those of path:b are not known" in found.unknown
+    difference = difference_of(one, a_kernel(tmp_path, "path:b"))
+    assert difference.modules == ()
+    assert "modules: those of path:b are not known" in difference.unknown
 
 
 def test_modules_without_depmods_lists_are_not_known(tmp_path: Path) -> None:
@@ -182,16 +182,18 @@ def test_modules_without_depmods_lists_are_not_known(tmp_path: Path) -> None:
         else:
             (tree / "modules.builtin").unlink()
         kernels.append(a_kernel(tmp_path, f"path:{side}", modules=tree))
-    found = difference_of(*kernels)
-    assert found.modules == ()
-    assert "modules: those of path:b are not known" in found.unknown
+    difference = difference_of(*kernels)
+    assert difference.modules == ()
+    assert "modules: those of path:b are not known" in difference.unknown
 
 
 def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
     many = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(200))
-    found = difference_of(a_kernel(tmp_path, "path:a", "CONFIG_A=y\n"), a_kernel(tmp_path, "path:b", many))
-    assert "and 193 more" in text_of(found, 8)
-    assert "OPTION_199" in text_of(found)
+    difference = difference_of(
+        a_kernel(tmp_path, "path:a", "CONFIG_A=y\n"), a_kernel(tmp_path, "path:b", many)
+    )
+    assert "and 193 more" in text_of(difference, 8)
+    assert "OPTION_199" in text_of(difference)
 
 
 MENU = "#\n# Mitigations\n#\n{}# end of Mitigations\n"
@@ -203,16 +205,16 @@ NEWER = MENU.format(
 
 def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
     older, newer = a_kernel(tmp_path, "path:6.1", OLDER), a_kernel(tmp_path, "path:6.12", NEWER)
-    found = difference_of(older, newer)
-    assert [(one.before, one.after) for one in found.renamed] == [
+    difference = difference_of(older, newer)
+    assert [(one.before, one.after) for one in difference.renamed] == [
         ("CONFIG_RETHUNK", "CONFIG_MITIGATION_RETHUNK"),
         ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE"),
         ("CONFIG_SLS", "CONFIG_MITIGATION_SLS"),
     ]
-    (changed,) = found.options
+    (changed,) = difference.options
     assert (changed.option, changed.renamed_from) == ("CONFIG_MITIGATION_SLS", "CONFIG_SLS")
     assert (changed.before, changed.after, changed.cause) == ("y", None, OptionCause.OWN)
-    text = text_of(found)
+    text = text_of(difference)
     assert "RETPOLINE → MITIGATION_RETPOLINE" in text
     assert "−MITIGATION_SLS  SLS before it was renamed" in text
     back = difference_of(newer, older)
@@ -227,8 +229,8 @@ def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
 
 def test_two_options_that_are_both_offered_are_no_renamed_one(tmp_path: Path) -> None:
     both = OLDER + "CONFIG_MITIGATION_RETPOLINE=y\n"
-    found = difference_of(a_kernel(tmp_path, "path:a", both), a_kernel(tmp_path, "path:b", NEWER))
-    assert "CONFIG_RETPOLINE" in {one.option for one in found.options}
+    difference = difference_of(a_kernel(tmp_path, "path:a", both), a_kernel(tmp_path, "path:b", NEWER))
+    assert "CONFIG_RETPOLINE" in {one.option for one in difference.options}
 
 
 def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp_path: Path) -> None:
@@ -238,13 +240,15 @@ def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp
     newer = MENU.format("CONFIG_A=y\n" + hidden + own + drivers)
     older = MENU.format("CONFIG_A=y\n")
     after = a_kernel(tmp_path, "path:b", newer, release="6.12.1")
-    found = difference_of(a_kernel(tmp_path, "path:a", older), after)
-    text = text_of(found, 8)
+    difference = difference_of(a_kernel(tmp_path, "path:a", older), after)
+    text = text_of(difference, 8)
     assert "60 one of the two does not offer" in text
     assert "NEWS_059" in text
     assert text.count("and 92 more (--all)") == 2
     assert "DRIVER_099" not in text
-    assert {f"CONFIG_DRIVER_{number:03}" for number in range(100)} < {one.option for one in found.options}
+    assert {f"CONFIG_DRIVER_{number:03}" for number in range(100)} < {
+        one.option for one in difference.options
+    }
 
 
 @pytest.mark.parametrize(("source", "error"), [("/nowhere", NotASource), ("debian:nothing", SourceUnusable)])
@@ -256,20 +260,20 @@ def test_a_source_that_is_none_is_refused(source: str, error: type[KtrialError],
 
 def test_names_and_values_with_markup_do_no_harm(tmp_path: Path) -> None:
     bad = 'CONFIG_X="<script>alert(1)</script>\x1b[31m"\n#\n# <b>Menu\n#\n'
-    found = difference_of(a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:<b>", bad))
-    page = kernel_difference_html(found)
+    difference = difference_of(a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:<b>", bad))
+    page = kernel_difference_html(difference)
     assert "<script>" not in page
     assert "<b>Menu" not in page
-    assert "\x1b" not in text_of(found) + page
+    assert "\x1b" not in text_of(difference) + page
 
 
 def test_a_difference_is_stored_with_its_study_and_comes_back(tmp_path: Path) -> None:
-    found = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    difference = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
     with open_store(tmp_path / "x.db") as store:
         study = store.study(a_study())
-        store.add_kernel_difference(study, found)
-        store.add_kernel_difference(study, found)
-        assert store.kernel_differences(study) == (found,)
+        store.add_kernel_difference(study, difference)
+        store.add_kernel_difference(study, difference)
+        assert store.kernel_differences(study) == (difference,)
         store.delete(study)
         assert store.kernel_differences(study) == ()
 
@@ -316,8 +320,8 @@ def test_what_follows_stands_below_what_it_follows_from(tmp_path: Path) -> None:
     rules = some_rules(tmp_path / "linux")
     options = changed_options(known(SLUB, rules), known(SLAB, rules), same_source=True)
     plain = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
-    found = plain.model_copy(update={"options": options, "folded": True})
-    (group,) = shown(found).groups
+    folded = plain.model_copy(update={"options": options, "folded": True})
+    (group,) = shown(folded).groups
     (line,) = group.lines
     assert (line.text, line.prompt) == ("SLUB → SLAB", "Choose SLAB allocator")
     assert line.followers == ("−SLUB_CPU_PARTIAL", "−SLUB_DEBUG", "−STACKDEPOT")
@@ -332,8 +336,8 @@ def test_a_child_that_was_set_against_its_default_stands_unfolded(tmp_path: Path
     debugged = SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y")
     options = changed_options(known(SLUB, rules), known(debugged, rules), same_source=True)
     plain = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
-    found = plain.model_copy(update={"options": options, "folded": True})
-    change = shown(found)
+    folded = plain.model_copy(update={"options": options, "folded": True})
+    change = shown(folded)
     assert "1 option (and 1 set against its default)" in change.sentence.replace("\u00a0", " ")
     (group,) = change.groups
     assert [(line.text, line.prompt) for line in group.lines] == [

@@ -51,14 +51,14 @@ def test_one_workload_alone_does_not_decide(tmp_path: Path) -> None:
 
     every = {"debian:6.1": values(30, 100.0), "debian:6.18": values(0, 140.0)}
     with open_store(str(a_store(tmp_path, a_record_of(every)))) as store:
-        found = recommend(store, tuple(every["debian:6.1"]))
-        assert found.candidates[0].version == "debian:6.18"
-        assert found.candidates[0].mean == pytest.approx(1.4 ** (1 / 5))
-        assert found.candidates[1].mean == pytest.approx(1.3 ** (4 / 5))
-        assert found.best == ("debian:6.18",)
-        assert {one.best for one in found.without} == {("debian:6.18",)}
-        assert found.answer.startswith("By instructions counted, not time, debian:6.18 serves")
-        assert "so it stays whichever workload is left out" in found.answer
+        recommendation = recommend(store, tuple(every["debian:6.1"]))
+        assert recommendation.candidates[0].version == "debian:6.18"
+        assert recommendation.candidates[0].mean == pytest.approx(1.4 ** (1 / 5))
+        assert recommendation.candidates[1].mean == pytest.approx(1.3 ** (4 / 5))
+        assert recommendation.best == ("debian:6.18",)
+        assert {one.best for one in recommendation.without} == {("debian:6.18",)}
+        assert recommendation.answer.startswith("By instructions counted, not time, debian:6.18 serves")
+        assert "so it stays whichever workload is left out" in recommendation.answer
         two = recommend(store, ("fork", "timer"))
         assert two.best == ("debian:6.1",)
         assert [one.best for one in two.without] == [("debian:6.1",), ("debian:6.18",)]
@@ -86,11 +86,11 @@ def a_record_of(values: dict[str, dict[str, float]]) -> StudyRecord:
 
 def test_the_kernel_with_the_smallest_mean_regret_is_recommended(tmp_path: Path) -> None:
     with open_store(str(a_store(tmp_path))) as store:
-        found = recommend(store, ("fork", "pipe"))
-        assert found.candidates[0].version == "debian:5.10"
-        assert found.best == ("debian:5.10",)
+        recommendation = recommend(store, ("fork", "pipe"))
+        assert recommendation.candidates[0].version == "debian:5.10"
+        assert recommendation.best == ("debian:5.10",)
         # 6.1 and 6.12 cost more than 5.10 in both; 6.18 and 7.2 are the best in pipe.
-        assert set(found.avoid) == {"debian:6.1", "debian:6.12", "debian:7.2"}
+        assert set(recommendation.avoid) == {"debian:6.1", "debian:6.12", "debian:7.2"}
         alone = recommend(store, ("pipe",))
         assert alone.best[0] == "debian:6.18"
 
@@ -98,14 +98,14 @@ def test_the_kernel_with_the_smallest_mean_regret_is_recommended(tmp_path: Path)
 def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
     records = a_record(FIVE[:3], WORKLOADS), a_record(FIVE[2:], ("fork",))
     with open_store(str(a_store(tmp_path, *records))) as store:
-        found = recommend(store, ("fork", "pipe"))
-        assert {one.version for one in found.candidates} == set(FIVE[:3])
-        assert found.incomplete == {"debian:6.18": ("pipe",), "debian:7.2": ("pipe",)}
+        recommendation = recommend(store, ("fork", "pipe"))
+        assert {one.version for one in recommendation.candidates} == set(FIVE[:3])
+        assert recommendation.incomplete == {"debian:6.18": ("pipe",), "debian:7.2": ("pipe",)}
         # They are the best in fork by far, or the worst: neither moves what is said of the others.
         alone = recommend(store, ("fork", "pipe"))
-        assert [one.regrets for one in found.candidates] == [one.regrets for one in alone.candidates]
-        assert min(one.regrets[0].ratio for one in found.candidates) == 1.0
-        assert "2 more without numbers of some workload: nothing is said of those" in found.answer
+        assert [one.regrets for one in recommendation.candidates] == [one.regrets for one in alone.candidates]
+        assert min(one.regrets[0].ratio for one in recommendation.candidates) == 1.0
+        assert "2 more without numbers of some workload: nothing is said of those" in recommendation.answer
         with pytest.raises(NothingToRecommend):
             recommend(store, ("fork", "tcp"))
 
@@ -128,8 +128,8 @@ def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
         said.output
     )
     assert "geometric mean" in said.output
-    found = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
-    assert found["best"] == ["debian:5.10"]
+    told = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
+    assert told["best"] == ["debian:5.10"]
     assert cli("recommend", "--workloads", "stat", "--store", store).status == 1
 
 

@@ -19,14 +19,14 @@ def _on(*names: str) -> dict[str, str]:
     return {f"CONFIG_{name}": "y" for name in names}
 
 
-def _names(found: Grouped) -> list[set[str]]:
-    return [{name.removeprefix("CONFIG_") for name in group} for group in found.groups]
+def _names(groups: Grouped) -> list[set[str]]:
+    return [{name.removeprefix("CONFIG_") for name in group} for group in groups.groups]
 
 
-def _required(found: Grouped, name: str) -> set[str]:
+def _required(groups: Grouped, name: str) -> set[str]:
     """What is set with an option, itself left out."""
-    (item,) = [at for at, group in enumerate(_names(found)) if name in group]
-    names = [one for at in found.items.closed({item}) for one in _names(found)[at]]
+    (item,) = [at for at, group in enumerate(_names(groups)) if name in group]
+    names = [one for at in groups.items.closed({item}) for one in _names(groups)[at]]
     return set(names) - {name}
 
 
@@ -37,23 +37,23 @@ def test_what_differs_is_what_has_another_value() -> None:
 
 
 def test_options_that_have_nothing_to_do_with_each_other_are_groups() -> None:
-    found = grouped({}, _on("A", "B"), _menus(A=_option(), B=_option()))
-    assert _names(found) == [{"A"}, {"B"}]
-    assert not _required(found, "A")
+    groups = grouped({}, _on("A", "B"), _menus(A=_option(), B=_option()))
+    assert _names(groups) == [{"A"}, {"B"}]
+    assert not _required(groups, "A")
 
 
 def test_an_option_requires_what_it_depends_on() -> None:
     menus = _menus(NET=_option(), XFRM=_option("NET && EXPERT"), AAA=_option("XFRM"))
-    found = grouped({}, _on("NET", "XFRM", "AAA"), menus)
-    assert _names(found) == [{"NET"}, {"XFRM"}, {"AAA"}]
-    assert _required(found, "AAA") == {"NET", "XFRM"}
-    assert _required(found, "NET") == set()
+    groups = grouped({}, _on("NET", "XFRM", "AAA"), menus)
+    assert _names(groups) == [{"NET"}, {"XFRM"}, {"AAA"}]
+    assert _required(groups, "AAA") == {"NET", "XFRM"}
+    assert _required(groups, "NET") == set()
 
 
 def test_what_goes_away_takes_with_it_what_depends_on_it() -> None:
-    found = grouped(_on("NET", "XFRM"), {}, _menus(NET=_option(), XFRM=_option("NET")))
-    assert _required(found, "NET") == {"XFRM"}
-    assert _required(found, "XFRM") == set()
+    groups = grouped(_on("NET", "XFRM"), {}, _menus(NET=_option(), XFRM=_option("NET")))
+    assert _required(groups, "NET") == {"XFRM"}
+    assert _required(groups, "XFRM") == set()
 
 
 def test_who_selects_an_option_brings_it() -> None:
@@ -65,9 +65,9 @@ def test_who_selects_an_option_brings_it() -> None:
 def test_a_choice_is_one_group() -> None:
     both = ("CONFIG_SLAB", "CONFIG_SLUB")
     menus = _menus(SLAB=_option(choice=both), SLUB=_option(choice=both), SLUB_STATS=_option("SLUB"))
-    found = grouped(_on("SLUB", "SLUB_STATS"), _on("SLAB"), menus)
-    assert {"SLAB", "SLUB"} in _names(found)
-    assert _required(found, "SLAB") == {"SLUB", "SLUB_STATS"}
+    groups = grouped(_on("SLUB", "SLUB_STATS"), _on("SLAB"), menus)
+    assert {"SLAB", "SLUB"} in _names(groups)
+    assert _required(groups, "SLAB") == {"SLUB", "SLUB_STATS"}
 
 
 def test_a_choice_that_appears_goes_with_what_makes_it_appear() -> None:
@@ -80,22 +80,22 @@ def test_a_choice_that_appears_goes_with_what_makes_it_appear() -> None:
 
 def test_options_that_require_each_other_are_one_group() -> None:
     menus = _menus(A=_option("!B"), B=_option("!A"))
-    found = grouped(_on("A"), _on("B"), menus)
-    assert _names(found) in ([{"A"}, {"B"}], [{"B"}, {"A"}], [{"A", "B"}])
+    groups = grouped(_on("A"), _on("B"), menus)
+    assert _names(groups) in ([{"A"}, {"B"}], [{"B"}, {"A"}], [{"A", "B"}])
     menus = _menus(A=_option("B"), B=_option(selected_by=("A",), depends="A"))
     assert _names(grouped({}, _on("A", "B"), menus)) == [{"A", "B"}]
 
 
 def test_what_nobody_is_asked_for_follows() -> None:
     menus = Menus(options={"CONFIG_A": _option(), "CONFIG_HAVE_A": MenuOption(kind="bool")})
-    found = grouped({}, _on("A", "HAVE_A"), menus)
-    assert _names(found) == [{"A"}]
-    assert found.followers == ("CONFIG_HAVE_A",)
+    groups = grouped({}, _on("A", "HAVE_A"), menus)
+    assert _names(groups) == [{"A"}]
+    assert groups.followers == ("CONFIG_HAVE_A",)
 
 
 def test_without_menus_every_option_stands_for_itself() -> None:
-    found = grouped({}, _on("A", "B"), Menus(problem="no"))
-    assert _names(found) == [{"A"}, {"B"}]
+    groups = grouped({}, _on("A", "B"), Menus(problem="no"))
+    assert _names(groups) == [{"A"}, {"B"}]
 
 
 @given(st.data())
@@ -106,9 +106,9 @@ def test_every_prefix_holds_what_its_options_depend_on(data: st.DataObject) -> N
     for at, name in enumerate(names):
         on = data.draw(st.lists(st.sampled_from(names[:at]), max_size=3)) if at else []
         options[name] = _option(" && ".join(on))
-    found = grouped({}, _on(*names), _menus(**options))
+    groups = grouped({}, _on(*names), _menus(**options))
     seen: set[str] = set()
-    for group in _names(found):
+    for group in _names(groups):
         seen |= group
         for name in group:
             assert set(options[name].depends.split(" && ")) - {""} <= seen

@@ -177,6 +177,6 @@ def test_ddmin_ends_with_a_part_from_which_nothing_can_be_left_out(count: int, d
     def shows(subset: Subset) -> bool:
         return any(cause <= subset for cause in causes)
 
-    found = frozenset(ddmin(range(count), shows))
-    assert shows(found)
-    assert not any(shows(found - {item}) for item in found)
+    part = frozenset(ddmin(range(count), shows))
+    assert shows(part)
+    assert not any(shows(part - {item}) for item in part)

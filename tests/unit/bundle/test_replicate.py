@@ -63,10 +63,12 @@ class Replicating(CommandLine):
     def on(
         self,
         machine: ScriptedMachine,
-        found: Callable[[str, Progress], Kernel] = cached,
+        cached_by: Callable[[str, Progress], Kernel] = cached,
         missing: dict[str, KernelError] | None = None,
     ) -> None:
-        run = partial(replicating.replicate, machine=machine, sources=sources(missing=missing), cached=found)
+        run = partial(
+            replicating.replicate, machine=machine, sources=sources(missing=missing), cached=cached_by
+        )
         self._patch.setattr("ktrial.cli.running.replication.replicate", run)
 
 

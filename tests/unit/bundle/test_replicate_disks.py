@@ -27,8 +27,8 @@ WITH_A_DISK = STUDY + '\n[machine.disk]\nsize = "64M"\n'
 
 
 def cached(digest: str, _progress: Progress) -> Kernel:
-    (found,) = (one for one in map(a_kernel, ("debian:6.1", "debian:6.12")) if one.digest == digest)
-    return found
+    (kernel,) = (one for one in map(a_kernel, ("debian:6.1", "debian:6.12")) if one.digest == digest)
+    return kernel
 
 
 def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_another_build_of_mke2fs_is_the_likely_reason() -> None:
         noted = {"programs": {"mke2fs": digest}, "executed": {"initial RAM disk": digest}}
         return trial.model_copy(update={"provenance": trial.provenance.model_copy(update=noted)})
 
-    found = circumstances([(made_by("sha256:aa"), made_by("sha256:bb"))])
-    assert likely_reason(found) == "another build of mke2fs made the disk: sha256:bb in place of sha256:aa"
+    reasons = circumstances([(made_by("sha256:aa"), made_by("sha256:bb"))])
+    assert likely_reason(reasons) == "another build of mke2fs made the disk: sha256:bb in place of sha256:aa"
     # A bundle of before this was noted says nothing of it.
     noted_first = circumstances([(trial, made_by("sha256:bb"))])
     assert [one.what for one in noted_first] == []

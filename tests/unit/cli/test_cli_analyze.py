@@ -43,10 +43,10 @@ def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
 
 
 def test_analyze_prints_json_and_nothing_else(ktrial: CommandLine) -> None:
-    found = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
-    assert found["margin"] == 0.05
-    assert found["families"][0]["name"] == "vm.swappiness"
-    assert {finding["kind"] for finding in found["findings"]} >= {"repeats-disagree", "order-confounded"}
+    told = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
+    assert told["margin"] == 0.05
+    assert told["families"][0]["name"] == "vm.swappiness"
+    assert {finding["kind"] for finding in told["findings"]} >= {"repeats-disagree", "order-confounded"}
 
 
 def test_an_infinite_f_is_still_json(ktrial: CommandLine, tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
 
 
 def test_plan_gives_json(ktrial: CommandLine) -> None:
-    found = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
-    assert found["find_the_effect"]["blocks"] == 30
-    assert found["find_if_independent"]["blocks"] == 15
-    assert found["find_the_effect"]["right"] >= 0.95
+    told = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
+    assert told["find_the_effect"]["blocks"] == 30
+    assert told["find_if_independent"]["blocks"] == 15
+    assert told["find_the_effect"]["right"] >= 0.95
 
 
 def test_plan_says_when_nothing_helps(ktrial: CommandLine) -> None:

@@ -242,11 +242,11 @@ def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(here: Here, sou
     """What git would do: good, skipped and bad commits, told by nothing but the exit codes."""
     here.builds("good")
     assert here.run("baseline", "save", "good", "--source", source, *FORK).status == 0
-    found = []
+    bad_ones = []
     for outcome in ("good", BuildFailed(**BUILD, problem="oh"), "also good", "slow"):
         here.builds(outcome)
-        found.append(here.run("check", "--source", source, "--against", "good").status)
-    assert found == [0, 125, 0, 1]
+        bad_ones.append(here.run("check", "--source", source, "--against", "good").status)
+    assert bad_ones == [0, 125, 0, 1]
 
 
 def test_the_result_as_json_has_the_numbers_and_the_decision(here: Here) -> None:

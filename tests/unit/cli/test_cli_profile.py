@@ -48,8 +48,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         settings: MachineSettings, use: WorkloadUse, caches: CacheShapes | None = None, **_: object
     ) -> Profile:
         asked.caches = caches
-        found = PROFILES[settings.kernel].model_copy(update={"parameters": settings.boot})
-        return with_caches(found) if caches else found
+        made = PROFILES[settings.kernel].model_copy(update={"parameters": settings.boot})
+        return with_caches(made) if caches else made
 
     monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
     monkeypatch.setenv("COLUMNS", "110")
@@ -150,10 +150,10 @@ def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) ->
 def test_a_difference_is_written_as_three_columns_and_as_a_picture(
     cli: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Attribution(
+    attribution = Attribution(
         before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences()
     )
-    monkeypatch.setattr("ktrial.cli.running.explanation.why", lambda given: found)
+    monkeypatch.setattr("ktrial.cli.running.explanation.why", lambda given: attribution)
     folded, svg, other = tmp_path / "folded", tmp_path / "to.svg", tmp_path / "from.svg"
     assert cli(*BOTH, "--folded", folded, "--flame-graph", svg).status == 0
     assert "vma_link 3000 4000" in folded.read_text().splitlines()

@@ -185,12 +185,12 @@ def report(operations: int = 10) -> str:
     return json.dumps(said | {"checks": operations})
 
 
-def counted(found: RegionCounts | None = None, said: str = "") -> FakeMachine:
+def counted(counts: RegionCounts | None = None, said: str = "") -> FakeMachine:
     """A machine whose programs have this region."""
 
     def answer(_boot: Boot, step: Step) -> StepResult:
         told = StepResult(
-            step=0, do="run", exit=0, stdout=said or report(), wall_ns=777, region=found or region()
+            step=0, do="run", exit=0, stdout=said or report(), wall_ns=777, region=counts or region()
         )
         return told if isinstance(step, Run) else agreeable(_boot, step)
 
@@ -323,8 +323,8 @@ def by_plugin(kernel: str, bytes_: float, number: int = 0) -> Trial:
 def test_bytes_of_string_instructions_are_compared_where_there_are_any() -> None:
     study = a_study(workloads=("fork",), perturbations=1)
     some = [by_plugin("debian:6.1", 0.0), by_plugin("debian:6.12", 4096.0)]
-    found = {one.metric: one.verdict for one in result(study, some).comparisons}
-    assert found == {"instructions": Verdict.EQUIVALENT, "string-bytes": Verdict.WORSE}
+    verdicts = {one.metric: one.verdict for one in result(study, some).comparisons}
+    assert verdicts == {"instructions": Verdict.EQUIVALENT, "string-bytes": Verdict.WORSE}
     none = [by_plugin("debian:6.1", 0.0), by_plugin("debian:6.12", 0.0)]
     assert [one.metric for one in result(study, none).comparisons] == ["instructions"]
 

@@ -66,12 +66,12 @@ def test_values_are_read_once_for_each_way_to_boot(guest: Guest, tmp_path: Path)
 def test_what_is_no_setting_is_left_out_and_what_follows_from_memory_too(
     guest: Guest, tmp_path: Path
 ) -> None:
-    found = default_values(guest.machine, boot(tmp_path))
-    assert found.values == {
+    defaults = default_values(guest.machine, boot(tmp_path))
+    assert defaults.values == {
         "/proc/sys/vm/swappiness": "60",
         "/proc/sys/net/ipv4/tcp_rmem": "4096 131072",
     }
-    assert found.left_out == {"/proc/sys/vm/drop_caches": "unreadable"}
+    assert defaults.left_out == {"/proc/sys/vm/drop_caches": "unreadable"}
 
 
 def test_what_was_kept_and_is_damaged_is_read_again(guest: Guest, tmp_path: Path) -> None:
@@ -149,15 +149,15 @@ def test_counts_names_and_what_follows_from_memory_are_no_settings(path: str, ex
     assert all(NO_SETTINGS)
 
 
-def values(left_out: tuple[str, ...] = (), **found: str) -> KernelValues:
-    return KernelValues(kernel="k", values=found, left_out=dict.fromkeys(left_out, "EPERM"))
+def values(left_out: tuple[str, ...] = (), **value: str) -> KernelValues:
+    return KernelValues(kernel="k", values=value, left_out=dict.fromkeys(left_out, "EPERM"))
 
 
 def test_differing_values_come_before_those_of_one_side_only() -> None:
     before = values(a="1", b="2", gone="3", same="4")
     after = values(a="1", b="5", came="6", same="4")
-    found = [(one.path, one.before, one.after) for one in differing_values(before, after)]
-    assert found == [("b", "2", "5"), ("came", None, "6"), ("gone", "3", None)]
+    differing = [(one.path, one.before, one.after) for one in differing_values(before, after)]
+    assert differing == [("b", "2", "5"), ("came", None, "6"), ("gone", "3", None)]
 
 
 @pytest.mark.parametrize(("old", "new"), [("1", "Y"), ("0", "N"), ("0x10", "16"), ("4 5", "4 5")])

@@ -33,8 +33,8 @@ def proven(world: World, store: Store, asked: AttributionQuestion = ASKED, **giv
     return prove(asked, Proving(store, **(plain | given)))  # type: ignore[arg-type]
 
 
-def by_name(found: Proven) -> dict[str, Tried]:
-    return {one.candidate.name: one for one in found.proof.tested}
+def by_name(result: Proven) -> dict[str, Tried]:
+    return {one.candidate.name: one for one in result.proof.tested}
 
 
 def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: World, store: Store) -> None:
@@ -103,11 +103,11 @@ def test_an_effect_no_larger_than_a_write_that_changes_nothing_is_no_cause(
         )
 
     world.rule = rule
-    found = proven(world, store, wanted=("HRTICK",))
-    assert by_name(found)["HRTICK"].status is Status.UNCERTAIN
-    assert found.proof.control == 300
-    assert found.proof.together is None
-    assert found.proof.unexplained == 1000
+    tried = proven(world, store, wanted=("HRTICK",))
+    assert by_name(tried)["HRTICK"].status is Status.UNCERTAIN
+    assert tried.proof.control == 300
+    assert tried.proof.together is None
+    assert tried.proof.unexplained == 1000
 
 
 def test_an_option_that_a_boot_parameter_switches_off_is_tried_on_the_kernel_that_has_it(
@@ -161,7 +161,7 @@ def test_an_interrupted_proof_goes_on(world: World, store: Store) -> None:
 def test_the_cost_is_told_before_and_a_budget_leaves_out_what_is_dear(world: World, store: Store) -> None:
     told: list[tuple[float, int, bool]] = []
 
-    def tell(cost: object, found: object, in_groups: bool) -> None:
+    def tell(cost: object, proof: object, in_groups: bool) -> None:
         told.append((cost.seconds, len(world.ran), in_groups))  # type: ignore[attr-defined]
 
     cheap = proven(world, store, budget=10.0, tell=tell, each=True).proof

@@ -43,8 +43,8 @@ def test_some_ten_trials_find_what_a_hundred_found_with_the_same_shares(world: W
     assert len(world.ran) - few > 40, "one by one"
     assert few < 4 + 28, "the two treatments, then two causes among 29"
     alone = {one.candidate.name: one.effects for one in each.tested if one.status is Status.MEASURED}
-    found = {one.candidate.name: one.effects for one in quick.tested if one.status is Status.MEASURED}
-    assert found == {name: alone[name] for name in ("HRTICK", LRU, "psi=0")}
+    by_screening = {one.candidate.name: one.effects for one in quick.tested if one.status is Status.MEASURED}
+    assert by_screening == {name: alone[name] for name in ("HRTICK", LRU, "psi=0")}
     assert quick.together == each.together
     assert {one.candidate.name for one in quick.tested} == {one.candidate.name for one in each.tested}
 
@@ -133,9 +133,9 @@ def test_interrupted_while_they_are_measured_alone_it_tells_those_that_are(
 
 
 def test_a_budget_ends_the_search_and_what_is_left_is_named(world: World, store: Store) -> None:
-    found = proven(world, store, budget=10.0)
-    assert {one.name for one in found.proof.left_out} >= {"psi=0"}, "a boot takes longer"
-    assert "HRTICK" in by_name(found)
+    ended = proven(world, store, budget=10.0)
+    assert {one.name for one in ended.proof.left_out} >= {"psi=0"}, "a boot takes longer"
+    assert "HRTICK" in by_name(ended)
 
 
 def test_a_feature_s_control_writes_the_word_that_is_there(world: World, store: Store) -> None:

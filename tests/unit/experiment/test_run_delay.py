@@ -77,10 +77,10 @@ def test_a_kernel_that_tells_nothing_is_a_warning_and_the_trial_keeps_its_number
 
 
 def test_of_several_programs_the_values_are_means() -> None:
-    found = [parallel_monitors.Delays(**(TOLD | {"largest": largest})) for largest in (700.0, 900.0)]
-    values = {one.metric: one.value for one in parallel_monitors.samples("fork", Mode.EXACT_PARALLEL, found)}
+    delays = [parallel_monitors.Delays(**(TOLD | {"largest": largest})) for largest in (700.0, 900.0)]
+    values = {one.metric: one.value for one in parallel_monitors.samples("fork", Mode.EXACT_PARALLEL, delays)}
     assert values == METRICS
-    assert parallel_monitors.delay_counters(found)[0] == ("run-delay.tasks", 82.0)
+    assert parallel_monitors.delay_counters(delays)[0] == ("run-delay.tasks", 82.0)
 
 
 def test_nothing_told_is_an_error() -> None:

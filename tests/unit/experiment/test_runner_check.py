@@ -79,9 +79,9 @@ def checked(
 def test_a_check_decides_by_the_whole_spread_and_never_below_what_irrelevant_changes_do(
     good: tuple[float, ...], tested: tuple[float, ...], limit: float, decision: Decision, store: Store
 ) -> None:
-    found = checked(store, good, tested, limit)
-    assert found.decision is decision
-    (row,) = found.rows
+    outcome = checked(store, good, tested, limit)
+    assert outcome.decision is decision
+    (row,) = outcome.rows
     assert row.decision is decision
     assert bool(row.reason) == (decision is Decision.UNDECIDED)
     assert row.limit == max(limit, checks.FLOOR)
@@ -90,9 +90,9 @@ def test_a_check_decides_by_the_whole_spread_and_never_below_what_irrelevant_cha
 def test_the_limit_of_one_workload_is_not_that_of_another(store: Store) -> None:
     both = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")))
     here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (1015,)}))
-    found = check(TESTED, baselines.of_kernel(GOOD, both, here), both, {"fork": 0.02, "pipe": 0.01}, here)
-    assert [row.decision for row in found.rows] == [Decision.WITHIN, Decision.BEYOND]
-    assert found.decision is Decision.BEYOND
+    decision = check(TESTED, baselines.of_kernel(GOOD, both, here), both, {"fork": 0.02, "pipe": 0.01}, here)
+    assert [row.decision for row in decision.rows] == [Decision.WITHIN, Decision.BEYOND]
+    assert decision.decision is Decision.BEYOND
 
 
 def a_comparison(direction: Direction, verdict: Verdict, low: float, high: float) -> Comparison:
@@ -170,10 +170,10 @@ def test_a_kernel_that_panics_has_not_run_and_the_console_tells(store: Store) ->
         return StepResult(step=0, do="run", exit=0, stdout="1000")
 
     here = runs(store, ScriptedMachine(panics))
-    found = check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here)
-    assert (found.decision, found.rows) == (Decision.NOT_RUN, ())
-    assert "3 of 3 trials panicked (fork: Fatal exception)" in found.problem
-    assert "not syncing" in found.console
+    decision = check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here)
+    assert (decision.decision, decision.rows) == (Decision.NOT_RUN, ())
+    assert "3 of 3 trials panicked (fork: Fatal exception)" in decision.problem
+    assert "not syncing" in decision.console
 
 
 def test_a_machine_that_fails_says_nothing_about_the_kernel(store: Store) -> None:
@@ -203,8 +203,8 @@ def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store
     old = runs(store, machine(numbers))
     check(TESTED, baselines.of_kernel(GOOD, FORK, old), FORK, {}, old)
     new = machine({GOOD.name: (1000,), TESTED.name: (3000,)}, qemu="10.0.0")
-    found = check(TESTED, baselines.of_kernel(GOOD, FORK, runs(store, new)), FORK, {}, runs(store, new))
-    assert found.decision is Decision.WITHIN, "both are from one QEMU, and stored"
+    decision = check(TESTED, baselines.of_kernel(GOOD, FORK, runs(store, new)), FORK, {}, runs(store, new))
+    assert decision.decision is Decision.WITHIN, "both are from one QEMU, and stored"
     third = a_kernel("path:/third")
     newest = machine({GOOD.name: (1000,), third.name: (3000,)}, qemu="10.0.0")
     here = runs(store, newest)
@@ -215,8 +215,8 @@ def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store
 def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -> None:
     here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (2000,)}))
     saved = baselines.save("v6.1", GOOD, FORK, here)
-    found = baselines.find("v6.1", store)
-    assert (found, found.kernel, found.measurement) == (saved, GOOD.name, FORK)
+    baseline = baselines.find("v6.1", store)
+    assert (baseline, baseline.kernel, baseline.measurement) == (saved, GOOD.name, FORK)
     baselines.save("v6.2", TESTED, FORK, here)
     assert [baselines.name_of(one) for one in baselines.saved(store)] == ["v6.1", "v6.2"]
     baselines.remove("v6.1", store)
@@ -259,8 +259,8 @@ def test_names_that_could_be_kernels_or_are_hard_to_type_are_refused(name: str) 
 
 
 def test_a_metric_beside_the_first_is_told_by_its_own_name(store: Store) -> None:
-    found = checked(store, (1000,), (1000,))
-    assert [row.secondary for row in found.rows] == [False]
+    decision = checked(store, (1000,), (1000,))
+    assert [row.secondary for row in decision.rows] == [False]
     sides = (trials_with_bytes("debian:6.1", (64, 64, 64)), trials_with_bytes("debian:6.12", (64, 64, 64)))
     record = baselines.of_kernel(GOOD, FORK, runs(store, machine({GOOD.name: (1000,)}))).record
     both = [record.model_copy(update={"trials": tuple(trials)}) for trials in sides]

@@ -35,8 +35,8 @@ def kept(store: Store, *kernels: str, profiles: bool = True) -> StudyRecord:
     for kernel in kernels:
         for block in range(2):
             counts = {("mutex_lock", ""): 1000 + 500 * (kernel == NEW) + block}
-            found = (a_profile(counts, kernel=kernel),) if profiles else ()
-            store.add_trial(number, a_trial(planned(kernel, block), profiles=found))
+            counted = (a_profile(counts, kernel=kernel),) if profiles else ()
+            store.add_trial(number, a_trial(planned(kernel, block), profiles=counted))
     return record(store, number)
 
 

@@ -182,9 +182,9 @@ def test_slower_is_more_whatever_the_metric(
     assert cost(alone, watched, direction).slowdown == pytest.approx(slowdown)
 
 
-def with_costs(*found: Monitored) -> list[Trial]:
+def with_costs(*session: Monitored) -> list[Trial]:
     return [
-        a_trial(planned(number=n), provenance=Provenance(monitored=(one,))) for n, one in enumerate(found)
+        a_trial(planned(number=n), provenance=Provenance(monitored=(one,))) for n, one in enumerate(session)
     ]
 
 
@@ -224,5 +224,5 @@ def test_the_cost_is_among_the_result_s_notes_and_survives_the_store(tmp_path: P
         store.add_trial(study_id, trial)
         (stored,) = store.trials(study_id)
     assert stored.provenance.monitored == trial.provenance.monitored
-    found = warnings_of(study, {"debian:6.1": [stored], "debian:6.12": []}, ())
-    assert "off-cpu costs fork +1.0 %" in " ".join(each.text for each in found)
+    warnings = warnings_of(study, {"debian:6.1": [stored], "debian:6.12": []}, ())
+    assert "off-cpu costs fork +1.0 %" in " ".join(each.text for each in warnings)

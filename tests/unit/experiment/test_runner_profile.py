@@ -133,11 +133,11 @@ def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
 
 
 def test_a_profile_is_what_was_counted_by_operation(kernel: Kernel) -> None:
-    found = profile(kernel, Guest(), boot=("init_on_alloc=1",))
-    assert found.operations == 2 * OPERATIONS
-    assert found.region.instructions == json.loads(REGION)["instructions"]
-    assert found.label == "debian:6.1 init_on_alloc=1"
-    assert found.cpu_model == "max"
+    made = profile(kernel, Guest(), boot=("init_on_alloc=1",))
+    assert made.operations == 2 * OPERATIONS
+    assert made.region.instructions == json.loads(REGION)["instructions"]
+    assert made.label == "debian:6.1 init_on_alloc=1"
+    assert made.cpu_model == "max"
 
 
 def test_symbols_are_asked_for_once_and_kept_with_the_kernel(kernel: Kernel) -> None:
@@ -205,8 +205,8 @@ def test_code_that_the_kernel_made_is_no_sign_of_wrong_symbols(kernel: Kernel) -
     region = json.loads(REGION)
     most = 2 * region["instructions"]
     region["functions"].append(["[generated]", "ffffffffc0201040", most, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    found = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
-    assert found.region.functions[-1].symbol == "[generated]"
+    made = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
+    assert made.region.functions[-1].symbol == "[generated]"
 
 
 @pytest.mark.parametrize(
@@ -267,6 +267,6 @@ def test_symbols_that_this_host_kept_from_being_read_are_asked_for_again(
 def test_a_kernel_that_panics_when_its_symbols_are_read_has_none(kernel: Kernel) -> None:
     symbols, target = KernelSymbols(), EndsOnce(Outcome.PANICKED)
     for _ in range(2):
-        found = symbols.of(target, Boot(kernel=kernel))
-        assert "as it does" in found.problem
-    assert "CONFIG_KALLSYMS" not in found.missing(kernel.name).advice
+        known = symbols.of(target, Boot(kernel=kernel))
+        assert "as it does" in known.problem
+    assert "CONFIG_KALLSYMS" not in known.missing(kernel.name).advice

@@ -37,8 +37,8 @@ def answered(study: Study, trials: list[Trial]) -> Result:
     )
 
 
-def only(found: Result) -> Comparison:
-    (comparison,) = found.comparisons
+def only(answer: Result) -> Comparison:
+    (comparison,) = answer.comparisons
     return comparison
 
 
@@ -52,8 +52,8 @@ def changed(trials: list[Trial], kernel: str, number: int, **changes: object) ->
     ]
 
 
-def kinds(found: Result) -> list[WarningKind]:
-    return [warning.kind for warning in found.warnings]
+def kinds(answer: Result) -> list[WarningKind]:
+    return [warning.kind for warning in answer.warnings]
 
 
 FORK = a_study(workloads=("fork",))
@@ -119,12 +119,12 @@ def test_a_change_beyond_margin_and_spread_has_its_verdict() -> None:
 )
 def test_a_failed_trial_leaves_no_verdict_but_its_reason(outcome: Outcome, reason: str, said: str) -> None:
     failed = changed(TRIALS, "debian:6.12", 1, outcome=outcome, reason=reason, samples=())
-    found = answered(FORK, failed)
-    assert (only(found).verdict, only(found).reason) == (Verdict.INCONCLUSIVE, said)
-    assert only(found).ratio == pytest.approx(1.1), "what is there is shown"
-    assert kinds(found) == [WarningKind.FAILED_TRIALS]
-    assert found.warnings[0].text == said
-    assert "ktrial show quick --console" in found.warnings[0].advice
+    answer = answered(FORK, failed)
+    assert (only(answer).verdict, only(answer).reason) == (Verdict.INCONCLUSIVE, said)
+    assert only(answer).ratio == pytest.approx(1.1), "what is there is shown"
+    assert kinds(answer) == [WarningKind.FAILED_TRIALS]
+    assert answer.warnings[0].text == said
+    assert "ktrial show quick --console" in answer.warnings[0].advice
 
 
 def test_a_failed_workload_leaves_the_others_their_verdicts() -> None:
@@ -162,19 +162,19 @@ def test_trials_that_have_not_run_yet_leave_no_verdict() -> None:
 
 
 def test_a_study_without_any_trial_still_lists_what_it_will_compare() -> None:
-    found = answered(FORK, [])
-    seen = only(found)
+    answer = answered(FORK, [])
+    seen = only(answer)
     assert (seen.workload, seen.metric, seen.unit) == ("fork", "x", "y")
     assert (seen.verdict, seen.baseline_value, seen.value) == (Verdict.INCONCLUSIVE, None, None)
     assert seen.reason == "debian:6.1: 3 of 3 trials have not run yet"
-    assert found.answer.startswith("By instructions counted, not time: nothing is decided")
+    assert answer.answer.startswith("By instructions counted, not time: nothing is decided")
 
 
 def test_a_workload_that_gives_no_number_is_warned_about() -> None:
     study = a_study(workloads=("fork", "silent"))
-    found = answered(study, trials_of(study, {"fork": 1000.0}))
-    assert kinds(found) == [WarningKind.MISSING_WORKLOAD]
-    assert found.comparisons[1].reason == "debian:6.1: silent gave no number in 3 of 3 trials"
+    answer = answered(study, trials_of(study, {"fork": 1000.0}))
+    assert kinds(answer) == [WarningKind.MISSING_WORKLOAD]
+    assert answer.comparisons[1].reason == "debian:6.1: silent gave no number in 3 of 3 trials"
 
 
 @pytest.mark.parametrize(
@@ -191,21 +191,21 @@ def test_numbers_of_different_machines_are_not_compared(change: dict[str, str], 
         else trial
         for trial in TRIALS
     ]
-    found = answered(FORK, mixed)
-    assert (only(found).verdict, only(found).reason, only(found).ratio) == (
+    answer = answered(FORK, mixed)
+    assert (only(answer).verdict, only(answer).reason, only(answer).ratio) == (
         Verdict.INCONCLUSIVE,
         reason,
         None,
     )
-    assert kinds(found) == [WarningKind.DIFFERENT_MACHINES]
+    assert kinds(answer) == [WarningKind.DIFFERENT_MACHINES]
 
 
 def test_two_kernels_under_one_name_are_not_mixed() -> None:
     other = TRIALS[0].provenance.model_copy(update={"kernel_digest": "another"})
-    found = answered(FORK, changed(TRIALS, "debian:6.12", 2, provenance=other))
-    assert only(found).verdict is Verdict.INCONCLUSIVE
-    assert only(found).reason.startswith("debian:6.12: its trials ran on different kernels")
-    assert kinds(found) == [WarningKind.DIFFERENT_KERNELS]
+    answer = answered(FORK, changed(TRIALS, "debian:6.12", 2, provenance=other))
+    assert only(answer).verdict is Verdict.INCONCLUSIVE
+    assert only(answer).reason.startswith("debian:6.12: its trials ran on different kernels")
+    assert kinds(answer) == [WarningKind.DIFFERENT_KERNELS]
 
 
 def test_numbers_of_different_modes_are_not_compared() -> None:
@@ -223,19 +223,21 @@ def test_numbers_of_different_modes_are_not_compared() -> None:
 
 def test_a_spread_beyond_the_margin_is_warned_about() -> None:
     wide = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
-    found = answered(FORK, wide)
-    assert kinds(found) == [WarningKind.WIDE_SPREAD]
-    assert "move its ratio to the baseline by 5 %, more than the margin of 1 %" in found.warnings[0].text
-    assert only(found).verdict is Verdict.WORSE, "1100 is more than 1 % above the largest of 1000, 1050, 1000"
+    answer = answered(FORK, wide)
+    assert kinds(answer) == [WarningKind.WIDE_SPREAD]
+    assert "move its ratio to the baseline by 5 %, more than the margin of 1 %" in answer.warnings[0].text
+    assert only(answer).verdict is Verdict.WORSE, (
+        "1100 is more than 1 % above the largest of 1000, 1050, 1000"
+    )
 
 
 def test_a_spread_that_both_sides_share_is_no_reason_to_warn() -> None:
     both = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
     both = changed(both, "debian:6.12", 1, samples=(a_sample("fork", 1155.0),))
-    found = answered(FORK, both)
-    assert kinds(found) == []
-    assert only(found).verdict is Verdict.WORSE
-    assert only(found).low == pytest.approx(1.1)
+    answer = answered(FORK, both)
+    assert kinds(answer) == []
+    assert only(answer).verdict is Verdict.WORSE
+    assert only(answer).low == pytest.approx(1.1)
 
 
 def test_numbers_of_different_perturbations_are_not_paired() -> None:
@@ -264,9 +266,9 @@ def with_perturbation(trial: Trial, met: Perturbation) -> Trial:
 
 def test_one_perturbation_is_warned_about() -> None:
     study = a_study(workloads=("fork",), perturbations=1)
-    found = answered(study, trials_of(study, {"fork": 1000.0}))
-    assert kinds(found) == [WarningKind.NO_SPREAD]
-    assert only(found).verdict is Verdict.WORSE
+    answer = answered(study, trials_of(study, {"fork": 1000.0}))
+    assert kinds(answer) == [WarningKind.NO_SPREAD]
+    assert only(answer).verdict is Verdict.WORSE
 
 
 def test_warnings_of_trials_are_said_once() -> None:
@@ -283,16 +285,16 @@ def test_the_same_workload_with_other_parameters_is_another() -> None:
         WorkloadUse(name="hackbench", parameters={"groups": 8}),
     )
     study = a_study(workloads=()).model_copy(update={"workloads": uses})
-    found = answered(study, trials_of(study, {"hackbench(groups=1)": 10.0, "hackbench(groups=8)": 80.0}))
-    assert [one.workload for one in found.comparisons] == ["hackbench(groups=1)", "hackbench(groups=8)"]
+    answer = answered(study, trials_of(study, {"hackbench(groups=1)": 10.0, "hackbench(groups=8)": 80.0}))
+    assert [one.workload for one in answer.comparisons] == ["hackbench(groups=1)", "hackbench(groups=8)"]
 
 
 def test_every_treatment_of_a_factorial_design_is_compared_with_the_one_baseline() -> None:
     swap = Factor(name="swap", kind=FactorKind.SETTING, levels=(0, 60), baseline=60, target="vm.swappiness")
     study = a_study(workloads=("fork",), factors=(swap,))
-    found = answered(study, trials_of(study, {"fork": 1000.0}))
-    assert {one.baseline for one in found.comparisons} == {"debian:6.1 · swap=60"}
-    assert len(found.comparisons) == 3
+    answer = answered(study, trials_of(study, {"fork": 1000.0}))
+    assert {one.baseline for one in answer.comparisons} == {"debian:6.1 · swap=60"}
+    assert len(answer.comparisons) == 3
 
 
 def test_a_stored_study_has_the_result_of_its_trials(tmp_path: Path) -> None:
@@ -301,10 +303,10 @@ def test_a_stored_study_has_the_result_of_its_trials(tmp_path: Path) -> None:
         for trial in reversed(TRIALS):
             store.add_trial(study_id, trial)
         for name in (study_id, str(study_id), "quick"):
-            found = record(store, name)
-            assert (found.id, found.study, found.planned) == (study_id, FORK, 6)
-            assert found.trials == tuple(TRIALS)
-            assert found.result == answered(FORK, TRIALS)
+            stored = record(store, name)
+            assert (stored.id, stored.study, stored.planned) == (study_id, FORK, 6)
+            assert stored.trials == tuple(TRIALS)
+            assert stored.result == answered(FORK, TRIALS)
 
 
 def test_of_several_workloads_that_failed_each_has_its_own_reason_and_its_own_unit() -> None:

@@ -44,8 +44,8 @@ def texts(n: int) -> dict[str, str]:
     }
 
 
-def by_name(found: tuple[Series, ...]) -> dict[str, tuple[str, str, tuple[float, ...]]]:
-    return {one.name: (one.unit, one.kind.value, one.values) for one in found}
+def by_name(series: tuple[Series, ...]) -> dict[str, tuple[str, str, tuple[float, ...]]]:
+    return {one.name: (one.unit, one.kind.value, one.values) for one in series}
 
 
 def test_counters_begin_at_zero_and_levels_stay_what_they_are() -> None:
@@ -78,8 +78,8 @@ def test_files_that_say_something_else_are_passed_over(text: str) -> None:
 
 
 def test_what_is_new_was_nothing_before_and_what_is_gone_stays() -> None:
-    found = monitors.series([{}, texts(2), {}])
-    assert by_name(found)["slabinfo.dentry"][2] == (0, 202, 202)
+    series = monitors.series([{}, texts(2), {}])
+    assert by_name(series)["slabinfo.dentry"][2] == (0, 202, 202)
 
 
 def test_this_system_is_understood() -> None:
@@ -107,13 +107,13 @@ def test_rows_of_a_workload_follow_each_other_and_the_cost_is_known() -> None:
             step=2, do="run", wall_ns=2 * 10**9, sampled=files(0, 5, 2 * 10**9, first=1, cost_ns=10**6)
         ),
     )
-    found = sampled_of("fork", rows)
-    assert found is not None
-    assert found.times == pytest.approx((0, 1, 1, 1 + 5e-9, 3))
-    assert (found.interval, found.readings, found.wall_seconds) == (0.1, 1, 4.0)
-    assert found.cost == pytest.approx(2e-3 / 4)
-    assert rises(found)["softirqs.NET_RX"] == 30
-    assert "meminfo.Dirty" not in rises(found)
+    series = sampled_of("fork", rows)
+    assert series is not None
+    assert series.times == pytest.approx((0, 1, 1, 1 + 5e-9, 3))
+    assert (series.interval, series.readings, series.wall_seconds) == (0.1, 1, 4.0)
+    assert series.cost == pytest.approx(2e-3 / 4)
+    assert rises(series)["softirqs.NET_RX"] == 30
+    assert "meminfo.Dirty" not in rises(series)
 
 
 def test_what_is_costly_to_read_has_its_level_before_and_after_only() -> None:
@@ -134,9 +134,9 @@ def test_what_is_costly_to_read_has_its_level_before_and_after_only() -> None:
             },
         ),
     )
-    found = sampled_of("fork", (cheap,))
-    assert found is not None
-    assert by_name(found.series) == {
+    series = sampled_of("fork", (cheap,))
+    assert series is not None
+    assert by_name(series.series) == {
         "slabinfo.dentry": ("objects", "gauge", (200, 200, 207)),
         "stat.ctxt": ("", "counter", (0, 1, 2)),
     }
@@ -153,24 +153,24 @@ def sampled_here(script: str, every: float, times: int = 1) -> Sampled:
     with machine.start(Boot(kernel=machine.kernel(), limit_seconds=60)) as target:
         results = target.perform((run,) * times)
     assert all(result.sampled is None for result in results[:-1])
-    found = sampled_of("script", results)
-    assert found is not None
-    return found
+    series = sampled_of("script", results)
+    assert series is not None
+    return series
 
 
 def test_programs_shorter_than_the_interval_are_never_disturbed() -> None:
-    found = sampled_here("sleep 0.05", every=300, times=3)
-    assert (len(found.times), found.readings, found.cost_seconds) == (2, 0, 0.0)
-    assert rises(found)["stat.ctxt"] > 0
+    series = sampled_here("sleep 0.05", every=300, times=3)
+    assert (len(series.times), series.readings, series.cost_seconds) == (2, 0, 0.0)
+    assert rises(series)["stat.ctxt"] > 0
 
 
 def test_a_long_program_is_read_again_and_again_at_a_small_cost() -> None:
-    found = sampled_here("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done", every=0.05)
-    assert found.readings >= 3
-    assert len(found.times) == found.readings + 2
-    assert list(found.times) == sorted(found.times)
-    assert 0 < found.cost < 0.25
-    (switches,) = (one for one in found.series if one.name == "stat.ctxt")
+    series = sampled_here("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done", every=0.05)
+    assert series.readings >= 3
+    assert len(series.times) == series.readings + 2
+    assert list(series.times) == sorted(series.times)
+    assert 0 < series.cost < 0.25
+    (switches,) = (one for one in series.series if one.name == "stat.ctxt")
     assert list(switches.values) == sorted(switches.values)
 
 

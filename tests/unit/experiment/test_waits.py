@@ -29,13 +29,13 @@ KERNELS = ("debian:6.1", "debian:6.12")
 
 
 def test_counters_are_the_parts_and_their_first_places() -> None:
-    found = dict(waits_counters(profile()))
-    parts = {name: found[f"waits.{name}"] for name in ("work", "waiting", "cache lines", "idle")}
+    counters = dict(waits_counters(profile()))
+    parts = {name: counters[f"waits.{name}"] for name in ("work", "waiting", "cache lines", "idle")}
     assert parts == {"work": 920 / 4, "waiting": 640 / 4, "cache lines": 60 / 4, "idle": 2380 / 4}
     assert sum(parts.values()) == 4000 / 4
-    assert found[f"waits.waiting in {SPIN} ← ext4_write [ext4]"] == 580 / 4
-    assert found["waits.cache lines in asm_sysvec_reschedule_ipi"] == 60 / 4
-    assert found["waits.idle in [before a task was seen]"] == 1192 / 4
+    assert counters[f"waits.waiting in {SPIN} ← ext4_write [ext4]"] == 580 / 4
+    assert counters["waits.cache lines in asm_sysvec_reschedule_ipi"] == 60 / 4
+    assert counters["waits.idle in [before a task was seen]"] == 1192 / 4
 
 
 def test_they_are_counted_under_the_first_perturbation_alone() -> None:
@@ -86,19 +86,19 @@ def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,), lines: float
 
 
 def test_waits_are_shares_by_treatment_and_cpus_with_the_first_place(tmp_path: Path) -> None:
-    found = waits(a_record(tmp_path))
-    assert [(one.treatment, one.cpus) for one in found] == [
+    shares = waits(a_record(tmp_path))
+    assert [(one.treatment, one.cpus) for one in shares] == [
         (kernel, count) for kernel in KERNELS for count in (2, 4)
     ]
-    assert [one.waiting for one in found] == pytest.approx([0.2, 0.4, 0.2, 0.4])
-    assert {one.waiting_in for one in found} == {f"{SPIN} ← finish_fault"}
-    assert {(one.idle, one.asleep_in) for one in found} == {(0.0, "")}
+    assert [one.waiting for one in shares] == pytest.approx([0.2, 0.4, 0.2, 0.4])
+    assert {one.waiting_in for one in shares} == {f"{SPIN} ← finish_fault"}
+    assert {(one.idle, one.asleep_in) for one in shares} == {(0.0, "")}
 
 
 def test_where_most_of_it_is_for_cache_lines_these_are_named(tmp_path: Path) -> None:
-    found = waits(a_record(tmp_path, lines=1000.0))
-    assert found[0].waiting == pytest.approx(1200 / 2000)
-    assert {one.waiting_in for one in found} == {"cache lines in [program]"}
+    shares = waits(a_record(tmp_path, lines=1000.0))
+    assert shares[0].waiting == pytest.approx(1200 / 2000)
+    assert {one.waiting_in for one in shares} == {"cache lines in [program]"}
 
 
 def test_the_page_markdown_and_json_have_them(tmp_path: Path) -> None:

@@ -120,5 +120,5 @@ def test_a_kernel_that_cannot_be_had_is_no_verdict(store: Store) -> None:
     def nowhere(_target: str, _progress: Progress) -> Kernel:
         raise KernelError(name="debian:6.12", problem="no mirror answers")
 
-    found = look("debian:6.12", HOW, {}, Runs(store), nowhere)
-    assert (found.news, found.decision) == (News.NOT_HAD, Decision.NOT_RUN)
+    looked = look("debian:6.12", HOW, {}, Runs(store), nowhere)
+    assert (looked.news, looked.decision) == (News.NOT_HAD, Decision.NOT_RUN)

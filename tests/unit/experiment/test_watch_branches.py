@@ -56,7 +56,7 @@ def commit(directory: Path, subject: str) -> str:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
     """Sources that were built, in order: each commit's subject says what the kernel costs."""
-    found: list[str] = []
+    commits: list[str] = []
 
     def requested(source: str, *, directory: Path, **_: Mapping[str, str]) -> Build:
         return Build(source=source)
@@ -66,7 +66,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
         return Runs(store, machine=ScriptedMachine(_answer), sources=sources(builder=builder))
 
     def build(wanted: Build, progress: Progress) -> Kernel:
-        found.append(wanted.source)
+        commits.append(wanted.source)
         progress("building", 1, 2)
         subject = git(tree, "log", "-1", "--format=%s", wanted.source.rpartition("@")[2])
         if subject == BROKEN:
@@ -78,7 +78,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
     monkeypatch.setattr(watch, "build", build)
     monkeypatch.setattr("ktrial.series.watched_branch.requested", requested)
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
-    return found
+    return commits
 
 
 def _answer(boot: Boot, _run: Run) -> StepResult:
@@ -156,10 +156,10 @@ def test_watching_a_branch_from_its_first_commit_to_one_that_does_not_compile(
     assert broken.status == 125
     assert _told(broken.output) == ("not-had", "not-run")
     assert _commits(within.output) is None
-    found = _commits(beyond.output)
-    assert found
-    assert [one["subject"] for one in found["series"]["patches"]] == ["[1] costs 1100"]
-    assert (found["problem"], found["series"]["decision"]) == ("", "beyond")
+    commits = _commits(beyond.output)
+    assert commits
+    assert [one["subject"] for one in commits["series"]["patches"]] == ["[1] costs 1100"]
+    assert (commits["problem"], commits["series"]["decision"]) == ("", "beyond")
     text = summary.read_text()
     assert "### ktrial series: 1 patch, costs 1100" in text
     assert [text.count(f"ktrial watch: {word}") for word in ("within", "beyond", "not-run")] == [3, 1, 1]

@@ -112,5 +112,5 @@ def test_a_network_that_is_away_for_thirty_seconds_costs_these_and_nothing_else(
         (kept,) = store.studies()
         trials = store.trials(kept.id)
     assert len(trials) == TRIALS
-    found = {one.planned.key: (one.outcome, one.samples, one.counters) for one in trials}
-    assert found == numbers(run_here(STUDY, other))
+    by_key = {one.planned.key: (one.outcome, one.samples, one.counters) for one in trials}
+    assert by_key == numbers(run_here(STUDY, other))

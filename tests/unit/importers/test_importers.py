@@ -19,9 +19,9 @@ from ktrial.model.workload import Direction
 
 
 def test_every_format_has_its_importer() -> None:
-    found, warnings = importers.installed()
-    assert set(found) == {"csv", "phoronix", "unixbench", *program_outputs.installed()[0]}
-    assert all(importer.summary for importer in found.values())
+    by_name, warnings = importers.installed()
+    assert set(by_name) == {"csv", "phoronix", "unixbench", *program_outputs.installed()[0]}
+    assert all(importer.summary for importer in by_name.values())
     assert not warnings
 
 
@@ -88,8 +88,8 @@ def test_a_unixbench_report_gives_every_index_and_the_score() -> None:
 def test_reports_of_one_kernel_after_another_s_are_confounded_with_time() -> None:
     named = [(kind, FOREIGN / f"unixbench_{kind}.txt") for kind in ("experimental", "control")]
     analysis = analyse(read_all(named + named, Choices()), HowToAnalyse())
-    (found,) = [each for each in analysis.findings if each.kind is WarningKind.ORDER_CONFOUNDED][:1]
-    assert "all runs of one group came before all of the next (experimental … control)" in found.text
+    (finding,) = [each for each in analysis.findings if each.kind is WarningKind.ORDER_CONFOUNDED][:1]
+    assert "all runs of one group came before all of the next (experimental … control)" in finding.text
 
 
 def test_a_changed_index_in_a_report_is_found_out(tmp_path: Path) -> None:

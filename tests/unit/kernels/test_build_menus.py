@@ -69,15 +69,15 @@ def asked(source: Path, *options: str) -> Build:
 
 
 def test_menus_prompts_dependencies_selectors_and_choices_are_told(source: Path) -> None:
-    found = menu_of(asked(source))
-    assert found.problem == ""
-    debug = found.options["CONFIG_NEEDS_BROKEN_OR"]
+    menu = menu_of(asked(source))
+    assert menu.problem == ""
+    debug = menu.options["CONFIG_NEEDS_BROKEN_OR"]
     assert (debug.kind, debug.prompt, debug.menu) == ("bool", "Debug it", ("Memory",))
     assert debug.depends == "(NUMA || NODES > 4) && SMP"
-    assert found.options["CONFIG_CRC"].selected_by == ("NEEDS_BROKEN_OR",)
-    assert found.options["CONFIG_SLAB"].choice == ("SLAB", "SLUB")
-    assert found.options["CONFIG_GADGET"].depends == "SMP || !(!NUMA)"
-    assert menu_of(asked(source)) == found, "it is kept"
+    assert menu.options["CONFIG_CRC"].selected_by == ("NEEDS_BROKEN_OR",)
+    assert menu.options["CONFIG_SLAB"].choice == ("SLAB", "SLUB")
+    assert menu.options["CONFIG_GADGET"].depends == "SMP || !(!NUMA)"
+    assert menu_of(asked(source)) == menu, "it is kept"
 
 
 def test_an_option_that_did_not_take_says_what_is_not_met(source: Path) -> None:
@@ -90,9 +90,9 @@ def test_an_option_that_did_not_take_says_what_is_not_met(source: Path) -> None:
 def test_a_source_that_kconfiglib_cannot_read_says_less(source: Path) -> None:
     with (source / "init/Kconfig").open("a") as file:
         file.write("config NEWER\n\tunheard of\n")
-    found = menu_of(asked(source))
-    assert found.options == {}
-    assert "couldn't parse" in found.problem
+    menu = menu_of(asked(source))
+    assert menu.options == {}
+    assert "couldn't parse" in menu.problem
     with pytest.raises(OptionNotTaken) as caught:
         configured(asked(source, "NEEDS_BROKEN=y"))
     assert "it depends on BROKEN && SMP, and on what the menus" in caught.value.advice

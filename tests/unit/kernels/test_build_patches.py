@@ -264,9 +264,9 @@ def test_files_that_diff_calls_of_1970_come_and_go(source: Path) -> None:
 
 def test_a_patch_whose_every_line_ends_with_crlf_is_taken_with_lf_and_told(source: Path) -> None:
     text = a_patch(source, "sched", "slice = 3", "slice = 4").replace("\n", "\r\n")
-    found = overlaid(source, text)
-    assert found.files["kernel/sched.c"] == ("100644", b"int sched;\nint slice = 4;\nint end;\n")
-    assert found.inexact == ["0.patch: its lines end with CR LF, and are taken with LF"]
+    overlay = overlaid(source, text)
+    assert overlay.files["kernel/sched.c"] == ("100644", b"int sched;\nint slice = 4;\nint end;\n")
+    assert overlay.inexact == ["0.patch: its lines end with CR LF, and are taken with LF"]
 
 
 def test_a_patch_for_a_file_with_crlf_keeps_it(source: Path) -> None:

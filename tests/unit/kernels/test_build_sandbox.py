@@ -43,8 +43,8 @@ def hostile(source: Path, target: str, text: str) -> None:
 
 
 def product(cache: Path, name: str) -> str:
-    (found,) = cache.rglob(f"build/{name}")
-    return found.read_text().strip()
+    (path,) = cache.rglob(f"build/{name}")
+    return path.read_text().strip()
 
 
 @pytest.mark.parametrize("target", ["allnoconfig", "vmlinux"])

@@ -72,9 +72,9 @@ def test_a_tarball_holds_what_its_directory_holds(
 ) -> None:
     path = tmp_path / f"linux-6.1.tar{suffix}"
     path.write_bytes(compress(a_tarball(source)))
-    found = snapshot_of(requested(path.name, directory=tmp_path).source)
-    assert found.manifest == snapshot_of(str(source)).manifest
-    assert snapshot_of(str(path)).directory == found.directory, "it is unpacked once"
+    snapshot = snapshot_of(requested(path.name, directory=tmp_path).source)
+    assert snapshot.manifest == snapshot_of(str(source)).manifest
+    assert snapshot_of(str(path)).directory == snapshot.directory, "it is unpacked once"
 
 
 @pytest.mark.parametrize("name", ["linux-6.1/../../evil", "/evil", "linux-6.1/link/evil"])
@@ -206,10 +206,10 @@ def test_a_file_that_was_just_written_is_not_trusted(source: Path, tmp_path: Pat
 
 
 def test_a_source_that_changes_while_it_is_read_is_told(source: Path, tmp_path: Path) -> None:
-    found = BuildSource(snapshot_of(str(source)))
+    read = BuildSource(snapshot_of(str(source)))
     (source / "kernel/fork.c").write_text("int knife;\n")
     with pytest.raises(SourceChanged, match=r"kernel/fork\.c"):
-        found.write(tmp_path / "tree", found.manifest.files, anew=False)
+        read.write(tmp_path / "tree", read.manifest.files, anew=False)
 
 
 def test_a_tree_that_was_killed_while_it_was_written_is_made_right(source: Path, tmp_path: Path) -> None:

@@ -63,10 +63,10 @@ make[2]: *** [scripts/Makefile.build:250: kernel/fork.o] Error 1
 def test_known_failures_of_compilers_and_sources_say_what_is_wanted(
     output: str, wanted: str, advice: str
 ) -> None:
-    found = wanted_tool(output)
-    assert found is not None
-    assert wanted in found[0]
-    assert advice in found[1]
+    tool = wanted_tool(output)
+    assert tool is not None
+    assert wanted in tool[0]
+    assert advice in tool[1]
 
 
 @pytest.mark.parametrize("output", [OWN, "a.c:1:2: error: oh\n", ""])
@@ -115,9 +115,9 @@ def test_what_no_package_has_is_not_named(output: str) -> None:
     ],
 )
 def test_a_compiler_that_is_younger_than_the_source_is_told(compiler: str, version: str, said: str) -> None:
-    found = older_compiler(compiler, version)
-    assert said in found
-    assert bool(found) == bool(said)
+    older = older_compiler(compiler, version)
+    assert said in older
+    assert bool(older) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_a_failed_build_ends_with_the_error_that_fits(
     ],
 )
 def test_no_other_compiler_is_advised_where_a_file_is_missing(problem: str, said: str) -> None:
-    found = advice_on(problem, "gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.10.237")
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
+    advice = advice_on(problem, "gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.10.237")
+    assert advice.startswith(said)
+    assert bool(advice) == bool(said)
 
 
 def test_paths_in_messages_lead_to_the_source_s_files(tmp_path: Path) -> None:

@@ -176,9 +176,9 @@ def test_a_patch_that_lies_elsewhere_is_kept_with_the_kernel(source: Path, tmp_p
     wanted = asked(source, patches=[str(tmp_path / "p.patch")])
     said = ("p.patch: hunk 1 of kernel/sched.c applies 1 line later than it says",)
     assert build(wanted).origin.inexact_patches == said
-    found = cached(wanted)
-    assert found is not None
-    (warning,) = patch_warnings(found)
+    kept = cached(wanted)
+    assert kept is not None
+    (warning,) = patch_warnings(kept)
     assert warning.kind is WarningKind.INEXACT_PATCH
     assert said[0] in warning.text
     assert patch_warnings(build(asked(source))) == ()

@@ -144,13 +144,13 @@ def _stop_make(cache: Path) -> None:
 
 
 def test_two_builds_of_one_kernel_at_once_compile_it_once(source: Path, cache: Path) -> None:
-    wanted, found = asked(source), []
-    threads = [threading.Thread(target=lambda: found.append(build(wanted))) for _ in range(2)]
+    wanted, built = asked(source), []
+    threads = [threading.Thread(target=lambda: built.append(build(wanted))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [kernel.name for kernel in found] == [wanted.name] * 2
+    assert [kernel.name for kernel in built] == [wanted.name] * 2
     assert compiled(cache) == ["fork", "sched"]
 
 

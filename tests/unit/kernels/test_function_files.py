@@ -79,9 +79,9 @@ def kernel(directory: Path, vmlinux: bytes | None, symbols: str | None = None) -
 
 @pytest.mark.parametrize(("size", "file", "from_itself"), [(12, 4, True), (12, 4, False), (16, 8, True)])
 def test_files_are_found_in_each_layout(tmp_path: Path, size: int, file: int, from_itself: bool) -> None:
-    found = function_files(kernel(tmp_path, a_table(size, file, from_itself=from_itself)))
-    assert found.files == FILES
-    assert found.functions == set(FUNCTIONS)
+    files = function_files(kernel(tmp_path, a_table(size, file, from_itself=from_itself)))
+    assert files.files == FILES
+    assert files.functions == set(FUNCTIONS)
 
 
 def test_a_function_between_two_files_of_one_directory_is_of_that_directory(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_names_that_two_functions_share_are_left_out_where_they_differ(tmp_path:
 
 @pytest.mark.parametrize("vmlinux", [None, b"", b"no ELF", an_image(b"", b"\0"), an_image(bytes(120), b"\0")])
 def test_an_image_that_tells_nothing_is_no_error(tmp_path: Path, vmlinux: bytes | None) -> None:
-    found = function_files(kernel(tmp_path, vmlinux))
-    assert found.files == {}
-    assert found.functions == set(FUNCTIONS)
+    files = function_files(kernel(tmp_path, vmlinux))
+    assert files.files == {}
+    assert files.functions == set(FUNCTIONS)
 
 
 def test_a_kernel_whose_symbols_nobody_has_told_yet_tells_nothing(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_another_use_reads_neither_symbols_nor_the_image_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = kernel(tmp_path, a_table(12, 4, from_itself=True))
-    found = function_files(first)
+    files = function_files(first)
     with monkeypatch.context() as patch:
         patch.setattr("ktrial.kernels.image.function_files.symbols", _never)
         patch.setattr("ktrial.kernels.image.function_files.ELFFile", _never)
-        assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == found
+        assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == files
 
 
 def _never(_: object) -> None:
@@ -125,17 +125,17 @@ def _never(_: object) -> None:
 
 def test_what_is_kept_is_of_these_symbols_and_whole(tmp_path: Path) -> None:
     first = kernel(tmp_path, a_table(12, 4, from_itself=True))
-    found = function_files(first)
+    files = function_files(first)
     (kept,) = tmp_path.glob("*.json")
     kept.write_bytes(kept.read_bytes()[:-9])
     with pytest.warns(UserWarning, match=r"function-files\.json is damaged"):
-        assert function_files(first.model_copy(update={"name": "damaged"})) == found
+        assert function_files(first.model_copy(update={"name": "damaged"})) == files
     told = unsealed((tmp_path / "kallsyms").read_bytes())
     assert told
     more = told.decode() + f"\n{TEXT + 16 * 50:016x} T told_later"
     (tmp_path / "kallsyms").write_bytes(sealed(more.encode()))
     later = function_files(first.model_copy(update={"name": "told more"}))
-    assert later.functions == found.functions | {"told_later"}
+    assert later.functions == files.functions | {"told_later"}
     assert list(tmp_path.glob("*.json")) == [kept]
 
 

@@ -241,8 +241,8 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 def test_a_broken_provider_warns_and_the_others_work(slow: dict[str, str]) -> None:
     with pytest.warns(UserWarning, match=r"kernel provider broken .* is broken .*No module named"):
-        found = all_providers()
-    assert {"build", "debian", "git", "path", "host", "rpm", "slow", "source"} == set(found)
+        providers = all_providers()
+    assert {"build", "debian", "git", "path", "host", "rpm", "slow", "source"} == set(providers)
 
 
 def test_part_of_a_cache_may_be_a_link_to_a_directory_elsewhere(tmp_path: Path) -> None:

@@ -183,10 +183,10 @@ def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> No
     for path in (kernel.image, kernel.modules / "kernel" / "one.ko", kernel.image.parent / "kallsyms"):
         flip(path)
     flip(told_by_a_guest)
-    found = ran("verify", "slow:one", "--json")
-    assert found.exit_code == 1
-    assert "ktrial kernel add slow:one" in found.stderr
-    (told,) = json.loads(found.stdout)
+    said = ran("verify", "slow:one", "--json")
+    assert said.exit_code == 1
+    assert "ktrial kernel add slow:one" in said.stderr
+    (told,) = json.loads(said.stdout)
     assert told["name"] == "slow:one"
     assert told["damaged"] == ["vmlinuz", f"{MODULES}/kernel/one.ko", "kallsyms", "values/0.sealed"]
     with pytest.warns(UserWarning, match="slow:one was damaged"):

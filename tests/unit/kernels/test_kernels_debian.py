@@ -191,8 +191,8 @@ def test_an_archive_is_asked_for_package_lists_only(tmp_path: Path) -> None:
 def test_the_options_of_one_line_sources_are_read_too(tmp_path: Path) -> None:
     file = tmp_path / "sources.list"
     file.write_text(ONE_LINE)
-    found = source_options(file, "http://mirror.example/debian/")
-    assert found == (("Signed-By", "/keys/mirror.gpg"),)
+    options = source_options(file, "http://mirror.example/debian/")
+    assert options == (("Signed-By", "/keys/mirror.gpg"),)
     assert source_options(file, "http://elsewhere.example/debian/") == ()
     assert source_options(tmp_path / "missing", "http://mirror.example/debian/") == ()
 

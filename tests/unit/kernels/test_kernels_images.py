@@ -90,12 +90,12 @@ def test_a_link_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_directory_a_device_and_a_pipe_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, found in (
+    for path, kind in (
         (tmp_path, "a directory"),
         (Path("/dev/zero"), "a device"),
         (tmp_path / "pipe", "a device, pipe"),
     ):
-        with pytest.raises(NotAKernel, match=found):
+        with pytest.raises(NotAKernel, match=kind):
             read_image(path)
 
 

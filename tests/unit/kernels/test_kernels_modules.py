@@ -115,10 +115,10 @@ def test_compressed_modules_come_unpacked(kernel: Kernel, suffix: str, tmp_path:
     with (kernel.modules / "modules.dep").open("a") as file:
         file.write(f"kernel/packed.ko{suffix}:\n")
     for _ in range(2):
-        (found,) = kernels.resolve(kernel, ["packed"])
-        assert found.name == "packed.ko"
-        assert found.read_bytes() == make.module()
-        assert found.is_relative_to(tmp_path)
+        (module,) = kernels.resolve(kernel, ["packed"])
+        assert module.name == "packed.ko"
+        assert module.read_bytes() == make.module()
+        assert module.is_relative_to(tmp_path)
     assert packed.exists(), "the packed one stays as it is"
 
 
@@ -164,16 +164,16 @@ def test_symbols_come_from_the_guest_once_it_has_told_them(kernel: Kernel) -> No
     with pytest.raises(SymbolsUnknown, match="not known yet"):
         kernels.symbols(kernel)
     kernels.save_symbols(kernel, KALLSYMS + "ffffffffc0001000 t ext4_init\t[ext4]\n")
-    found = kernels.symbols(kernel)
-    assert found.source == "kallsyms"
-    assert len(found.all) == 1501
-    inside = found.at(0xFFFFFFFF81000018)
+    symbols = kernels.symbols(kernel)
+    assert symbols.source == "kallsyms"
+    assert len(symbols.all) == 1501
+    inside = symbols.at(0xFFFFFFFF81000018)
     assert inside is not None
     assert (inside.name, inside.kind, inside.module) == ("function_1", "T", "")
-    last = found.at(0xFFFFFFFFC0001234)
+    last = symbols.at(0xFFFFFFFFC0001234)
     assert last is not None
     assert (last.name, last.module) == ("ext4_init", "ext4")
-    assert found.at(0x1000) is None
+    assert symbols.at(0x1000) is None
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_useless_symbols_are_not_kept(kernel: Kernel, text: str, problem: str) -
 def test_what_an_older_ktrial_kept_without_a_digest_is_read_with_a_warning(kernel: Kernel) -> None:
     (kernel.image.parent / "kallsyms").write_text(KALLSYMS)
     with pytest.warns(UserWarning, match="kept by an older ktrial, without a digest"):
-        found = kernels.symbols(kernel)
-    assert (found.source, len(found.all)) == ("kallsyms", 1500)
+        symbols = kernels.symbols(kernel)
+    assert (symbols.source, len(symbols.all)) == ("kallsyms", 1500)
 
 
 def test_a_real_system_map_serves_and_the_guests_word_goes_before_it(kernel: Kernel) -> None:
@@ -208,13 +208,13 @@ def test_a_real_system_map_serves_and_the_guests_word_goes_before_it(kernel: Ker
 def test_an_unstripped_vmlinux_brings_its_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "vmlinux").write_bytes(make.elf_with_symbols(1200))
-    found = kernels.symbols(kernels.add(f"path:{tmp_path}/vmlinux"))
-    assert found.source == "vmlinux"
-    assert len(found.all) == 1200
-    second = found.at(0xFFFFFFFF8100001F)
+    symbols = kernels.symbols(kernels.add(f"path:{tmp_path}/vmlinux"))
+    assert symbols.source == "vmlinux"
+    assert len(symbols.all) == 1200
+    second = symbols.at(0xFFFFFFFF8100001F)
     assert second is not None
     assert (second.name, second.kind) == ("f1", "t")
-    assert found.all[0].kind == "T"
+    assert symbols.all[0].kind == "T"
 
 
 def test_symbols_are_sorted_by_address() -> None:

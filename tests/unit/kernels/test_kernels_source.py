@@ -210,9 +210,9 @@ def test_a_configuration_file_that_is_none_is_refused(
     ],
 )
 def test_the_first_real_error_is_found_in_what_make_printed(output: str, error: str) -> None:
-    found = make.first_error(output)
-    assert found.startswith(error)
-    assert bool(found) == bool(error)
+    first = make.first_error(output)
+    assert first.startswith(error)
+    assert bool(first) == bool(error)
 
 
 def test_there_are_no_more_jobs_than_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:

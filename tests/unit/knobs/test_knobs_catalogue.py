@@ -32,7 +32,7 @@ def test_the_knobs_of_the_papers_are_found_by_their_short_names(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "canonical"),
     [
         ("vm.swappiness", "vm.swappiness"),
         ("kernel.sched_migration_cost_ns", "sched_migration_cost_ns"),
@@ -42,8 +42,10 @@ def test_the_knobs_of_the_papers_are_found_by_their_short_names(name: str) -> No
         ("numa_balancing", "kernel.numa_balancing"),
     ],
 )
-def test_a_knob_has_its_name_its_sysctl_its_boot_parameter_and_a_short_name(name: str, found: str) -> None:
-    assert catalogue.find(name).name == found
+def test_a_knob_has_its_name_its_sysctl_its_boot_parameter_and_a_short_name(
+    name: str, canonical: str
+) -> None:
+    assert catalogue.find(name).name == canonical
 
 
 def test_a_name_that_two_knobs_could_mean_is_none() -> None:

@@ -72,9 +72,9 @@ def first_values() -> Iterator[dict[str, str]]:
     before = now()
     yield before
     for name, value in before.items():
-        (found,) = find(System(LocalTarget()), name)
-        if found.value != value:
-            Path(found.path).write_text(value)
+        (knob,) = find(System(LocalTarget()), name)
+        if knob.value != value:
+            Path(knob.path).write_text(value)
 
 
 def now() -> dict[str, str]:

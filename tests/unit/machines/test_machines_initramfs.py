@@ -42,9 +42,9 @@ def entries(boot: Boot, programs: dict[str, Path]) -> tuple[initramfs.InitramfsE
     return initramfs.entries(boot, programs, b'{"protocol":1}', "exact")
 
 
-def archive(found: tuple[initramfs.InitramfsEntry, ...]) -> bytes:
+def archive(content: tuple[initramfs.InitramfsEntry, ...]) -> bytes:
     with tempfile.TemporaryFile() as file:
-        initramfs.write(found, file.fileno(), "exact")
+        initramfs.write(content, file.fileno(), "exact")
         file.seek(0)
         return file.read()
 
@@ -61,12 +61,12 @@ def listed(data: bytes) -> dict[str, str]:
 
 
 def test_everything_is_in_it_and_belongs_to_root(boot: Boot, programs: dict[str, Path]) -> None:
-    found = listed(archive(entries(boot, programs)))
-    assert found["init"] == "-rwxr-xr-x 0 0 9 Jan 1 1970"
-    assert found["usr/bin/tool"] == "-rwxr-xr-x 0 0 7 Jan 1 1970"
-    assert found["ktrial/boot.json"] == "-rw-r--r-- 0 0 14 Jan 1 1970"
-    assert found["lib/modules/6.1.0-9/000-b.ko"].startswith("-rw-r--r-- 0 0 11")
-    assert found["proc"].startswith("drwxr-xr-x 0 0")
+    files = listed(archive(entries(boot, programs)))
+    assert files["init"] == "-rwxr-xr-x 0 0 9 Jan 1 1970"
+    assert files["usr/bin/tool"] == "-rwxr-xr-x 0 0 7 Jan 1 1970"
+    assert files["ktrial/boot.json"] == "-rw-r--r-- 0 0 14 Jan 1 1970"
+    assert files["lib/modules/6.1.0-9/000-b.ko"].startswith("-rw-r--r-- 0 0 11")
+    assert files["proc"].startswith("drwxr-xr-x 0 0")
 
 
 def test_a_directory_comes_before_what_lies_in_it(boot: Boot, programs: dict[str, Path]) -> None:
@@ -82,8 +82,8 @@ def test_modules_keep_their_order(boot: Boot) -> None:
 
 
 def test_same_inputs_make_the_same_bytes_whatever_their_times(boot: Boot, programs: dict[str, Path]) -> None:
-    found = entries(boot, programs)
-    first, digest = archive(found), initramfs.manifest_digest(found)
+    content = entries(boot, programs)
+    first, digest = archive(content), initramfs.manifest_digest(content)
     os.utime(programs["/init"], (5, 5))
     programs["/init"].chmod(0o700)
     assert archive(entries(boot, programs)) == first
@@ -153,10 +153,10 @@ def test_a_module_that_is_still_packed(boot: Boot, programs: dict[str, Path], tm
 def test_without_cpio(
     boot: Boot, programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = entries(boot, programs)
+    content = entries(boot, programs)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineToolMissing, match="cpio"):
-        archive(found)
+        archive(content)
 
 
 def linked(tmp_path: Path, boot: Boot, links: dict[str, str], *guests: str) -> Boot:
@@ -180,15 +180,15 @@ def linked(tmp_path: Path, boot: Boot, links: dict[str, str], *guests: str) -> B
 def test_a_file_lies_where_the_links_on_its_way_lead(
     tmp_path: Path, boot: Boot, programs: dict[str, Path], links: dict[str, str], guest: str, real: str
 ) -> None:
-    found = listed(archive(entries(linked(tmp_path, boot, links, guest), programs)))
-    assert found[real].startswith("-rw-")
+    files = listed(archive(entries(linked(tmp_path, boot, links, guest), programs)))
+    assert files[real].startswith("-rw-")
     for link, target in links.items():
-        assert found[f"{link[1:]} -> {target}"].startswith("lrwxrwxrwx 0 0")
+        assert files[f"{link[1:]} -> {target}"].startswith("lrwxrwxrwx 0 0")
 
 
 def test_modules_are_found_where_lib_is_a_link(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
-    found = listed(archive(entries(linked(tmp_path, boot, {"/lib": "usr/lib"}), programs)))
-    assert "usr/lib/modules/6.1.0-9/000-b.ko" in found
+    files = listed(archive(entries(linked(tmp_path, boot, {"/lib": "usr/lib"}), programs)))
+    assert "usr/lib/modules/6.1.0-9/000-b.ko" in files
 
 
 def test_nothing_is_written_through_a_link_to_this_host(
@@ -202,8 +202,8 @@ def test_nothing_is_written_through_a_link_to_this_host(
 
 def test_a_directory_keeps_its_mode(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
     directory = CarriedFile(host=tmp_path, guest="/tmp", mode=0o1777, directory=True)
-    found = listed(archive(entries(boot.model_copy(update={"files": (directory,)}), programs)))
-    assert found["tmp"].startswith("drwxrwxrwt 0 0")
+    files = listed(archive(entries(boot.model_copy(update={"files": (directory,)}), programs)))
+    assert files["tmp"].startswith("drwxrwxrwt 0 0")
 
 
 @pytest.mark.parametrize(

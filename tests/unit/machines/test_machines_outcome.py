@@ -58,9 +58,9 @@ OFF = GuestExit(Stop.EXITED, 0, switched_off=True)
     ],
 )
 def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None:
-    found = outcome.judge(RESET, LIMITS, console=console, said="", ready=False)
-    assert found.outcome is expected
-    assert reason in found.reason
+    judgement = outcome.judge(RESET, LIMITS, console=console, said="", ready=False)
+    assert judgement.outcome is expected
+    assert reason in judgement.reason
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
 def test_how_it_ended_tells_where_the_console_does_not(
     ending: GuestExit, console: str, ready: bool, expected: Outcome, reason: str
 ) -> None:
-    found = outcome.judge(ending, LIMITS, console=console, said="a warning\nqemu: broken", ready=ready)
-    assert found.outcome is expected
-    assert reason in found.reason
+    judgement = outcome.judge(ending, LIMITS, console=console, said="a warning\nqemu: broken", ready=ready)
+    assert judgement.outcome is expected
+    assert reason in judgement.reason
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_what_qemu_says_where_it_does_not_start(said: str, expected: Outcome) ->
 
 def test_a_process_killed_for_want_of_memory() -> None:
     console = "[9.1] Out of memory: Killed process 111 (eat) total-vm:62660kB\r\n"
-    found = outcome.processes_killed(1, console)
-    assert found is not None
-    assert found.outcome is Outcome.OUT_OF_MEMORY
-    assert found.reason.endswith("Out of memory: Killed process 111 (eat) total-vm:62660kB")
+    killed = outcome.processes_killed(1, console)
+    assert killed is not None
+    assert killed.outcome is Outcome.OUT_OF_MEMORY
+    assert killed.reason.endswith("Out of memory: Killed process 111 (eat) total-vm:62660kB")
 
 
 def test_a_workloads_own_control_group_may_be_out_of_memory() -> None:

@@ -138,8 +138,8 @@ def test_each_program_has_its_own_counts(tmp_path: Path) -> None:
     (tmp_path / "out").write_text(COUNTED * 2)
     counts = counts_in(tmp_path / "out", "exact-parallel")
     results = tuple(StepResult(step=number, do=do) for number, do in enumerate(("run", "read", "run")))
-    found = with_counts(results, counts)
-    assert [one.parallel is not None for one in found] == [True, False, True]
+    counted = with_counts(results, counts)
+    assert [one.parallel is not None for one in counted] == [True, False, True]
     assert counts[0].median == 200
     assert with_counts(results[:1], counts) == results[:1]
 

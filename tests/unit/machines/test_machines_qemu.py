@@ -22,9 +22,9 @@ def answers(version: str) -> tuple[str, ...]:
 def test_a_version_is_read_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)"
     monkeypatch.setenv(qemu.VARIABLE, program(tmp_path, *answers(text)))
-    found = qemu.find()
-    assert found.version == (7, 2, 22)
-    assert found.build == f"7.2.22 (Debian 1:7.2+dfsg-7) sha256:{found.digest}"
+    installed = qemu.find()
+    assert installed.version == (7, 2, 22)
+    assert installed.build == f"7.2.22 (Debian 1:7.2+dfsg-7) sha256:{installed.digest}"
 
 
 def test_another_build_of_the_same_version_is_another_build(

@@ -56,19 +56,19 @@ def cache(directory: Path, limit: int = 1 << 40) -> SnapshotCache:
 
 
 def is_there(snapshots: SnapshotCache, name: str = NAME) -> bool:
-    with snapshots.open(name) as found:
-        return found is not None
+    with snapshots.open(name) as snapshot:
+        return snapshot is not None
 
 
 def test_a_snapshot_comes_back_as_it_was(tmp_path: Path) -> None:
     cache(tmp_path).make(FACTS, contents, nothing)
-    with cache(tmp_path).open(NAME) as found:
-        assert found is not None
-        assert found.state == b"devices"
-        assert found.about.facts == FACTS
-        assert os.fstat(found.ram).st_size == SIZE
-        assert [os.pread(found.ram, len(page), at) for at, page in PAGES] == [page for _, page in PAGES]
-        assert os.pread(found.ram, 1000, 3 * MIB) == bytes(1000)
+    with cache(tmp_path).open(NAME) as snapshot:
+        assert snapshot is not None
+        assert snapshot.state == b"devices"
+        assert snapshot.about.facts == FACTS
+        assert os.fstat(snapshot.ram).st_size == SIZE
+        assert [os.pread(snapshot.ram, len(page), at) for at, page in PAGES] == [page for _, page in PAGES]
+        assert os.pread(snapshot.ram, 1000, 3 * MIB) == bytes(1000)
 
 
 def test_zeros_take_no_room(tmp_path: Path) -> None:
@@ -283,10 +283,10 @@ def test_what_another_process_is_making_is_not_removed_to_make_room(tmp_path: Pa
 def test_a_snapshot_in_use_outlives_its_removal(tmp_path: Path) -> None:
     snapshots = cache(tmp_path)
     snapshots.make(FACTS, contents, nothing)
-    with snapshots.open(NAME) as found:
-        assert found is not None
+    with snapshots.open(NAME) as snapshot:
+        assert snapshot is not None
         snapshots.remove(NAME)
-        assert os.pread(found.ram, 5, 0) == b"first"
+        assert os.pread(snapshot.ram, 5, 0) == b"first"
     assert not is_there(snapshots)
 
 

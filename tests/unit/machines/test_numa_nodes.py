@@ -16,11 +16,11 @@ SIX = Topology(sockets=2, cores=3, nodes_mib=(256, 256))
 
 
 def entries(table: bytes) -> list[bytes]:
-    found, rest = [], table[12:]
+    tables, rest = [], table[12:]
     while rest:
-        found.append(rest[: rest[1]])
+        tables.append(rest[: rest[1]])
         rest = rest[rest[1] :]
-    return found
+    return tables
 
 
 def test_each_cpu_is_told_by_the_number_that_qemu_gives_it() -> None:

@@ -47,8 +47,8 @@ def test_each_cpus_parts_add_up_to_the_time_that_passed() -> None:
     ],
 )
 def test_places_name_who_waits_and_for_whom(part: TimePart, name: str, nanoseconds: int) -> None:
-    found = {place.name: time for place, time in places(profile(), part).items()}
-    assert found[name] == nanoseconds / 4
+    times = {place.name: time for place, time in places(profile(), part).items()}
+    assert times[name] == nanoseconds / 4
 
 
 def test_a_difference_is_told_where_it_is() -> None:

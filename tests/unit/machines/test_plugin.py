@@ -53,13 +53,13 @@ class TestBuilds:
         assert plugin.find(version, tmp_path) == PluginBuild(build, api)
 
     def test_an_old_qemu_has_none(self, tmp_path: Path) -> None:
-        found = plugin.find((6, 2, 0), tmp_path)
-        assert found == NoPlugin("QEMU 6.2.0 is too old for the plugin, which needs 7.2.0 or later")
+        installed = plugin.find((6, 2, 0), tmp_path)
+        assert installed == NoPlugin("QEMU 6.2.0 is too old for the plugin, which needs 7.2.0 or later")
 
     def test_a_build_that_is_missing_is_named(self, tmp_path: Path) -> None:
-        found = plugin.find((10, 0, 0), tmp_path)
-        assert isinstance(found, NoPlugin)
-        assert str(tmp_path / "insn-v4.so") in found.reason
+        installed = plugin.find((10, 0, 0), tmp_path)
+        assert isinstance(installed, NoPlugin)
+        assert str(tmp_path / "insn-v4.so") in installed.reason
 
     def test_every_build_comes_with_ktrial(self) -> None:
         for version in [(7, 2, 0), (8, 2, 4), (9, 1, 0), (9, 2, 0)]:
@@ -324,5 +324,5 @@ def test_programs_are_found_by_their_pages(tmp_path: Path) -> None:
         PageCount(address=0x1000, checksum=zlib.crc32(b"\xc3" * 4096), instructions=20),
         PageCount(address=0x9000, checksum=1, instructions=1),
     ]
-    found = by_program(pages, {"one": one, "two": two})
-    assert [(each.program, each.instructions) for each in found] == [("two", 20), ("one", 12), ("", 1)]
+    by_name = by_program(pages, {"one": one, "two": two})
+    assert [(each.program, each.instructions) for each in by_name] == [("two", 20), ("one", 12), ("", 1)]

@@ -70,15 +70,15 @@ def write(root: Path, path: str, content: str) -> None:
 
 
 def read(root: Path, name: str) -> Reading:
-    found = audit(root, patient=False).reading(name)
-    assert found
-    return found
+    reading = audit(root, patient=False).reading(name)
+    assert reading
+    return reading
 
 
 def test_a_quiet_machine_gives_no_concern(root: Path) -> None:
-    found = audit(root)
-    assert concerns(found) == ()
-    assert [each.name for each in found.readings if each.absent] == ["energy preference"]
+    readings = audit(root)
+    assert concerns(readings) == ()
+    assert [each.name for each in readings.readings if each.absent] == ["energy preference"]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_what_disturbs_is_told_with_advice(
 ) -> None:
     assert read(root, name).concern == ""
     write(root, path, content)
-    found = read(root, name)
-    assert concern in found.concern
-    assert found.advice
+    told = read(root, name)
+    assert concern in told.concern
+    assert told.advice
 
 
 def test_cpus_that_differ_are_told_apart(root: Path) -> None:
@@ -156,9 +156,9 @@ def test_every_reader_says_what_it_is_and_why_it_matters() -> None:
 
 
 def test_this_machine_can_be_read() -> None:
-    found = audit(patient=False)
-    assert found.reading("kernel")
-    assert [each.name for each in found.readings if not each.value and not each.absent] == []
+    audited = audit(patient=False)
+    assert audited.reading("kernel")
+    assert [each.name for each in audited.readings if not each.value and not each.absent] == []
 
 
 def at(root: Path, seconds: float) -> Environment:
@@ -233,8 +233,8 @@ def test_a_study_tells_concerns_changes_and_confounds(root: Path) -> None:
     one = a_trial(provenance=Provenance(machine="host", environment=at(root, 0)))
     write(root, f"{CPU}/smt/active", "1")
     other = a_trial(provenance=Provenance(machine="host", environment=at(root, 60)))
-    found = environment.warnings_of(a_study(), {"a": [one, one], "b": [other, other]})
-    assert {warning.kind for warning in found} == {
+    warnings = environment.warnings_of(a_study(), {"a": [one, one], "b": [other, other]})
+    assert {warning.kind for warning in warnings} == {
         WarningKind.ENVIRONMENT,
         WarningKind.ENVIRONMENT_CHANGED,
         WarningKind.CONFOUND,

@@ -24,19 +24,19 @@ def said(name: str) -> str:
 
 
 def test_perf_without_counters_of_the_cpu_tells_what_it_cannot_count() -> None:
-    found = {each.event: each for each in perf_stat.lines(said("perf-stat-6.1.187-without-pmu.csv"))}
-    assert list(found) == list(perf_stat.EVENTS)
-    assert [event for event in found if not found[event].supported] == list(perf_stat.EVENTS[:15])
-    assert (found["task-clock"].unit, found["task-clock"].percent) == ("msec", 100.0)
-    assert found["page-faults"].value == 49
+    events = {each.event: each for each in perf_stat.lines(said("perf-stat-6.1.187-without-pmu.csv"))}
+    assert list(events) == list(perf_stat.EVENTS)
+    assert [event for event in events if not events[event].supported] == list(perf_stat.EVENTS[:15])
+    assert (events["task-clock"].unit, events["task-clock"].percent) == ("msec", 100.0)
+    assert events["page-faults"].value == 49
 
 
 def test_perf_that_was_attached_gives_counters() -> None:
-    found = perf_stat.MONITOR.counted(said("perf-stat-6.1.187-attached.csv"))
-    assert set(found) == {
+    counters = perf_stat.MONITOR.counted(said("perf-stat-6.1.187-attached.csv"))
+    assert set(counters) == {
         f"perf-stat.{name}" for name in ("task-clock_ms", "page-faults", "context-switches")
     }
-    assert all(value > 0 for value in found.values())
+    assert all(value > 0 for value in counters.values())
 
 
 def test_what_perf_scales_or_may_count_in_user_space_only_is_read_too() -> None:
@@ -79,8 +79,8 @@ def test_bpftrace_s_maps_become_counters_and_hits() -> None:
 
 
 def test_bpftrace_s_histograms_become_one_counter_a_bar_and_notes_of_the_script_none() -> None:
-    found = monitor("read-ahead").counted(said("bpftrace-0.17-read-ahead-tracepoints.json"))
-    assert found == {
+    counters = monitor("read-ahead").counted(said("bpftrace-0.17-read-ahead-tracepoints.json"))
+    assert counters == {
         "read-ahead.async": 3,
         "read-ahead.sync": 1,
         "read-ahead.pages": 1856,
@@ -92,17 +92,17 @@ def test_bpftrace_s_histograms_become_one_counter_a_bar_and_notes_of_the_script_
 
 
 def test_time_off_the_cpu_is_told_by_its_reason() -> None:
-    found = monitor("off-cpu").counted(said("bpftrace-0.17-off-cpu.json"))
-    assert {f"off-cpu.{why}_ns" for why in ("blocked", "slept", "waited")} <= set(found)
-    bars = [value for name, value in found.items() if name.startswith("off-cpu.blocked_us[")]
+    counters = monitor("off-cpu").counted(said("bpftrace-0.17-off-cpu.json"))
+    assert {f"off-cpu.{why}_ns" for why in ("blocked", "slept", "waited")} <= set(counters)
+    bars = [value for name, value in counters.items() if name.startswith("off-cpu.blocked_us[")]
     assert sum(bars) == 5
 
 
 def test_the_first_and_the_last_bar_have_one_end_only() -> None:
     bars = '[{"max":-1,"count":2},{"min":0,"max":0,"count":1},{"min":1024,"count":3}]'
     text = f'{{"type":"hist","data":{{"@w":{bars}}}}}'
-    found = bpftrace.parsed(text).histograms["w"]
-    assert [(bar.name, bar.values) for bar in found] == [("[..-1]", 2), ("[0..0]", 1), ("[1024..]", 3)]
+    buckets = bpftrace.parsed(text).histograms["w"]
+    assert [(bar.name, bar.values) for bar in buckets] == [("[..-1]", 2), ("[0..0]", 1), ("[1024..]", 3)]
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,17 @@ def test_each_thing_that_bpftrace_lacks_is_named_with_what_brings_it(tmp_path: P
 
 
 def test_only_root_traces(tmp_path: Path) -> None:
-    (found,) = missing(a_system(tmp_path), user=1000)
-    assert "root only" in found.problem
+    (lack,) = missing(a_system(tmp_path), user=1000)
+    assert "root only" in lack.problem
 
 
 def test_a_kernel_whose_functions_may_not_be_traced_is_named(tmp_path: Path) -> None:
     functions = a_system(tmp_path) / "sys/kernel/tracing/available_filter_functions"
     functions.unlink()
     functions.mkdir()  # reading it fails, for root too
-    (found,) = missing(tmp_path, user=0)
-    assert "may not be traced" in found.problem
-    assert "available_filter_functions" in found.problem
+    (lack,) = missing(tmp_path, user=0)
+    assert "may not be traced" in lack.problem
+    assert "available_filter_functions" in lack.problem
 
 
 def fake_bpftrace(directory: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:

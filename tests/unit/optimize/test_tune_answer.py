@@ -48,16 +48,16 @@ ANSWER = Answer(
 
 
 def test_each_setting_stands_with_its_effect_where_its_program_reads_it() -> None:
-    found = texts(ANSWER)
-    sysctl = found["sysctl.d/99-tune-bench.conf"].splitlines()
+    files = texts(ANSWER)
+    sysctl = files["sysctl.d/99-tune-bench.conf"].splitlines()
     assert sysctl[0] == ("# ktrial tune, tune-bench on 6.12.1-test: rps +12.00 % (95 %: +10.00 to +14.00 %)")
     assert "# vm.swappiness: rps +3.00 % with it (95 %: +2.00 to +4.00 %); it was 60" in sysctl
     assert {"vm.swappiness = 10", "net.ipv4.conf.eth0/1.rp_filter = 2"} <= set(sysctl)
     line = "w /sys/kernel/mm/transparent_hugepage/enabled - - - - always"
-    assert line in found["tmpfiles.d/tune-bench.conf"].splitlines()
-    assert found["kernel-command-line"] == "nohz=off threadirqs\n"
-    assert found["kernel.config"] == "CONFIG_HZ=1000\n"
-    profile = found["tuned/tune-bench/tuned.conf"]
+    assert line in files["tmpfiles.d/tune-bench.conf"].splitlines()
+    assert files["kernel-command-line"] == "nohz=off threadirqs\n"
+    assert files["kernel.config"] == "CONFIG_HZ=1000\n"
+    profile = files["tuned/tune-bench/tuned.conf"]
     for text in (
         "[sysctl]\nvm.swappiness=10\n",
         "[sysfs]\n/sys/kernel/mm/",
@@ -122,11 +122,11 @@ def test_undoing_goes_on_where_tuneds_daemon_does_not_run_and_forgets_what_is_pr
 
 def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> None:
     facts = {"configuration": {"kernel": "debian:6.1"}, "defaults": {"kernel": "debian:6.12"}, "paths": {}}
-    found = texts(Answer(**{**vars(ANSWER), **facts}))
-    assert set(found) == {"kernel", "undo.sh", "answer.json"}
-    assert found["kernel"] == "debian:6.1\n"
-    assert found["undo.sh"].splitlines()[-1] == "echo 'by hand: boot debian:6.12 again'"
-    assert "rm " not in found["undo.sh"]
+    files = texts(Answer(**{**vars(ANSWER), **facts}))
+    assert set(files) == {"kernel", "undo.sh", "answer.json"}
+    assert files["kernel"] == "debian:6.1\n"
+    assert files["undo.sh"].splitlines()[-1] == "echo 'by hand: boot debian:6.12 again'"
+    assert "rm " not in files["undo.sh"]
 
 
 def test_a_dot_in_a_part_of_a_path_is_a_slash_in_the_sysctl_s_name() -> None:

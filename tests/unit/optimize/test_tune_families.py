@@ -28,31 +28,31 @@ def searched(family: str, seed: int) -> tuple[Problem, Tuned]:
 
 @pytest.mark.parametrize("seed", [1, 5, 8])
 def test_two_knobs_that_act_only_together_are_found(seed: int) -> None:
-    made, found = searched("together", seed)
-    assert found.confirmed
-    assert made.optimum - made.log_gain(found.confirmed) < 0.25 * made.optimum
+    made, tuned = searched("together", seed)
+    assert tuned.confirmed
+    assert made.optimum - made.log_gain(tuned.confirmed) < 0.25 * made.optimum
 
 
 def test_what_a_knob_does_in_an_answer_has_an_interval_only_from_fresh_runs() -> None:
-    _, found = searched("together", 1)
-    assert len(found.kept) > 1
-    assert {(each.low, each.high) for each in found.kept} == {(None, None)}
+    _, tuned = searched("together", 1)
+    assert len(tuned.kept) > 1
+    assert {(each.low, each.high) for each in tuned.kept} == {(None, None)}
 
 
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:
-    _, found = searched("idle", 1)
-    assert found.confirmed is None
+    _, tuned = searched("idle", 1)
+    assert tuned.confirmed is None
 
 
 def test_what_is_taken_back_breaks_no_guard() -> None:
-    made, found = searched("limited", 3009)
-    assert made.keeps(found.candidate)
-    assert found.confirmed
+    made, tuned = searched("limited", 3009)
+    assert made.keeps(tuned.candidate)
+    assert tuned.confirmed
 
 
 def test_of_many_small_effects_the_average_answer_has_most_of_the_gain() -> None:
     each = [searched("many", seed) for seed in range(3000, 3006)]
-    assert fmean(made.log_gain(found.confirmed or {}) / made.optimum for made, found in each) > 0.7
+    assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in each) > 0.7
 
 
 def test_each_pair_of_values_is_tried_together() -> None:

@@ -104,11 +104,11 @@ def test_the_table_of_the_front_has_intervals_and_verdicts_and_says_what_was_not
 def test_what_is_better_in_one_and_worse_in_none_is_still_the_answer() -> None:
     measuring = Trading(0.003, 3, truth=flat, outliers=0.0)
     measuring.both = True
-    found = searched(measuring)
-    assert found.confirmed is not None
-    assert [one.metric for one in found.comparisons] == ["rps", "p99"]
-    assert found.comparisons[0].verdict is Verdict.BETTER
-    assert "confirmed on fresh runs" in found.answer
+    tuned = searched(measuring)
+    assert tuned.confirmed is not None
+    assert [one.metric for one in tuned.comparisons] == ["rps", "p99"]
+    assert tuned.comparisons[0].verdict is Verdict.BETTER
+    assert "confirmed on fresh runs" in tuned.answer
 
 
 def test_an_interrupted_search_for_a_front_asks_the_same_again() -> None:

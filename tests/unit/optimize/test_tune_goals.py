@@ -79,7 +79,7 @@ def test_limits_that_no_number_meets_are_told_before_anything_runs(
     "text", ["rps: 1200", "rps=1200", '{"rps": 1200, "x": 1}', "mean rps 1200.0", "rps\t1200"]
 )
 def test_a_metric_that_nobody_says_more_about_is_found_by_its_name(text: str) -> None:
-    assert [float(found) for found in re.findall(by_name("rps"), text, re.MULTILINE)] == [1200]
+    assert [float(values) for values in re.findall(by_name("rps"), text, re.MULTILINE)] == [1200]
 
 
 def test_another_metric_that_ends_alike_is_not_taken_for_it() -> None:

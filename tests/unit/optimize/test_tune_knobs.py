@@ -32,10 +32,10 @@ def reasons(study: Study) -> dict[str, str]:
 
 
 def test_commas_separate_names_and_behind_an_equals_sign_values() -> None:
-    found = searched_knobs(
+    knobs = searched_knobs(
         ["vm.dirty_ratio=5..60,vm.swappiness=10,60,100", "transparent_hugepage=always,never"]
     )
-    assert [(one.name, one.low, one.high, one.values) for one in found] == [
+    assert [(one.name, one.low, one.high, one.values) for one in knobs] == [
         ("vm.dirty_ratio", 5, 60, ()),
         ("vm.swappiness", None, None, ("10", "60", "100")),
         ("transparent_hugepage/enabled", None, None, ("always", "never")),
@@ -43,9 +43,9 @@ def test_commas_separate_names_and_behind_an_equals_sign_values() -> None:
 
 
 def test_what_is_named_by_itself_goes_before_its_subsystem() -> None:
-    found = {one.name: one for one in searched_knobs(["vm", "vm.swappiness=1..9"])}
-    assert (found["vm.swappiness"].low, found["vm.swappiness"].by_itself) == (1, True)
-    assert not found["vm.vfs_cache_pressure"].by_itself
+    by_name = {one.name: one for one in searched_knobs(["vm", "vm.swappiness=1..9"])}
+    assert (by_name["vm.swappiness"].low, by_name["vm.swappiness"].by_itself) == (1, True)
+    assert not by_name["vm.vfs_cache_pressure"].by_itself
 
 
 def test_a_pattern_names_all_that_match() -> None:
@@ -119,9 +119,9 @@ def test_unsafe_knobs_are_left_out_unless_they_are_named_one_by_one() -> None:
 
 
 def test_what_is_not_here_or_has_no_range_is_left_out_with_the_reason() -> None:
-    found = reasons(made("vm"))
-    assert found["vm.zone_reclaim_mode"].startswith("no largest value is known, and it is 0 now")
-    assert found["vm.percpu_pagelist_fraction"].startswith("is gone: the last kernel with it was 5.13")
+    why_not = reasons(made("vm"))
+    assert why_not["vm.zone_reclaim_mode"].startswith("no largest value is known, and it is 0 now")
+    assert why_not["vm.percpu_pagelist_fraction"].startswith("is gone: the last kernel with it was 5.13")
     with pytest.raises(KnobGone):
         made("vm.percpu_pagelist_fraction=1..9")
 
@@ -208,9 +208,9 @@ def test_an_option_that_is_so_already_is_left_out() -> None:
     build = Build(source="debian:linux-source-6.1", options={"CONFIG_SLAB": "y"})
     study = a_search("kconfig:SLAB=y", "boot:nohz=off", builds={"mine": build})
     machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
-    found = with_space(study, machine, sources(builder=fake.builder), Silent())
-    assert search_of(found)[1].names == ("boot:nohz",)
-    assert "it is y already" in reasons(found)["kconfig:SLAB"]
+    searched = with_space(study, machine, sources(builder=fake.builder), Silent())
+    assert search_of(searched)[1].names == ("boot:nohz",)
+    assert "it is y already" in reasons(searched)["kconfig:SLAB"]
 
 
 def test_what_needs_a_boot_is_refused_on_this_system() -> None:

@@ -323,8 +323,8 @@ def test_measured_again_the_answer_holds_or_not(whole: Whole) -> None:
     smaller = before.model_copy(update={"ratio": 0.95, "low": 0.94, "high": 0.96})
     gone = before.model_copy(update={"ratio": 1.0, "verdict": Verdict.EQUIVALENT})
     unknown = before.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
-    found = [judged(before, (one,), tuned.goal) for one in (before, smaller, gone, unknown)]
-    assert found == [
+    judgements = [judged(before, (one,), tuned.goal) for one in (before, smaller, gone, unknown)]
+    assert judgements == [
         RevalidationOutcome.YES,
         RevalidationOutcome.SMALLER,
         RevalidationOutcome.NO,

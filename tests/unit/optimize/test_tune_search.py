@@ -88,22 +88,22 @@ def exact(truth: Callable[[Mapping[str, str]], float] = small) -> Exact:
 class TestNoiseFree:
     def test_the_answer_is_confirmed_and_minimal(self) -> None:
         measuring = exact()
-        found = tune(SMALL, GOAL, Budget(runs=45), measuring)
-        assert found.confirmed is not None
-        assert set(found.confirmed) == {"ratio", "mode"}
-        assert small(found.confirmed) - small({}) > 0.17
-        assert found.comparison
-        assert found.comparison.verdict is Verdict.BETTER
-        assert found.comparison.ratio == pytest.approx(math.exp(small(found.confirmed) - small({})))
-        assert len(measuring.asked) == len(found.observations) <= 45
-        assert found.noise == 0
+        tuned = tune(SMALL, GOAL, Budget(runs=45), measuring)
+        assert tuned.confirmed is not None
+        assert set(tuned.confirmed) == {"ratio", "mode"}
+        assert small(tuned.confirmed) - small({}) > 0.17
+        assert tuned.comparison
+        assert tuned.comparison.verdict is Verdict.BETTER
+        assert tuned.comparison.ratio == pytest.approx(math.exp(small(tuned.confirmed) - small({})))
+        assert len(measuring.asked) == len(tuned.observations) <= 45
+        assert tuned.noise == 0
 
     @pytest.mark.parametrize("runs", [18, 22, 30])
     def test_a_small_budget_leaves_no_idle_knobs_either(self, runs: int) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=runs), exact())
-        assert found.confirmed is not None
-        assert set(found.confirmed) <= {"ratio", "mode"}
-        assert len(found.observations) <= runs
+        tuned = tune(SMALL, GOAL, Budget(runs=runs), exact())
+        assert tuned.confirmed is not None
+        assert set(tuned.confirmed) <= {"ratio", "mode"}
+        assert len(tuned.observations) <= runs
 
     def test_nothing_is_run_twice_but_confirmation_is_perturbed(self) -> None:
         measuring = exact()
@@ -119,38 +119,38 @@ class TestNoiseFree:
         assert sorted(ask.perturbation for ask in fresh if not ask.configuration) == [0, 1, 2]
 
     def test_knobs_that_do_nothing_never_stay(self) -> None:
-        found = tune(SPACE, GOAL, Budget(runs=90), exact(log_gain))
-        assert found.confirmed
-        assert not set(found.confirmed) & set(NOTHING)
-        assert log_gain(found.confirmed) > 0.6 * best()[1]
+        tuned = tune(SPACE, GOAL, Budget(runs=90), exact(log_gain))
+        assert tuned.confirmed
+        assert not set(tuned.confirmed) & set(NOTHING)
+        assert log_gain(tuned.confirmed) > 0.6 * best()[1]
 
     def test_of_two_knobs_that_do_the_same_one_stays(self) -> None:
         def either(configuration: Mapping[str, str]) -> float:
             return 0.1 * (configuration.get("mode") == "on" or configuration.get("idle") == "1")
 
-        found = tune(SMALL, GOAL, Budget(runs=40), exact(either))
-        assert found.confirmed in ({"mode": "on"}, {"idle": "1"})
+        tuned = tune(SMALL, GOAL, Budget(runs=40), exact(either))
+        assert tuned.confirmed in ({"mode": "on"}, {"idle": "1"})
 
     def test_of_two_knobs_that_only_help_together_both_stay(self) -> None:
         def both(configuration: Mapping[str, str]) -> float:
             return 0.1 * (configuration.get("mode") == "on" and configuration.get("idle") == "1")
 
-        found = tune(SMALL, GOAL, Budget(runs=40), exact(both))
-        assert found.confirmed == {"mode": "on", "idle": "1"}
-        (one,) = [each for each in found.interactions if {each.first, each.second} == {"mode", "idle"}]
+        tuned = tune(SMALL, GOAL, Budget(runs=40), exact(both))
+        assert tuned.confirmed == {"mode": "on", "idle": "1"}
+        (one,) = [each for each in tuned.interactions if {each.first, each.second} == {"mode", "idle"}]
         assert one.ratio == pytest.approx(math.exp(0.1), rel=0.02)
 
     def test_a_candidate_that_fails_gives_way_to_the_best_that_ran(self) -> None:
         measuring = FailsTogether(noise=0.0, seed=1, truth=small)
-        found = tune(SMALL, GOAL, Budget(runs=40), measuring)
-        assert found.confirmed
-        assert small(found.confirmed) - small({}) > 0.06
-        assert not ({"mode", "ratio"} <= set(found.confirmed))
+        tuned = tune(SMALL, GOAL, Budget(runs=40), measuring)
+        assert tuned.confirmed
+        assert small(tuned.confirmed) - small({}) > 0.06
+        assert not ({"mode", "ratio"} <= set(tuned.confirmed))
 
     def test_an_idle_space_has_no_gain(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=40), exact(nothing))
-        assert found.confirmed is None
-        assert found.answer.startswith("No gain")
+        tuned = tune(SMALL, GOAL, Budget(runs=40), exact(nothing))
+        assert tuned.confirmed is None
+        assert tuned.answer.startswith("No gain")
 
 
 @pytest.fixture(scope="module")
@@ -166,34 +166,34 @@ def whole() -> Tuned:
 
 class TestNoisy:
     def test_a_gain_is_found_confirmed_and_told_with_its_interval(self, noisy: Tuned) -> None:
-        found = noisy
-        assert found.confirmed
-        assert found.confirmed["mode"] == "on"
-        truth = math.exp(small(found.confirmed) - small({}))
-        one = found.comparison
+        tuned = noisy
+        assert tuned.confirmed
+        assert tuned.confirmed["mode"] == "on"
+        truth = math.exp(small(tuned.confirmed) - small({}))
+        one = tuned.comparison
         assert one
         assert one.low
         assert one.high
         assert one.low <= truth <= one.high
-        fresh = [each for each in found.observations if each.purpose is Purpose.CONFIRM]
-        arms = [{}, *(each.configuration for each in found.finalists)]
-        assert found.confirmed in arms
+        fresh = [each for each in tuned.observations if each.purpose is Purpose.CONFIRM]
+        arms = [{}, *(each.configuration for each in tuned.finalists)]
+        assert tuned.confirmed in arms
         assert {tuple(each.configuration) for each in fresh} == set(map(tuple, arms))
-        assert 0.01 < found.noise < 0.04
-        assert 0 < found.smallest_effect < 0.2
-        assert "confirmed on fresh runs" in found.answer
+        assert 0.01 < tuned.noise < 0.04
+        assert 0 < tuned.smallest_effect < 0.2
+        assert "confirmed on fresh runs" in tuned.answer
 
     def test_the_baseline_is_among_the_runs_of_every_stage(self, noisy: Tuned) -> None:
-        found = noisy
-        orders = [each.order for each in found.observations if not each.configuration]
+        tuned = noisy
+        orders = [each.order for each in tuned.observations if not each.configuration]
         assert max(b - a for a, b in pairwise(orders)) <= 12
-        assert [each.order for each in found.observations] == list(range(len(found.observations)))
+        assert [each.order for each in tuned.observations] == list(range(len(tuned.observations)))
 
     def test_drift_is_seen_and_taken_out(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.005, 4, small, drift=0.1), 4)
-        assert found.drift[-1] / found.drift[0] == pytest.approx(1.1, abs=0.04)
-        assert found.confirmed
-        effect = next(each for each in found.kept if each.names == ("mode",))
+        tuned = tune(SMALL, GOAL, Budget(runs=65), Formula(0.005, 4, small, drift=0.1), 4)
+        assert tuned.drift[-1] / tuned.drift[0] == pytest.approx(1.1, abs=0.04)
+        assert tuned.confirmed
+        effect = next(each for each in tuned.kept if each.names == ("mode",))
         assert effect.ratio == pytest.approx(math.exp(0.1), abs=0.02)
 
     def test_the_same_seed_searches_the_same(self, whole: Tuned) -> None:
@@ -210,12 +210,12 @@ class TestNoisy:
             tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 3, done=whole.observations[:20])
 
     def test_a_budget_of_time_ends_the_search(self) -> None:
-        found = tune(SMALL, GOAL, Budget(seconds=50), Formula(0.05, 2, small), 2)
-        assert 40 <= len(found.observations) <= 50
+        tuned = tune(SMALL, GOAL, Budget(seconds=50), Formula(0.05, 2, small), 2)
+        assert 40 <= len(tuned.observations) <= 50
 
     def test_another_optimiser_does_it_too(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=32), Formula(0.01, 2, small), 2, optimiser_name="random")
-        assert found.confirmed
+        tuned = tune(SMALL, GOAL, Budget(runs=32), Formula(0.01, 2, small), 2, optimiser_name="random")
+        assert tuned.confirmed
 
 
 class TestManySeeds:
@@ -262,18 +262,18 @@ class TestLimits:
 
     def test_the_answer_keeps_every_guard(self) -> None:
         goal = GOAL.model_copy(update={"guards": self.GUARDS})
-        found = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
-        assert found.confirmed
-        assert float(found.confirmed.get("ratio", "20")) <= 40
-        assert found.confirmed["mode"] == "on"
+        tuned = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
+        assert tuned.confirmed
+        assert float(tuned.confirmed.get("ratio", "20")) <= 40
+        assert tuned.confirmed["mode"] == "on"
 
     def test_what_fails_is_avoided(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=65), Limited(0.01, 3, small, fails=True), 3)
-        assert found.confirmed
-        assert float(found.confirmed.get("ratio", "20")) <= 50
-        contenders = [each for each in found.observations if each.purpose is Purpose.CONTEND]
+        tuned = tune(SMALL, GOAL, Budget(runs=65), Limited(0.01, 3, small, fails=True), 3)
+        assert tuned.confirmed
+        assert float(tuned.confirmed.get("ratio", "20")) <= 50
+        contenders = [each for each in tuned.observations if each.purpose is Purpose.CONTEND]
         assert sum(bool(each.failure) for each in contenders) <= len(contenders) // 2
-        assert any("runs failed" in each.text for each in found.warnings)
+        assert any("runs failed" in each.text for each in tuned.warnings)
 
     def test_guards_that_nothing_keeps_end_it_before_the_budget_is_spent(self) -> None:
         guard = Guard(metric="p99", relation="<", bound=0.1)
@@ -286,11 +286,11 @@ class TestLimits:
         goal = Goal(
             objectives=(*GOAL.objectives, Objective(metric="p99", direction=Direction.LOWER, unit="ms"))
         )
-        found = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
-        assert len(found.front) > 1
-        ratios = [point.ratios for point in found.front]
+        tuned = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
+        assert len(tuned.front) > 1
+        ratios = [point.ratios for point in tuned.front]
         assert ratios == sorted(ratios, reverse=True)
-        assert len(found.comparisons) == 2
+        assert len(tuned.comparisons) == 2
 
 
 class Broken(Formula):

@@ -142,8 +142,8 @@ def test_a_plain_gain_needs_few_blocks_and_a_small_one_all_that_there_are() -> N
 def test_the_smallest_effect_is_found_in_80_of_100_confirmations() -> None:
     shared = shares(65, noise_free=False)
     gain = math.log1p(smallest_effect(shared, 0.01, 0.03))
-    rng, found = np.random.default_rng(1), 0
+    rng, confirmed = np.random.default_rng(1), 0
     for _ in range(2000):
         logs = np.array([0.0, gain, 0.0]) + rng.normal(0, 0.03, (shared.blocks, shared.arms))
-        found += bool(typical_blocks(logs).low[0] > 0)
-    assert 0.77 < found / 2000 < 0.83
+        confirmed += bool(typical_blocks(logs).low[0] > 0)
+    assert 0.77 < confirmed / 2000 < 0.83

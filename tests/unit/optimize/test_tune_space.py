@@ -27,19 +27,19 @@ def ranges(draw: st.DrawFn) -> Range:
 @st.composite
 def spaces(draw: st.DrawFn) -> Space:
     """Up to six dimensions, some of them in order or only one of them, with defaults that may lie outside."""
-    found = []
+    made = []
     for number in range(draw(st.integers(1, 6))):
         name, cost = f"knob{number}", draw(st.sampled_from(Cost))
         if draw(st.booleans()):
             span = draw(ranges())
             default = str(draw(st.integers(int(span.low) - 5, int(span.high) + 5)))
-            found.append(Dimension(name=name, cost=cost, range=span, default=default))
+            made.append(Dimension(name=name, cost=cost, range=span, default=default))
         else:
             values = draw(st.lists(st.sampled_from("abcde"), min_size=2, max_size=4, unique=True))
-            found.append(Dimension(name=name, cost=cost, choices=tuple(values), default=values[0]))
-    names = [each.name for each in found]
+            made.append(Dimension(name=name, cost=cost, choices=tuple(values), default=values[0]))
+    names = [each.name for each in made]
     only = [OnlyOneOf(names=tuple(names[:2]))] if len(names) > 1 and draw(st.booleans()) else []
-    return Space(dimensions=tuple(found), constraints=tuple(only))
+    return Space(dimensions=tuple(made), constraints=tuple(only))
 
 
 @given(ranges(), st.floats(0, 1))

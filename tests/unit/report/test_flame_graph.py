@@ -31,15 +31,15 @@ AFTER = told("entry;call;fork 10\nentry;call;fork;copy 70\nentry;call 5\nentry;c
 
 def bars(svg: str) -> dict[str, dict[str, str]]:
     """Name → the attributes of its bar and the class of its colour."""
-    found = {}
+    by_name = {}
     for bar in ElementTree.fromstring(svg).iter(f"{SVG}svg"):
         if bar.get("class") == "f":
             title, rect = bar.find(f"{SVG}title"), bar.find(f"{SVG}rect")
             assert title is not None
             assert rect is not None
             name, *said = str(title.text).split("\n")
-            found[name] = {**bar.attrib, "colour": rect.attrib["class"], "said": "\n".join(said)}
-    return found
+            by_name[name] = {**bar.attrib, "colour": rect.attrib["class"], "said": "\n".join(said)}
+    return by_name
 
 
 def drawn(width: Width = Width.AFTER) -> dict[str, dict[str, str]]:
@@ -106,44 +106,44 @@ def test_a_pair_of_stacks_is_folded_in_three_columns() -> None:
 
 
 def test_frames_sum_to_the_profile_and_callers_hold_their_callees() -> None:
-    found = frames(BEFORE, AFTER).frames
-    assert found[0].whole == (100, 108)
-    assert sum(frame.own.before for frame in found) == 100
-    assert sum(frame.own.after for frame in found) == 108
-    for index, frame in enumerate(found[1:], start=1):
+    graph = frames(BEFORE, AFTER).frames
+    assert graph[0].whole == (100, 108)
+    assert sum(frame.own.before for frame in graph) == 100
+    assert sum(frame.own.after for frame in graph) == 108
+    for index, frame in enumerate(graph[1:], start=1):
         assert frame.parent < index
-        assert frame.depth == found[frame.parent].depth + 1
+        assert frame.depth == graph[frame.parent].depth + 1
 
 
 def test_small_frames_are_left_out_and_counted_but_not_what_has_changed() -> None:
     before, after = told("a 1000\nb 1\nc 5"), told("a 1000\nb 1\nc 9")
-    found = frames(before, after, 0.01)
-    assert [frame.name for frame in found.frames] == ["all", "a", "c"]
-    assert found.left_out == 1
+    graph = frames(before, after, 0.01)
+    assert [frame.name for frame in graph.frames] == ["all", "a", "c"]
+    assert graph.left_out == 1
 
 
 def test_a_page_has_at_most_so_many_frames() -> None:
     many: Stacks = {("entry", f"f{number}"): Fraction(number) for number in range(1, 2000)}
-    found = frames(many, many, most=100)
-    assert len(found.frames) == 100
-    assert found.left_out + len(found.frames) == 2001
+    graph = frames(many, many, most=100)
+    assert len(graph.frames) == 100
+    assert graph.left_out + len(graph.frames) == 2001
 
 
 def test_a_frame_is_as_wide_as_the_second_kernel_and_red_where_it_grew() -> None:
-    found = drawn()
-    assert share(found["all"]) == 100
-    assert share(found["copy"]) == pytest.approx(100 * 70 / 108, rel=1e-4)
-    assert found["copy"]["colour"].startswith("p")
-    assert found["exit"]["colour"].startswith("m")
-    assert found["fork"]["colour"] == "d0"
-    assert share(found["gone"]) == 0
+    drawing = drawn()
+    assert share(drawing["all"]) == 100
+    assert share(drawing["copy"]) == pytest.approx(100 * 70 / 108, rel=1e-4)
+    assert drawing["copy"]["colour"].startswith("p")
+    assert drawing["exit"]["colour"].startswith("m")
+    assert drawing["fork"]["colour"] == "d0"
+    assert share(drawing["gone"]) == 0
 
 
 def test_a_function_that_vanished_is_seen_at_the_first_kernel_s_width() -> None:
-    found = drawn(Width.BEFORE)
-    assert share(found["gone"]) == 30
-    assert found["gone"]["colour"].startswith("m")
-    assert share(found["new"]) == 0
+    drawing = drawn(Width.BEFORE)
+    assert share(drawing["gone"]) == 30
+    assert drawing["gone"]["colour"].startswith("m")
+    assert share(drawing["new"]) == 0
 
 
 def test_a_frame_says_both_numbers_its_difference_and_its_share() -> None:

@@ -32,11 +32,11 @@ def speedscope(profile: Profile) -> dict[str, Any]:
 
 def collapsed(text: str) -> Counter[str]:
     """Stacks and samples, by the rules of stackcollapse-perf.pl: its patterns, and 1 for each sample."""
-    found: Counter[str] = Counter()
+    stacks: Counter[str] = Counter()
     command, stack = "", list[str]()
     for line in text.split("\n"):
         if not line:
-            found[";".join((command, *reversed(stack)))] += bool(stack)
+            stacks[";".join((command, *reversed(stack)))] += bool(stack)
             stack = []
         elif event := re.match(r"(\S+\s*?\S*?)\s+(\d+)/(\d+)", line):
             command = event[1].replace(" ", "_")
@@ -44,7 +44,7 @@ def collapsed(text: str) -> Counter[str]:
             stack.append(re.sub(r"\(.*", "", frame[2].replace(";", ":")))
         else:
             raise AssertionError(f"Unrecognized line: {line}")
-    return +found
+    return +stacks
 
 
 def test_every_format_has_a_name_and_a_summary() -> None:
@@ -78,13 +78,13 @@ def test_speedscope_is_told_every_instruction() -> None:
 
 
 def test_perf_s_stacks_have_samples_in_proportion_to_their_instructions() -> None:
-    found = collapsed(exported("perf-script", MANY))
+    stacks = collapsed(exported("perf-script", MANY))
     whole = MANY.region.instructions
     period = whole // SAMPLES
-    assert sum(found.values()) == whole // period
-    assert set(found) == {"fork;entry;fork;copy", "fork;entry;fork", "fork;entry", "fork;irq"}
+    assert sum(stacks.values()) == whole // period
+    assert set(stacks) == {"fork;entry;fork;copy", "fork;entry;fork", "fork;entry", "fork;irq"}
     for stack, count in {"entry;fork;copy": 7000000, "entry;fork": 2000001, "irq": 40000}.items():
-        assert abs(found[f"fork;{stack}"] * period - count) <= period
+        assert abs(stacks[f"fork;{stack}"] * period - count) <= period
 
 
 def test_perf_s_samples_say_their_period_and_times_go_on() -> None:
@@ -116,8 +116,8 @@ def test_names_with_spaces_and_brackets_stay_one_frame() -> None:
 
 
 def test_a_small_profile_has_each_instruction_as_a_sample() -> None:
-    found = collapsed(exported("perf-script", with_calls(BEFORE)))
-    assert found == {f"fork;{';'.join(stack)}": int(count) for stack, count in BEFORE.items()}
+    stacks = collapsed(exported("perf-script", with_calls(BEFORE)))
+    assert stacks == {f"fork;{';'.join(stack)}": int(count) for stack, count in BEFORE.items()}
 
 
 def test_a_pair_is_read_as_flamegraph_pl_reads_it() -> None:

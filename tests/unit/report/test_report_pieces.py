@@ -173,11 +173,11 @@ def test_panels_of_a_row_fill_it_together(count: int, name: str, most: int) -> N
 
 
 def test_counters_are_ranked_by_ratio_with_small_counts_damped() -> None:
-    found = counters.most_different(a_matrix())
-    assert [one.workload for one in found][:2] == ["fork", "pipe"]
-    names = [counter.name for counter in found[0].counters]
+    changed_most = counters.most_different(a_matrix())
+    assert [one.workload for one in changed_most][:2] == ["fork", "pipe"]
+    names = [counter.name for counter in changed_most[0].counters]
     assert names == ["vmstat.slabs_scanned", "rusage.minflt", "vmstat.pgfault", "vmstat.pgalloc_normal"]
-    assert found[0].treatments[0] == "debian:5.10"
+    assert changed_most[0].treatments[0] == "debian:5.10"
 
 
 def test_what_differs_between_trials_is_shown_with_its_treatments() -> None:

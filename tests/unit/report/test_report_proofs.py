@@ -72,15 +72,15 @@ def record() -> StudyRecord:
 @pytest.fixture(scope="module")
 def whys(record: StudyRecord) -> tuple[Why, ...]:
     before, after = with_calls(BEFORE, kernel="debian:6.1"), with_calls(AFTER, kernel="debian:6.12")
-    found = explained_by(before, after)
+    why = explained_by(before, after)
     governs = (Governed(metric="average read size", before=128, after=2340),)
     values = (
         ValueDifference(path=READ_AHEAD, before="128", after="8192", governs=governs),
         ValueDifference(path="/proc/sys/vm/swappiness", before="60", after="10", governs=governs),
     )
-    around = found.differences.model_copy(update={"values": values})
-    found = found.model_copy(update={"differences": around})
-    return tuple(explained([one], found, proofs=record.proofs) for one in record.result.comparisons)
+    around = why.differences.model_copy(update={"values": values})
+    why = why.model_copy(update={"differences": around})
+    return tuple(explained([one], why, proofs=record.proofs) for one in record.result.comparisons)
 
 
 def test_the_page_says_measured_with_the_share_and_suspected_of_the_rest(

@@ -65,15 +65,15 @@ def made(tmp_path: Path) -> StudyRecord:
 
 
 def test_curves_are_by_workload_and_treatment_over_seeds_that_are_whole(made: StudyRecord) -> None:
-    found = curves(made)
-    assert [(one.workload, one.treatment, one.seeds) for one in found] == [
+    lines = curves(made)
+    assert [(one.workload, one.treatment, one.seeds) for one in lines] == [
         ("open", "debian:6.1", 3),
         ("open", "debian:6.12", 2),
         ("hackbench", "debian:6.1", 3),
         ("hackbench", "debian:6.12", 2),
     ]
     # A time's reciprocal is a throughput.
-    assert found[0].points[2].throughput == pytest.approx(found[2].points[2].throughput)
+    assert lines[0].points[2].throughput == pytest.approx(lines[2].points[2].throughput)
 
 
 def test_speed_up_efficiency_and_the_law(made: StudyRecord) -> None:
@@ -92,9 +92,9 @@ def test_speed_up_efficiency_and_the_law(made: StudyRecord) -> None:
 
 
 def test_two_numbers_of_cpus_are_no_law(tmp_path: Path) -> None:
-    found = curves(a_record(tmp_path, counts=(1, 4)))
-    assert len(found) == 4
-    assert all(one.contention is None for one in found)
+    lines = curves(a_record(tmp_path, counts=(1, 4)))
+    assert len(lines) == 4
+    assert all(one.contention is None for one in lines)
     assert "| Contention σ" not in report.study_markdown(a_record(tmp_path, counts=(1, 4)))
 
 
@@ -108,21 +108,21 @@ def test_without_that_factor_there_are_none(tmp_path: Path) -> None:
 def test_the_chart_says_what_the_curves_do(made: StudyRecord) -> None:
     page = report.study_html(made)
     drawn = drawings_in(page)["scaling"]
-    found = curves(made)
+    lines = curves(made)
     assert len(drawn) == 2
     captions = re.findall(r"<figcaption><bdi>(\w+)</bdi></figcaption><div class=\"chart\"><svg", page)
-    assert captions == [found[0].workload, found[2].workload]
-    for element, of_workload in zip(drawn, (found[:2], found[2:]), strict=True):
+    assert captions == [lines[0].workload, lines[2].workload]
+    for element, of_workload in zip(drawn, (lines[:2], lines[2:]), strict=True):
         assert_chart(element, of_workload)
 
 
 def assert_chart(element: Element, of_workload: tuple[ScalingCurve, ...]) -> None:
-    found = drawing(element)
-    numbers = [text for text in found.texts if text.text.replace(".", "").isdigit()]
+    chart = drawing(element)
+    numbers = [text for text in chart.texts if text.text.replace(".", "").isdigit()]
     foot = max(text.y for text in numbers)
     cpus = axis({text.x: figure(text.text) for text in numbers if text.y == foot})
     speed_up = axis({text.y: figure(text.text) for text in numbers if text.y != foot})
-    drawn = sorted((round(cpus(one.x)), speed_up(one.y)) for one in found.symbols)
+    drawn = sorted((round(cpus(one.x)), speed_up(one.y)) for one in chart.symbols)
     meant = sorted((point.cpus, point.speed_up) for curve in of_workload for point in curve.points)
     assert [at for at, _ in drawn] == [at for at, _ in meant]
     # Numbers beside an axis stand some pixels below their marks.
@@ -130,7 +130,7 @@ def assert_chart(element: Element, of_workload: tuple[ScalingCurve, ...]) -> Non
     assert 0 < lower < 4 * abs(speed_up(1) - speed_up(0))
     for (_, height), (cpus_, meaning) in zip(drawn, meant, strict=True):
         assert height - lower == pytest.approx(meaning, abs=0.03), cpus_
-    names = [text for text in found.texts if text.text.startswith("debian:")]
+    names = [text for text in chart.texts if text.text.startswith("debian:")]
     assert {text.text for text in names} == {curve.treatment for curve in of_workload}
     assert abs(names[0].y - names[1].y) >= 13
 

@@ -46,13 +46,13 @@ def sampled(workload: str = "fork", times: tuple[float, ...] = TIMES) -> Sampled
     )
 
 
-def a_record(tmp_path: Path, *found: Sampled, **machine: object) -> StudyRecord:
+def a_record(tmp_path: Path, *courses: Sampled, **machine: object) -> StudyRecord:
     settings = MachineSettings.model_validate({"kind": "host", "sample_ns": 10**9, **machine})
     study = a_study(machine=settings, perturbations=1)
     with open_store(tmp_path / "s.db") as store:
         number = store.study(study)
         for order, kernel in enumerate(("debian:6.1", "debian:6.12")):
-            trial = a_trial(planned(kernel, order=order), values={"fork": 1.0, "pipe": 2.0}, sampled=found)
+            trial = a_trial(planned(kernel, order=order), values={"fork": 1.0, "pipe": 2.0}, sampled=courses)
             store.add_trial(number, trial)
         return record(store, number)
 
@@ -62,19 +62,19 @@ def test_a_counter_is_drawn_as_its_rate_a_second() -> None:
 
 
 def test_every_treatment_has_its_line_and_what_nobody_asked_for_is_not_drawn(tmp_path: Path) -> None:
-    (found,) = sparkline.by_workload(a_record(tmp_path, sampled()))
-    assert [one.name for one in found.pictures] == ["stat.ctxt", "meminfo.Dirty"]
-    switches, dirty = found.pictures
+    (chart,) = sparkline.by_workload(a_record(tmp_path, sampled()))
+    assert [one.name for one in chart.pictures] == ["stat.ctxt", "meminfo.Dirty"]
+    switches, dirty = chart.pictures
     assert (switches.unit, switches.bottom, switches.top) == ("a second", "0", "30")
     assert (dirty.unit, dirty.bottom, dirty.top) == ("KiB", "2", "8")
     assert [one.dash for one in dirty.courses] == ["", "6 3"]
     assert dirty.courses[0].path.startswith("M0.0,4.0L75.0,")
-    assert "3\xa0readings, one every 1\xa0s, took 0.1\xa0% of one CPU" in found.costs[0]
+    assert "3\xa0readings, one every 1\xa0s, took 0.1\xa0% of one CPU" in chart.costs[0]
 
 
-@pytest.mark.parametrize("found", [(), (sampled(times=TIMES[:2]),)])
-def test_without_a_course_of_events_there_is_no_section(tmp_path: Path, found: tuple[Sampled, ...]) -> None:
-    known = a_record(tmp_path, *found)
+@pytest.mark.parametrize("courses", [(), (sampled(times=TIMES[:2]),)])
+def test_without_a_course_of_events_there_is_no_section(tmp_path: Path, courses: tuple[Sampled, ...]) -> None:
+    known = a_record(tmp_path, *courses)
     assert sparkline.by_workload(known) == ()
     assert 'id="series"' not in study_html(known)
 

@@ -101,17 +101,17 @@ def test_csv_leaves_a_missing_number_empty() -> None:
 
 def test_csv_of_samples_has_one_row_a_sample() -> None:
     record = a_record()
-    found = rows(report.samples_csv(record))
-    assert len(found) == sum(len(trial.samples) for trial in record.trials) == 36
-    assert found[0]["treatment"] == "debian:6.1"
-    assert [row["perturbation"] for row in found[::12]] == ["0", "1", "2"]
-    assert float(found[0]["value"]) == record.trials[0].samples[0].value
+    lines = rows(report.samples_csv(record))
+    assert len(lines) == sum(len(trial.samples) for trial in record.trials) == 36
+    assert lines[0]["treatment"] == "debian:6.1"
+    assert [row["perturbation"] for row in lines[::12]] == ["0", "1", "2"]
+    assert float(lines[0]["value"]) == record.trials[0].samples[0].value
 
 
 def test_csv_of_hostile_text_keeps_its_rows() -> None:
-    found = rows(report.comparisons_csv(a_hostile_record()))
-    assert len(found) == 1
-    assert found[0]["verdict"] == "worse"
+    lines = rows(report.comparisons_csv(a_hostile_record()))
+    assert len(lines) == 1
+    assert lines[0]["verdict"] == "worse"
 
 
 def test_csv_does_not_hand_formulas_to_a_spreadsheet() -> None:

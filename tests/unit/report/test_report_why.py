@@ -97,11 +97,11 @@ def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
     record: StudyRecord, tmp_path: Path
 ) -> None:
     with open_store(str(tmp_path / "store.db")) as store:
-        found = report.whys(store, stored(record, store))
+        reasons = report.whys(store, stored(record, store))
     changed = [one.workload for one in record.result.comparisons if one.verdict in CHANGED]
-    assert [why.workload for why in found] == changed
+    assert [why.workload for why in reasons] == changed
     assert len(changed) < len(record.result.comparisons)
-    for why in found:
+    for why in reasons:
         assert (why.baseline, why.treatment) == ("debian:6.1", "debian:6.12")
         assert why.whole.difference == pytest.approx(0.8)
         assert why.frames
@@ -159,9 +159,9 @@ def test_what_else_differs_is_said_beside_the_functions(page: str) -> None:
 
 def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
     many = tuple(CounterDifference(counter=f"c{n}", before=1, after=2) for n in range(20))
-    (found,) = sections(Differences(counters=many))
-    assert len(found.lines) == 12
-    assert found.left_out == 8
+    (section,) = sections(Differences(counters=many))
+    assert len(section.lines) == 12
+    assert section.left_out == 8
 
 
 def test_only_the_page_s_own_script_may_run(page: str) -> None:

@@ -53,10 +53,10 @@ def drawn(tree: Path, store: Store, text: str = "HEAD~8..HEAD", **changes: objec
 def test_what_was_measured_sparsely_stands_in_the_order_of_its_commits(tree: Path, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
         builder = sparsely(tree, store, 8)
-        found = drawn(tree, store)
-    assert len(set(builder.built)) == found.measured == 5
-    assert found.commits == 9
-    (line,) = found.history.lines
+        drawing = drawn(tree, store)
+    assert len(set(builder.built)) == drawing.measured == 5
+    assert drawing.commits == 9
+    (line,) = drawing.history.lines
     assert [one.version.partition(" ")[2] for one in line.points] == [
         "(base)",
         "b 1000 [2 commits]",
@@ -137,12 +137,12 @@ def test_a_watched_branch_names_the_commit_that_made_the_difference(tree: Path, 
     with open_store(str(tmp_path / "x.db")) as store:
         assert watched(tree, store, builder) is None  # the first look
         git(tree, "merge", "-q", "--ff-only", "tip")
-        found = watched(tree, store, builder)
-        assert found
-        assert found.result
-        assert found.command.endswith("--workload 'fork' --every 8")
-        (told,) = [one for one in found.result.cells if one.is_told]
-        patch = found.result.steps[told.number].patch
+        page = watched(tree, store, builder)
+        assert page
+        assert page.result
+        assert page.command.endswith("--workload 'fork' --every 8")
+        (told,) = [one for one in page.result.cells if one.is_told]
+        patch = page.result.steps[told.number].patch
         assert patch
         assert (patch.subject, int(told.difference)) == ("[4] slower 1100", 100)
         assert len(set(builder.built)) == 5
@@ -156,6 +156,6 @@ def test_a_branch_that_was_rebased_says_why_its_commits_are_not_known(tree: Path
         watched(tree, store, builder)
         git(tree, "reset", "-q", "--hard", "HEAD~6")
         commit(tree, "another 1300", "mm/y.c")
-        found = watched(tree, store, builder)
-    assert found
-    assert (found.result, found.problem) == (None, "its base is no ancestor of its tip")
+        page = watched(tree, store, builder)
+    assert page
+    assert (page.result, page.problem) == (None, "its base is no ancestor of its tip")

@@ -39,8 +39,8 @@ def test_the_standard_error_grows_as_the_covariances_say(blocks: int, phi: float
     covariance = phi**lags
     of_mean = covariance.sum() / blocks**2
     of_values = (np.trace(covariance) - blocks * of_mean) / (blocks - 1)
-    found = inflation(np.array(phi), np.array(float(blocks)))
-    assert float(found) == pytest.approx(math.sqrt(of_mean / (of_values / blocks)))
+    factors = inflation(np.array(phi), np.array(float(blocks)))
+    assert float(factors) == pytest.approx(math.sqrt(of_mean / (of_values / blocks)))
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.4, 0.6])

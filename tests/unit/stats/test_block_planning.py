@@ -39,11 +39,11 @@ def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
     rng = np.random.default_rng(15)
     shared = rng.normal(0, 0.05, 100)
     arms = {label: tuple(100 * np.exp(shared + rng.normal(0, 0.01, 100))) for label in "AB"}
-    (found,) = calibrate([BlockedMetric("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
-    assert found.ratio_spread == pytest.approx(ratio_spread(0.01), rel=0.15)
-    assert found.false_alarms <= 0.055
-    assert found.smallest_effect == pytest.approx(0.009, abs=0.002)
-    assert found.suggested_blocks in (30, 40, 60)
+    (metric,) = calibrate([BlockedMetric("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
+    assert metric.ratio_spread == pytest.approx(ratio_spread(0.01), rel=0.15)
+    assert metric.false_alarms <= 0.055
+    assert metric.smallest_effect == pytest.approx(0.009, abs=0.002)
+    assert metric.suggested_blocks in (30, 40, 60)
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,12 @@ def test_noise_of_any_shape_shows_no_change(kind: str) -> None:
 def test_steps_of_two_sd_are_found_where_they_are() -> None:
     rng = np.random.default_rng(3)
     series, places = with_steps(rng, noise(rng, SERIES, POINTS, 0.0))
-    found = [[shift.place for shift in shifts(one)] for one in series]
-    near = [any(abs(one - place) <= NEAR for one in ones) for ones, place in zip(found, places, strict=True)]
+    steps_seen = [[shift.place for shift in shifts(one)] for one in series]
+    near = [
+        any(abs(one - place) <= NEAR for one in ones) for ones, place in zip(steps_seen, places, strict=True)
+    ]
     assert np.mean(near) >= 0.9
-    assert np.mean([len(ones) > 1 for ones in found]) <= 0.05
+    assert np.mean([len(ones) > 1 for ones in steps_seen]) <= 0.05
 
 
 def test_a_hundred_thousand_points_take_seconds() -> None:
@@ -48,9 +50,9 @@ def test_a_hundred_thousand_points_take_seconds() -> None:
     series[50_000:] += 2
     series[70_000:70_200] += 2
     before = time.process_time()
-    found = [shift.place for shift in shifts(series)]
+    places = [shift.place for shift in shifts(series)]
     assert time.process_time() - before < 2
-    assert np.allclose(found, [50_000, 70_000, 70_200], atol=NEAR)
+    assert np.allclose(places, [50_000, 70_000, 70_200], atol=NEAR)
 
 
 def test_every_one_of_several_steps_is_found() -> None:
@@ -61,16 +63,16 @@ def test_every_one_of_several_steps_is_found() -> None:
 
 
 def test_a_step_without_noise_is_one_change() -> None:
-    (found,) = shifts([1.0] * 50 + [2.0] * 50)
-    assert (found.place, found.before, found.after) == (50, 1.0, 2.0)
+    (shift,) = shifts([1.0] * 50 + [2.0] * 50)
+    assert (shift.place, shift.before, shift.after) == (50, 1.0, 2.0)
 
 
 def test_steps_in_noise_that_remembers_are_found() -> None:
     """Less often than in independent noise: in 100 points with φ = 0.6 some 25 are worth as much."""
     rng = np.random.default_rng(10)
     series, _ = with_steps(rng, noise(rng, SERIES, 400, 0.6))
-    found = [[shift.place for shift in shifts(one)] for one in series]
-    assert np.mean([bool(one) for one in found]) >= 0.95
+    places = [[shift.place for shift in shifts(one)] for one in series]
+    assert np.mean([bool(one) for one in places]) >= 0.95
 
 
 def test_one_wild_value_is_no_change() -> None:
@@ -111,8 +113,8 @@ def test_many_series_share_one_rate_of_false_alarms() -> None:
     named = [{str(name): one for name, one in family.items()} for family in families]
     assert sum(any(shifts_of_all(family).values()) for family in named) <= 4
     stepped = named[0] | {"step": named[0]["0"] + 4.0 * (np.arange(60) >= 30)}
-    found = shifts_of_all(stepped)
-    assert [name for name, changes in found.items() if changes] == ["step"]
+    by_series = shifts_of_all(stepped)
+    assert [name for name, changes in by_series.items() if changes] == ["step"]
     p = holm([p_of_any(one) for one in stepped.values()])
     assert [name for name, one in zip(stepped, p, strict=True) if one <= 0.05] == ["step"]
 
@@ -123,11 +125,11 @@ def by_perturbation(*points: tuple[float, ...]) -> list[dict[int, float]]:
 
 def test_an_exact_step_is_beyond_margin_and_spread() -> None:
     points = by_perturbation((100.0, 100.0), (100.5, 100.2), (103.0, 103.1), (103.0, 103.0))
-    (found,) = steps(points, 0.01)
-    assert (found.place, found.kind) == (2, ChangeKind.STEP)
-    assert found.ratio == pytest.approx(1.027, abs=0.001)
-    assert found.low == pytest.approx(103.0 / 100.5)
-    assert found.high == pytest.approx(103.1 / 100.2)
+    (step,) = steps(points, 0.01)
+    assert (step.place, step.kind) == (2, ChangeKind.STEP)
+    assert step.ratio == pytest.approx(1.027, abs=0.001)
+    assert step.low == pytest.approx(103.0 / 100.5)
+    assert step.high == pytest.approx(103.1 / 100.2)
 
 
 def test_a_ratio_outside_the_margin_but_inside_the_spread_is_none() -> None:
@@ -136,20 +138,20 @@ def test_a_ratio_outside_the_margin_but_inside_the_spread_is_none() -> None:
 
 
 def test_a_spread_that_versions_share_hides_no_step() -> None:
-    (found,) = steps(by_perturbation((100.0, 104.0), (100.2, 104.2), (103.0, 107.1)), 0.01)
-    assert (found.place, found.kind) == (2, ChangeKind.STEP)
-    assert found.low == pytest.approx(107.1 / 104.2)
-    assert found.high == pytest.approx(103 / 100.2)
+    (step,) = steps(by_perturbation((100.0, 104.0), (100.2, 104.2), (103.0, 107.1)), 0.01)
+    assert (step.place, step.kind) == (2, ChangeKind.STEP)
+    assert step.low == pytest.approx(107.1 / 104.2)
+    assert step.high == pytest.approx(103 / 100.2)
 
 
 def test_small_steps_add_up_to_creep() -> None:
-    (found,) = steps(by_perturbation((100.0,), (100.6,), (101.2,), (101.4,)), 0.01)
-    assert (found.place, found.kind, found.before) == (2, ChangeKind.CREEP, 100.0)
+    (step,) = steps(by_perturbation((100.0,), (100.6,), (101.2,), (101.4,)), 0.01)
+    assert (step.place, step.kind, step.before) == (2, ChangeKind.CREEP, 100.0)
 
 
 def test_one_version_that_differs_is_two_changes() -> None:
-    found = steps(by_perturbation((100.0,), (120.0,), (100.0,)), 0.01)
-    assert [(one.place, one.ratio) for one in found] == [(1, 1.2), (2, pytest.approx(1 / 1.2))]
+    two = steps(by_perturbation((100.0,), (120.0,), (100.0,)), 0.01)
+    assert [(one.place, one.ratio) for one in two] == [(1, 1.2), (2, pytest.approx(1 / 1.2))]
 
 
 def test_versions_without_numbers_are_stepped_over() -> None:
@@ -158,5 +160,5 @@ def test_versions_without_numbers_are_stepped_over() -> None:
 
 
 def test_from_nothing_to_something_is_a_change_without_a_ratio() -> None:
-    (found,) = steps(by_perturbation((0.0, 0.0), (5.0, 6.0)), 0.01)
-    assert (found.ratio, found.before) == (None, 0.0)
+    (step,) = steps(by_perturbation((0.0, 0.0), (5.0, 6.0)), 0.01)
+    assert (step.ratio, step.before) == (None, 0.0)

@@ -55,11 +55,11 @@ def scattered(*groups: list[float]) -> bool:
 def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[float]]) -> None:
     assume(scattered(*groups))
     known = [moments(group(str(at), values)) for at, values in enumerate(groups)]
-    for found, how in ((one_way(known), "equal"), (welch(known), "unequal")):
+    for anova, how in ((one_way(known), "equal"), (welch(known), "unequal")):
         oracle = anova_oneway(groups, use_var=how, welch_correction=True)
-        assert found.f == pytest.approx(oracle.statistic, rel=1e-6, abs=1e-9)
-        assert found.p == pytest.approx(oracle.pvalue, rel=1e-5, abs=1e-12)
-        assert found.within == pytest.approx(oracle.df_denom, rel=1e-9)
+        assert anova.f == pytest.approx(oracle.statistic, rel=1e-6, abs=1e-9)
+        assert anova.p == pytest.approx(oracle.pvalue, rel=1e-5, abs=1e-12)
+        assert anova.within == pytest.approx(oracle.df_denom, rel=1e-9)
 
 
 def test_games_howell_agrees_with_scipy() -> None:
@@ -105,10 +105,10 @@ def test_the_interval_of_a_mean_is_student_s() -> None:
 
 def test_the_ratio_of_runs_is_that_of_geometric_means_by_welch_s_t_on_logarithms() -> None:
     below, above = [100.0, 102.0, 99.0, 101.0], [110.0, 115.0, 112.0]
-    found = ratio(group("a", below), group("b", above), 0.95)
+    seen = ratio(group("a", below), group("b", above), 0.95)
     oracle = stats.ttest_ind(np.log(above), np.log(below), equal_var=False).confidence_interval(0.95)
-    assert found.ratio == pytest.approx(stats.gmean(above) / stats.gmean(below))
-    assert (found.low, found.high) == pytest.approx((math.exp(oracle.low), math.exp(oracle.high)))
+    assert seen.ratio == pytest.approx(stats.gmean(above) / stats.gmean(below))
+    assert (seen.low, seen.high) == pytest.approx((math.exp(oracle.low), math.exp(oracle.high)))
 
 
 def test_a_summary_gives_nearly_the_ratio_that_its_runs_give() -> None:
@@ -127,9 +127,9 @@ def test_run_counts_come_back_from_sd_and_standard_error(values: list[float]) ->
     assume(scattered(values))
     summary = summary_of(values)
     assert recovered_runs(summary) == len(values)
-    found = possible_runs(summary)
-    assert found is not None
-    assert found == pytest.approx((len(values), len(values)))
+    runs = possible_runs(summary)
+    assert runs is not None
+    assert runs == pytest.approx((len(values), len(values)))
 
 
 def test_rounding_widens_what_a_run_count_may_be() -> None:
@@ -238,12 +238,12 @@ def test_six_runs_that_are_all_alike_have_the_interval_that_rounding_gives() -> 
 
 def test_groups_without_any_spread_stand_in_fisher_s_analysis_and_are_told() -> None:
     seen = analysed(a=[100.0, 100.0], b=[101.0, 101.0], c=[99.0, 102.0, 100.0])
-    anova, found = (
+    anova, expected = (
         seen.families[0].anova,
         stats.f_oneway([100.0, 100.0], [101.0, 101.0], [99.0, 102.0, 100.0]),
     )
     assert anova is not None
-    assert (anova.f, anova.p) == pytest.approx((found.statistic, found.pvalue))
+    assert (anova.f, anova.p) == pytest.approx((expected.statistic, expected.pvalue))
     assert seen.families[0].welch is None
     (told,) = [each for each in seen.findings if each.kind is WarningKind.SPREAD_UNKNOWN]
     assert "all runs are alike in a, b" in told.text
@@ -293,14 +293,14 @@ def test_rounding_hides_less_and_less_of_values_that_scatter_over_more_steps() -
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.1])
 def test_rare_spikes_in_one_group_make_no_difference_of_typical_runs(share: float) -> None:
     """Of forty runs a group; Welch's t alone finds one in 42 % where one run in ten takes a tenth longer."""
-    rng, studies, found = np.random.default_rng(1), 400, 0
+    rng, studies, differing = np.random.default_rng(1), 400, 0
     for _ in range(studies):
         logs = 0.01 * rng.standard_normal((2, 40))
         logs[1] += math.log(1.1) * (rng.random(40) < share)
         below, above = (group("g", list(100 * np.exp(each))) for each in logs)
         seen = ratio(below, above, 0.95)
-        found += not seen.low <= 1 <= seen.high
-    assert found / studies <= 0.055
+        differing += not seen.low <= 1 <= seen.high
+    assert differing / studies <= 0.055
 
 
 def test_runs_that_are_like_the_run_before_are_told() -> None:

@@ -15,15 +15,15 @@ def drawn(rng: np.random.Generator, machines: int, between: float, noise: float 
 @pytest.mark.parametrize(("machines", "between"), [(3, 0.0), (3, 0.05), (8, 0.05)])
 def test_nineteen_of_twenty_intervals_hold_the_truth(machines: int, between: float) -> None:
     rng = np.random.default_rng(machines)
-    found = [over_all(drawn(rng, machines, between)) for _ in range(300)]
-    held = np.mean([one is not None and one.low <= 0.1 <= one.high for one in found])
+    totals = [over_all(drawn(rng, machines, between)) for _ in range(300)]
+    held = np.mean([one is not None and one.low <= 0.1 <= one.high for one in totals])
     assert held >= 0.93, "0.95, less what 300 draws may miss"
 
 
 def test_machines_that_differ_are_told_by_how_much() -> None:
     rng = np.random.default_rng(7)
-    found = [over_all(drawn(rng, 20, 0.05)) for _ in range(40)]
-    assert np.mean([one.between for one in found if one]) == pytest.approx(0.05, rel=0.1)
+    totals = [over_all(drawn(rng, 20, 0.05)) for _ in range(40)]
+    assert np.mean([one.between for one in totals if one]) == pytest.approx(0.05, rel=0.1)
 
 
 def test_by_hand() -> None:

@@ -179,13 +179,13 @@ def test_other_perturbations_are_not_paired() -> None:
 def test_perturbations_that_move_the_arms_by_chance_seldom_look_like_a_change() -> None:
     """Pairs without the condition of `alike` would all lie on one side of 1 in one case of four."""
     drawn = np.exp(np.random.default_rng(1).normal(0, 0.05, (2000, 2, 3)))
-    found = [
+    verdicts = [
         compared(tuple(map(float, below)), tuple(map(float, above)), margin=1e-9).verdict
         for below, above in drawn
     ]
     paired = np.mean([abs(np.sign(np.log(above / below)).sum()) == 3 for below, above in drawn])
     assert paired == pytest.approx(0.25, abs=0.03)
-    assert np.mean([one is not Verdict.INCONCLUSIVE for one in found]) == pytest.approx(0.13, abs=0.03)
+    assert np.mean([one is not Verdict.INCONCLUSIVE for one in verdicts]) == pytest.approx(0.13, abs=0.03)
 
 
 def test_the_interval_spans_both_arms_spreads() -> None:

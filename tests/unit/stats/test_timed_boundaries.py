@@ -35,9 +35,9 @@ def first_crossings(looks: tuple[int, ...], edges: tuple[float, ...], seed: int 
 )
 def test_each_look_spends_what_it_should(looks: tuple[int, ...], alpha: float) -> None:
     wanted = np.diff([0.0, *(spent(blocks / looks[-1], alpha) for blocks in looks)])
-    found = first_crossings(looks, boundaries(looks, alpha))
-    assert found == pytest.approx(wanted, abs=4 * math.sqrt(alpha / len(looks) / STUDIES))
-    assert found.sum() == pytest.approx(alpha, abs=4 * math.sqrt(alpha / STUDIES))
+    crossings = first_crossings(looks, boundaries(looks, alpha))
+    assert crossings == pytest.approx(wanted, abs=4 * math.sqrt(alpha / len(looks) / STUDIES))
+    assert crossings.sum() == pytest.approx(alpha, abs=4 * math.sqrt(alpha / STUDIES))
 
 
 @pytest.mark.parametrize("blocks", [3, 6, 10, 60])
@@ -86,8 +86,8 @@ def test_the_bayes_factor_is_the_integral_that_it_stands_for() -> None:
 
         above, _ = integrate.quad(mixed, -8 * scale, 8 * scale, limit=200)
         wanted = math.log(above / stats.t.pdf(t, blocks - 1))
-        found = log_bayes_factor(np.array([t]), np.array([float(blocks)]), precision)
-        assert found[0] == pytest.approx(wanted, abs=1e-6)
+        factor = log_bayes_factor(np.array([t]), np.array([float(blocks)]), precision)
+        assert factor[0] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_the_critical_t_is_where_the_bayes_factor_reaches_one_over_alpha() -> None:

@@ -42,11 +42,11 @@ from ktrial.stats.verdict_rules import Claim
     ],
 )
 def test_verdicts_go_by_the_metric_s_direction(effect: float, metric: Metric, verdict: Verdict) -> None:
-    found = look([study(effect, metric=metric)], DESIGN)
-    (one,) = found.comparisons
+    seen = look([study(effect, metric=metric)], DESIGN)
+    (one,) = seen.comparisons
     assert one.verdict is verdict
     assert one.mode is Mode.TIMED
-    assert found.over
+    assert seen.over
     assert one.ratio == pytest.approx(1 + effect, abs=0.01)
     assert one.low is not None
     assert one.high is not None
@@ -148,9 +148,9 @@ def test_the_open_ended_mode_looks_after_every_block_and_has_no_end() -> None:
 
 def test_several_treatments_share_the_error_and_the_study_goes_on_for_the_last() -> None:
     measured = study(0.3, 0.009, blocks=10)
-    found = look([measured], DESIGN)
-    assert [one.verdict for one in found.comparisons] == [Verdict.WORSE, Verdict.INCONCLUSIVE]
-    assert found.next_look == 15
+    seen = look([measured], DESIGN)
+    assert [one.verdict for one in seen.comparisons] == [Verdict.WORSE, Verdict.INCONCLUSIVE]
+    assert seen.next_look == 15
 
 
 def test_no_false_difference_in_a_family_of_five_in_more_than_one_study_in_twenty() -> None:
@@ -159,8 +159,8 @@ def test_no_false_difference_in_a_family_of_five_in_more_than_one_study_in_twent
     narrow = SequentialDesign(margin=1e-9, looks=(6, 10, 15))
     for _ in range(studies):
         logs = rng.normal(0, 0.01, (6, 15))
-        found = judge(list(logs[1:] - logs[0]), narrow)
-        false += any(each.claim in (Claim.ABOVE, Claim.BELOW) for each in found)
+        verdict = judge(list(logs[1:] - logs[0]), narrow)
+        false += any(each.claim in (Claim.ABOVE, Claim.BELOW) for each in verdict)
     assert false / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
 
 
@@ -229,9 +229,9 @@ def test_equivalence_at_one_look_is_claimed_only_where_two_one_sided_tests_claim
 
 
 def test_the_permutation_test_finds_the_one_treatment_that_differs() -> None:
-    found = permutation_p(study(0.0, 0.03, 0.0, blocks=20))
-    assert found["C"] == 0.0001
-    assert min(found["B"], found["D"]) > 0.05
+    p_value = permutation_p(study(0.0, 0.03, 0.0, blocks=20))
+    assert p_value["C"] == 0.0001
+    assert min(p_value["B"], p_value["D"]) > 0.05
 
 
 def test_the_permutation_test_is_exact_for_one_treatment_in_few_blocks() -> None:
@@ -272,9 +272,9 @@ def test_the_permutation_test_is_right_when_nothing_differs() -> None:
 
 def test_values_that_are_not_above_zero_have_no_ratio() -> None:
     measured = BlockedMetric("w", SECONDS, "A", {"A": (1.0,) * 10, "B": (1.0,) * 9 + (0.0,)})
-    found = look([measured], DESIGN)
-    assert found.over, "no further block can help"
-    assert found.comparisons[0].reason == "a ratio needs values above zero"
+    seen = look([measured], DESIGN)
+    assert seen.over, "no further block can help"
+    assert seen.comparisons[0].reason == "a ratio needs values above zero"
 
 
 def test_treatments_of_different_lengths_are_refused() -> None:
@@ -287,10 +287,10 @@ def test_treatments_of_different_lengths_are_refused() -> None:
 def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() -> None:
     whole = study(0.05, 0.0, blocks=20)
     broken = {**whole.values, "B": (math.nan, *whole.values["B"][1:])}
-    found = look([BlockedMetric("fork", SECONDS, "A", broken)], DESIGN)
-    warned = [each for each in found.warnings if each.kind is WarningKind.FAILED_TRIALS]
+    seen = look([BlockedMetric("fork", SECONDS, "A", broken)], DESIGN)
+    warned = [each for each in seen.warnings if each.kind is WarningKind.FAILED_TRIALS]
     assert "B: 1 of 20" in warned[0].text
-    assert found.comparisons[0].baseline_value != found.comparisons[1].baseline_value
+    assert seen.comparisons[0].baseline_value != seen.comparisons[1].baseline_value
 
 
 def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:
@@ -321,7 +321,7 @@ def test_stopping_early_inflates_and_fresh_blocks_do_not() -> None:
     effect = math.log(1.005)
     logs = rng.normal(effect, 0.0141, (4000, 60))
     claimed, taken = first_claims(logs, DESIGN)
-    found = claimed == Claim.ABOVE
-    stopped = np.array([each[:blocks].mean() for each, blocks in zip(logs[found], taken[found], strict=True)])
+    above = claimed == Claim.ABOVE
+    stopped = np.array([each[:blocks].mean() for each, blocks in zip(logs[above], taken[above], strict=True)])
     assert stopped.mean() > 1.1 * effect
     assert rng.normal(effect, 0.0141, (4000, 10)).mean() == pytest.approx(effect, rel=0.03)

@@ -111,9 +111,9 @@ def test_an_effect_of_one_percent_is_found_where_a_trial_scatters_by_one_percent
 ) -> None:
     rng = np.random.default_rng(seed)
     noise = MODELS["independent"](rng, STUDIES, SLOTS)
-    found = ktrial(noise, sign * ONE_PERCENT_MORE, rng, DESIGN)
-    assert float((found.signs == sign).mean()) >= LEAST_POWER
-    assert found.runs.max() <= SLOTS
+    claims = ktrial(noise, sign * ONE_PERCENT_MORE, rng, DESIGN)
+    assert float((claims.signs == sign).mean()) >= LEAST_POWER
+    assert claims.runs.max() <= SLOTS
 
 
 @pytest.mark.parametrize("name", MODELS)

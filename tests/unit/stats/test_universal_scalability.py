@@ -21,24 +21,24 @@ def test_what_the_law_says_is_found_again(
     contention: float, coherence: float, counts: tuple[int, ...]
 ) -> None:
     true = Coefficients(1000.0, contention, coherence)
-    found = fit({cpus: true.throughput(cpus) for cpus in counts})
-    assert found.rate == pytest.approx(1000, rel=1e-4)
-    assert found.contention == pytest.approx(contention, abs=1e-4)
-    assert found.coherence == pytest.approx(coherence, abs=1e-5)
+    law = fit({cpus: true.throughput(cpus) for cpus in counts})
+    assert law.rate == pytest.approx(1000, rel=1e-4)
+    assert law.contention == pytest.approx(contention, abs=1e-4)
+    assert law.coherence == pytest.approx(coherence, abs=1e-5)
 
 
 def test_more_than_one_each_is_no_contention() -> None:
-    found = fit({1: 100.0, 2: 210.0, 4: 430.0})
-    assert found.contention == pytest.approx(0, abs=1e-6)
-    assert found.coherence == pytest.approx(0, abs=1e-6)
+    law = fit({1: 100.0, 2: 210.0, 4: 430.0})
+    assert law.contention == pytest.approx(0, abs=1e-6)
+    assert law.coherence == pytest.approx(0, abs=1e-6)
 
 
 def test_gunthers_example_of_a_benchmark() -> None:
     """SPEC SDM91, the data set specsdm91 of R's package usl (there, by X itself: σ 0.0277, κ 0.000104)."""
     scripts = {1: 64.9, 18: 995.9, 36: 1652.4, 72: 1853.2, 108: 1828.9, 144: 1775.0, 216: 1702.2}
-    found = fit(scripts)
-    assert 40 < found.peak < 140
-    assert all(abs(found.throughput(n) / x - 1) < 0.25 for n, x in scripts.items())
+    law = fit(scripts)
+    assert 40 < law.peak < 140
+    assert all(abs(law.throughput(n) / x - 1) < 0.25 for n, x in scripts.items())
 
 
 def test_the_peak() -> None:

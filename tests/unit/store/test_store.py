@@ -156,10 +156,10 @@ def test_a_profile_comes_back_without_each_operations_own_count(store: Store) ->
     store.add_trial(study_id, a_trial(profiles=(profile,)))
     (trial,) = store.trials(study_id)
     assert trial.profiles == ()
-    found = store.profile(study_id, planned().key, "fork")
-    assert found is not None
-    assert found.region.operations.vector is None
-    assert with_vector(found) == profile
+    stored = store.profile(study_id, planned().key, "fork")
+    assert stored is not None
+    assert stored.region.operations.vector is None
+    assert with_vector(stored) == profile
 
 
 def with_vector(profile: Profile) -> Profile:

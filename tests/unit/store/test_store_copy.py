@@ -57,11 +57,11 @@ def filled(store: Store) -> None:
 
 def contents(backend: Backend) -> dict[str, list[tuple[tuple[object, object], ...]]]:
     """All rows but for what numbers them: as an eye of the database sees them."""
-    found = {}
+    tables = {}
     for table in TABLES:
         rows = backend.sql(f"SELECT * FROM {table} ORDER BY id")
         names = [name for (name,) in backend.sql(NAMES[backend.kind].format(table))]
-        found[table] = sorted(
+        tables[table] = sorted(
             tuple(
                 (name, str(value)) if name in {"created", "started"} else (name, value)
                 for name, value in sorted(zip(names, row, strict=True))
@@ -69,7 +69,7 @@ def contents(backend: Backend) -> dict[str, list[tuple[tuple[object, object], ..
             )
             for row in rows
         )
-    return found
+    return tables
 
 
 NAMES = {
@@ -143,9 +143,9 @@ def test_merging_adds_what_is_missing_under_new_numbers_and_changes_nothing(
     assert (second["copied"], second["differing"]) == (1, [])
     with open_store(target.location) as store:
         assert [one.study.name for one in store.studies()] == ["own", "first", "second"]
-        found = {trial.planned.key: trial for trial in store.trials(both)}
-        assert len(found) == 4
-        assert all(found[trial.planned.key] == trial for trial in kept)
+        by_key = {trial.planned.key: trial for trial in store.trials(both)}
+        assert len(by_key) == 4
+        assert all(by_key[trial.planned.key] == trial for trial in kept)
         assert store.answer(both) == ANSWER
     assert ran("verify", "--store", target.location).exit_code == 0
     again = json.loads(ran("merge", source.location, target.location, "--json").stdout)

@@ -116,12 +116,12 @@ def stages(directory: Path) -> list[Contents]:
     """What is in the store before the first write, after it, after the second, …"""
     file = directory / "undisturbed.db"
     with open_store(file) as store:
-        found = [contents(file)]
+        states = [contents(file)]
         for one in WRITES:
             one(store)
-            found.append(contents(file))
-    assert all(before != after for before, after in pairwise(found))
-    return found
+            states.append(contents(file))
+    assert all(before != after for before, after in pairwise(states))
+    return states
 
 
 @pytest.mark.parametrize("name", [name for room in WRITING for name in declared(f"store/{room}.py")])

@@ -82,7 +82,7 @@ def test_a_process_of_this_host_that_has_ended_is_gone_at_once(store: Store) -> 
 def test_of_many_that_ask_at_once_one_has_it(store: Store) -> None:
     for _ in range(5):
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = list(pool.map(lambda key: store.take_machine(asked(str(key))), range(AT_ONCE)))
-        (won,) = [one.lease for one in found if one.is_taken]
-        assert {one.lease.key for one in found} == {won.key}
+            leases = list(pool.map(lambda key: store.take_machine(asked(str(key))), range(AT_ONCE)))
+        (won,) = [one.lease for one in leases if one.is_taken]
+        assert {one.lease.key for one in leases} == {won.key}
         store.give_machine_back(won)

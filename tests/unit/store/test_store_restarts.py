@@ -47,9 +47,9 @@ def test_a_run_goes_on_after_the_server_was_restarted_and_says_so_once(server: S
             server.start()
         for one in writing:
             one.result()
-        found = store.trials(study)
-        assert [trial.planned.order for trial in found] == list(range(TRIALS))
-        assert found == tuple(a_trial(planned(number=n, order=n)) for n in range(TRIALS))
+        trials = store.trials(study)
+        assert [trial.planned.order for trial in trials] == list(range(TRIALS))
+        assert trials == tuple(a_trial(planned(number=n, order=n)) for n in range(TRIALS))
         assert not any(one.damaged or not one.has_digest for one in store.check_trials(study))
     waits = [text for text in told if "waiting for its server" in text]
     assert 1 <= len(waits) <= 2 * RESTARTS, "not once for each of the writers"

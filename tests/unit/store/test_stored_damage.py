@@ -81,10 +81,10 @@ def test_one_changed_bit_is_seen_told_and_can_be_taken_away(what: str, path: Bac
     change(path, ONE_BIT[what])
     with open_store(path.location) as store, pytest.raises((StoreDamaged, AssertionError)):
         read(store)
-    found = ran("verify", "--store", path.location, "--json")
-    assert found.exit_code == 1
-    assert "--remove-damaged" in found.stderr
-    (told,) = json.loads(found.stdout)
+    said = ran("verify", "--store", path.location, "--json")
+    assert said.exit_code == 1
+    assert "--remove-damaged" in said.stderr
+    (told,) = json.loads(said.stdout)
     assert (told["trials"], told["without_digest"]) == (2, 0)
     assert [one["trial"] for one in told["damaged"]] == [planned(number=0).key]
     assert ran("verify", "--store", path.location, "--remove-damaged").exit_code == 0
@@ -101,9 +101,9 @@ def test_trials_are_read_with_one_workload_s_samples_and_damage_beside_them_is_s
         for number in range(2):
             store.add_trial(study, a_trial(planned(number=number), values=values))
         whole = store.trials(study)
-        found = store.trials(study, counted=False, workload="pipe")
-        assert [one.samples for one in found] == [whole[0].samples[1:], whole[1].samples[1:]]
-        assert [one.provenance for one in found] == [one.provenance for one in whole]
+        trials = store.trials(study, counted=False, workload="pipe")
+        assert [one.samples for one in trials] == [whole[0].samples[1:], whole[1].samples[1:]]
+        assert [one.provenance for one in trials] == [one.provenance for one in whole]
         assert store.trials(study, workload="none of them")[0].samples == ()
         path.sql("UPDATE samples SET value = 3.5 WHERE value = 1.5")
         with pytest.raises(TrialsDamaged, match="2 trials"):
@@ -126,9 +126,9 @@ def test_trials_of_an_older_ktrial_are_read_and_counted(path: Backend) -> None:
     path.sql("UPDATE ktrial_schema SET version = 6")
     with open_store(path.location, read_only=True) as store:
         read(store)
-    found = ran("verify", "--store", path.location)
-    assert found.exit_code == 0
-    assert "by an older ktrial: whether it changed cannot be told" in found.stdout
+    said = ran("verify", "--store", path.location)
+    assert said.exit_code == 0
+    assert "by an older ktrial: whether it changed cannot be told" in said.stdout
     with open_store(path.location) as store:
         store.add_trial(1, a_trial(planned(number=2)))
         assert [one.has_digest for one in store.check_trials(1)] == [False, False, True]
@@ -193,9 +193,9 @@ def test_one_changed_bit_in_a_study_or_its_answer_is_seen_and_told(what: str, wi
     if part == "study":
         with pytest.raises(NoQuickReading), quick_reader(with_answer.location) as quick:
             quick.studies()
-    found = ran("verify", "--store", with_answer.location, "--json")
-    assert found.exit_code == 1
-    (told,) = json.loads(found.stdout)
+    said = ran("verify", "--store", with_answer.location, "--json")
+    assert said.exit_code == 1
+    (told,) = json.loads(said.stdout)
     assert told["damaged_parts"] == [part]
     assert ran("verify", "--store", with_answer.location, "--remove-damaged").exit_code == 0
     assert ran("verify", "--store", with_answer.location).exit_code == 0

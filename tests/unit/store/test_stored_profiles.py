@@ -46,6 +46,6 @@ def test_a_trial_without_a_profile_is_passed_over(store: Store) -> None:
 def test_another_treatment_and_another_workload_have_none(store: Store) -> None:
     study_id = store.study(a_study())
     store.add_trial(study_id, a_trial(profiles=(counted(100),)))
-    found = record(store, study_id)
-    assert profile_of(store, found, NEW, "fork") is None
-    assert profile_of(store, found, OLD, "pipe") is None
+    whole = record(store, study_id)
+    assert profile_of(store, whole, NEW, "fork") is None
+    assert profile_of(store, whole, OLD, "pipe") is None

@@ -38,14 +38,14 @@ def loaded(tmp_path: Path, text: str) -> Study:
 
 def test_each_treatment_has_its_own_environment(tmp_path: Path) -> None:
     study = resolved(loaded(tmp_path, STUDY))
-    found = []
+    environments = []
     for treatment in treatments(study):
         (job,) = jobs_of(study, treatment, a_kernel("debian:6.12"), WITH_COMMANDS)
         (step, *_) = job.steps(Mode.EXACT_PLUGIN, Perturbation(number=0))
         assert isinstance(step, Run)
         assert step.environment["KEPT"] == "1"
-        found.append(step.environment.get("SIZE"))
-    assert found == [None, "small", "large"]
+        environments.append(step.environment.get("SIZE"))
+    assert environments == [None, "small", "large"]
 
 
 def test_the_study_is_written_as_it_was_read(tmp_path: Path) -> None:

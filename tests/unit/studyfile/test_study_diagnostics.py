@@ -119,11 +119,11 @@ def test_each_key_has_its_line(path: KeyPath, line: int | None) -> None:
     assert Positions(TOML).line(path) == line
 
 
-def told(source: StudySource, data: dict[str, object], *found: tuple[KeyPath, str]) -> str:
+def told(source: StudySource, data: dict[str, object], *mistake: tuple[KeyPath, str]) -> str:
     mistakes = Mistakes(source, data)
-    for path, problem in found:
+    for path, problem in mistake:
         mistakes.add(path, problem)
-    assert bool(mistakes) is bool(found)
+    assert bool(mistakes) is bool(mistake)
     with pytest.raises(StudyError) as said:
         mistakes.raise_any()
     return str(said.value)

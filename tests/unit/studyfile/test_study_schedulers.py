@@ -44,8 +44,8 @@ def a_machine(files: dict[str, str], special: Told = nothing_special) -> FakeMac
     """Files say what `files` has; `special` may answer a step in another way."""
 
     def answer(_boot: Boot, step: Step) -> StepResult:
-        if found := special(step):
-            return found
+        if known_one := special(step):
+            return known_one
         if isinstance(step, Read) and step.path not in files:
             text = f"read {step.path}: No such file or directory"
             return StepResult(step=0, do="read", failure=Failure(errno=2, name="ENOENT", text=text))

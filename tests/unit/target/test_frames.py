@@ -19,14 +19,14 @@ any_frame = st.builds(Frame, st.sampled_from(FrameKind), st.binary(max_size=300)
 
 def decoded(pieces: list[bytes]) -> tuple[list[Frame], FrameError | None]:
     """Every frame that came out, and the damage that was told, by feed or at the end."""
-    decoder, found = Decoder(), list[Frame]()
+    decoder, frames = Decoder(), list[Frame]()
     try:
         for piece in pieces:
-            found += decoder.feed(piece)
+            frames += decoder.feed(piece)
         decoder.finish()
     except FrameError as error:
-        return found, error
-    return found, None
+        return frames, error
+    return frames, None
 
 
 def cut(stream: bytes, size: int) -> list[bytes]:
@@ -36,8 +36,8 @@ def cut(stream: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
 @pytest.mark.parametrize("vector", vectors.frames(), ids=lambda vector: vector.name)
 def test_golden_streams_give_their_frames_and_their_damage(vector: vectors.FrameVector, size: int) -> None:
-    found, error = decoded(cut(vector.stream, size))
-    contents = [vectors.FrameContent(kind=frame.kind, payload=frame.payload.decode()) for frame in found]
+    frames, error = decoded(cut(vector.stream, size))
+    contents = [vectors.FrameContent(kind=frame.kind, payload=frame.payload.decode()) for frame in frames]
     assert contents == list(vector.frames)
     assert (error and error.facts["damage"]) == vector.damage
     assert (error and error.facts["position"]) == vector.position
@@ -45,8 +45,8 @@ def test_golden_streams_give_their_frames_and_their_damage(vector: vectors.Frame
 
 @pytest.mark.parametrize("vector", [v for v in vectors.frames() if not v.damage], ids=lambda v: v.name)
 def test_good_golden_frames_are_encoded_to_the_same_bytes(vector: vectors.FrameVector) -> None:
-    found, _ = decoded([vector.stream])
-    assert b"".join(encode(frame) for frame in found) == vector.stream
+    frames, _ = decoded([vector.stream])
+    assert b"".join(encode(frame) for frame in frames) == vector.stream
 
 
 @given(st.lists(any_frame, max_size=5), st.data())
@@ -65,9 +65,9 @@ def test_a_changed_byte_is_always_told_and_never_makes_another_frame(
     stream = bytearray(b"".join(encode(frame) for frame in sent))
     place = data.draw(st.integers(0, len(stream) - 1))
     stream[place] ^= change
-    found, error = decoded(cut(bytes(stream), data.draw(st.integers(1, 64))))
-    assert found == sent[: len(found)]
-    assert len(found) < len(sent)
+    frames, error = decoded(cut(bytes(stream), data.draw(st.integers(1, 64))))
+    assert frames == sent[: len(frames)]
+    assert len(frames) < len(sent)
     assert error is not None
     start = error.facts["position"]
     assert isinstance(start, int)
@@ -79,16 +79,16 @@ def test_a_stream_that_ends_early_loses_only_its_last_frame(sent: list[Frame], d
     last = encode(sent[-1])
     kept = data.draw(st.integers(1, len(last) - 1))
     stream = b"".join(encode(frame) for frame in sent[:-1]) + last[:kept]
-    found, error = decoded([stream])
-    assert found == sent[:-1]
+    frames, error = decoded([stream])
+    assert frames == sent[:-1]
     assert error is not None
     assert error.facts["damage"] == "truncated"
 
 
 @given(st.binary(max_size=200))
 def test_noise_makes_no_frame(noise: bytes) -> None:
-    found, error = decoded([noise])
-    assert found == []
+    frames, error = decoded([noise])
+    assert frames == []
     assert (error is None) == (noise == b"")
 
 

@@ -47,8 +47,8 @@ def ended(report: dict[str, Any], status: int = 0) -> StepResult:
 
 
 def samples(report: dict[str, Any], status: int = 0) -> dict[str, tuple[float, str]]:
-    found = workloads.find(USE).samples(USE, Mode.EXACT_PARALLEL, (ended(report, status),))
-    return {sample.metric: (sample.value, sample.unit) for sample in found}
+    made = workloads.find(USE).samples(USE, Mode.EXACT_PARALLEL, (ended(report, status),))
+    return {sample.metric: (sample.value, sample.unit) for sample in made}
 
 
 def test_the_program_is_carried_and_executed() -> None:

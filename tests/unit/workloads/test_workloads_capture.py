@@ -30,27 +30,27 @@ def captured(*words: str, **options: object) -> Captured:
     return capture(words, Path.cwd(), CaptureOptions(**options))  # type: ignore[arg-type]
 
 
-def command(found: Captured) -> Command:
-    assert found.use.command is not None
-    return found.use.command
+def command(taken: Captured) -> Command:
+    assert taken.use.command is not None
+    return taken.use.command
 
 
-def told(found: Captured) -> str:
-    return "\n".join(note.text for note in found.notes)
+def told(taken: Captured) -> str:
+    return "\n".join(note.text for note in taken.notes)
 
 
-def in_the_guest(found: Captured) -> set[str]:
-    return {each.guest for each in WORKLOAD.files(found.use)}
+def in_the_guest(taken: Captured) -> set[str]:
+    return {each.guest for each in WORKLOAD.files(taken.use)}
 
 
 def test_files_that_were_read_are_found_and_those_that_were_not_are_not(place: Path) -> None:
     (place / "read").write_text("x")
     (place / "other").write_text("x")
-    found = captured("cat", "read")
-    assert f"{place}/read" in command(found).files
-    assert f"{place}/other" not in in_the_guest(found)
-    assert command(found).directory == str(place)
-    assert not found.notes
+    taken = captured("cat", "read")
+    assert f"{place}/read" in command(taken).files
+    assert f"{place}/other" not in in_the_guest(taken)
+    assert command(taken).directory == str(place)
+    assert not taken.notes
 
 
 def test_a_script_brings_its_interpreters_and_the_programs_that_it_runs(place: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_script_brings_its_interpreters_and_the_programs_that_it_runs(place: P
     (place / "sub").mkdir()
     (place / "data").mkdir()
     (place / "data" / "é.txt").write_text("x")
-    found = in_the_guest(captured("./run me"))
+    files = in_the_guest(captured("./run me"))
     programs = {str(Path(shutil.which(name) or "")) for name in ("env", "bash", "cat", "wc")}
-    assert {str(script), f"{place}/data/é.txt", f"{place}/sub"} | programs <= found
+    assert {str(script), f"{place}/data/é.txt", f"{place}/sub"} | programs <= files
 
 
 def test_links_are_links_with_what_they_lead_to(place: Path) -> None:
@@ -70,9 +70,9 @@ def test_links_are_links_with_what_they_lead_to(place: Path) -> None:
     (place / "real" / "data").write_text("x")
     (place / "link").symlink_to("real")
     (place / "file").symlink_to("link/data")
-    found = {each.guest: each for each in WORKLOAD.files(captured("cat", "file").use)}
+    files = {each.guest: each for each in WORKLOAD.files(captured("cat", "file").use)}
     assert (
-        found[f"{place}/file"].host == place / "real" / "data" or found[f"{place}/file"].link == "link/data"
+        files[f"{place}/file"].host == place / "real" / "data" or files[f"{place}/file"].link == "link/data"
     )
     links = {each.guest: each.link for each in WORKLOAD.files(captured("cat", "file").use) if each.link}
     assert links[f"{place}/file"] == "link/data"
@@ -83,39 +83,39 @@ def test_a_directory_that_was_searched_is_named_once(place: Path) -> None:
     for name in ("tree/a", "tree/below/b", "tree/below/c"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("needle\n")
-    found = captured("grep", "-r", "needle", "tree")
-    assert f"{place}/tree" in command(found).files
-    assert not [file for file in command(found).files if file.startswith(f"{place}/tree/")]
+    taken = captured("grep", "-r", "needle", "tree")
+    assert f"{place}/tree" in command(taken).files
+    assert not [file for file in command(taken).files if file.startswith(f"{place}/tree/")]
 
 
 def test_names_that_were_read_are_there_though_the_files_were_not(place: Path) -> None:
     (place / "tree" / "below").mkdir(parents=True)
     (place / "tree" / "a").write_text("x")
     (place / "tree" / "below" / "unseen").write_text("x")
-    found = in_the_guest(captured("ls", "tree"))
-    assert {f"{place}/tree/a", f"{place}/tree/below"} <= found
-    assert f"{place}/tree/below/unseen" not in found
+    files = in_the_guest(captured("ls", "tree"))
+    assert {f"{place}/tree/a", f"{place}/tree/below"} <= files
+    assert f"{place}/tree/below/unseen" not in files
 
 
 def test_what_it_makes_is_left_out_and_told(place: Path) -> None:
-    found = captured("sh", "-c", "mkdir out; echo x >out/made; echo x >gone; rm gone")
-    assert f"{place}/out/made" not in in_the_guest(found)
-    assert f"it made 1 file here ({place}/out/made)".replace(" ", "") in told(found).replace(
+    taken = captured("sh", "-c", "mkdir out; echo x >out/made; echo x >gone; rm gone")
+    assert f"{place}/out/made" not in in_the_guest(taken)
+    assert f"it made 1 file here ({place}/out/made)".replace(" ", "") in told(taken).replace(
         "\u00a0", ""
     ).replace(" ", "")
 
 
 def test_a_directory_that_it_makes_reads_and_removes_is_nothing_to_carry(place: Path) -> None:
-    found = captured("sh", "-c", "mkdir -p out/below; echo x >out/below/made; ls -R out; rm -rf out")
-    assert not [path for path in in_the_guest(found) if path.startswith(f"{place}/out")]
-    assert not found.notes
+    taken = captured("sh", "-c", "mkdir -p out/below; echo x >out/below/made; ls -R out; rm -rf out")
+    assert not [path for path in in_the_guest(taken) if path.startswith(f"{place}/out")]
+    assert not taken.notes
 
 
 def test_a_file_that_it_changes_is_told(place: Path) -> None:
     (place / "log").write_text("x")
-    found = captured("sh", "-c", "echo y >>log")
-    assert f"it changed files that were there: {place}/log" in told(found)
-    assert found.changed == (f"{place}/log",)
+    taken = captured("sh", "-c", "echo y >>log")
+    assert f"it changed files that were there: {place}/log" in told(taken)
+    assert taken.changed == (f"{place}/log",)
 
 
 def test_the_environment_is_taken_only_where_it_is_needed(
@@ -128,26 +128,26 @@ def test_the_environment_is_taken_only_where_it_is_needed(
     (own / "tool").symlink_to(shutil.which("true") or "")
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
     assert command(captured("cat", "/etc/passwd")).environment == {}
-    found = captured("sh", "-c", 'test -z "$SECRET_TOKEN" && tool', variables=("MINE",))
-    environment = command(found).environment
+    taken = captured("sh", "-c", 'test -z "$SECRET_TOKEN" && tool', variables=("MINE",))
+    environment = command(taken).environment
     assert environment.keys() == {"PATH", "MINE"}
     assert environment["PATH"].startswith(f"{own}:")
-    assert "hunter2" not in found.model_dump_json()
+    assert "hunter2" not in taken.model_dump_json()
 
 
 def test_home_is_taken_where_something_below_it_is_read(place: Path) -> None:
     (place.parent / "home" / ".rc").write_text("x")
-    found = captured("sh", "-c", "cat ~/.rc")
-    assert command(found).environment == {"HOME": str(place.parent / "home")}
+    taken = captured("sh", "-c", "cat ~/.rc")
+    assert command(taken).environment == {"HOME": str(place.parent / "home")}
 
 
 def test_keys_are_refused_unless_they_are_asked_for(place: Path) -> None:
     key = place.parent / "home" / ".ssh" / "id_ed25519"
     key.parent.mkdir()
     key.write_text("private")
-    found = captured("sh", "-c", "ls ~/.ssh; cat ~/.ssh/id_ed25519")
-    assert str(key) not in in_the_guest(found)
-    assert "it reads what usually are secrets, which are left out" in told(found)
+    taken = captured("sh", "-c", "ls ~/.ssh; cat ~/.ssh/id_ed25519")
+    assert str(key) not in in_the_guest(taken)
+    assert "it reads what usually are secrets, which are left out" in told(taken)
     asked = captured("sh", "-c", "cat ~/.ssh/id_ed25519", include=(str(key),))
     assert str(key) in in_the_guest(asked)
     assert "secrets" not in told(asked)
@@ -166,21 +166,21 @@ def test_fifos_sockets_and_devices_are_not_carried(place: Path) -> None:
     os.mkfifo("pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
-        found = captured("sh", "-c", "ls -l . >/dev/null")
-    assert not {f"{place}/pipe", f"{place}/socket"} & in_the_guest(found)
+        taken = captured("sh", "-c", "ls -l . >/dev/null")
+    assert not {f"{place}/pipe", f"{place}/socket"} & in_the_guest(taken)
 
 
 def test_a_server_that_it_does_not_start_is_told(place: Path) -> None:
     client = "import socket,sys\ns=socket.socket({0})\ns.connect({1})\n"
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        found = captured("/usr/bin/python3", "-c", client.format("socket.AF_INET", ("127.0.0.1", port)))
-    assert f"it talks to a server of this machine (127.0.0.1 port {port})" in told(found)
+        taken = captured("/usr/bin/python3", "-c", client.format("socket.AF_INET", ("127.0.0.1", port)))
+    assert f"it talks to a server of this machine (127.0.0.1 port {port})" in told(taken)
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(place / "daemon"))
         daemon.listen()
-        found = captured("/usr/bin/python3", "-c", client.format("socket.AF_UNIX", repr("daemon")))
-    assert f"it talks to a daemon by the socket {place}/daemon" in told(found)
+        taken = captured("/usr/bin/python3", "-c", client.format("socket.AF_UNIX", repr("daemon")))
+    assert f"it talks to a daemon by the socket {place}/daemon" in told(taken)
 
 
 def test_a_server_of_its_own_is_none_of_them(place: Path) -> None:
@@ -227,9 +227,9 @@ def test_what_was_captured_is_kept_for_as_long_as_its_files_stay(
     (place / "data").write_text("x")
     words = ("cat", "data")
     assert capture_cache.find(words, place) is None
-    found = captured(*words)
-    capture_cache.keep(words, place, found)
-    assert capture_cache.find(words, place) == found
+    taken = captured(*words)
+    capture_cache.keep(words, place, taken)
+    assert capture_cache.find(words, place) == taken
     (place / "data").write_text("y")
     assert capture_cache.find(words, place) is None
 

@@ -24,15 +24,15 @@ def by_ldd(program: str) -> set[str]:
 
 @pytest.mark.parametrize("program", ["/bin/true", "/usr/bin/env", "/bin/bash", "/usr/bin/python3"])
 def test_a_program_brings_the_libraries_that_the_loader_finds(program: str) -> None:
-    found = carried(program)
-    assert by_ldd(program) | {program} <= set(found)
+    files = carried(program)
+    assert by_ldd(program) | {program} <= set(files)
     assert by_ldd(program)
 
 
 def test_everything_that_is_carried_is_a_real_file_and_programs_stay_executable() -> None:
-    found = carried("/bin/bash")
-    assert all(each.host.is_file() and not each.host.is_symlink() for each in found.values())
-    assert found["/bin/bash"].mode & 0o111
+    files = carried("/bin/bash")
+    assert all(each.host.is_file() and not each.host.is_symlink() for each in files.values())
+    assert files["/bin/bash"].mode & 0o111
 
 
 def test_a_script_brings_its_interpreter_and_what_that_needs(tmp_path: Path) -> None:

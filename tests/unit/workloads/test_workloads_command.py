@@ -37,8 +37,8 @@ def printed(*outputs: str, **facts: Any) -> tuple[StepResult, ...]:
 
 
 def sample(given: WorkloadUse, results: tuple[StepResult, ...], mode: Mode = Mode.EXACT_CLOCK) -> Sample:
-    (found,) = find(given).samples(given, mode, results)
-    return found
+    (number,) = find(given).samples(given, mode, results)
+    return number
 
 
 def test_a_command_runs_once_more_than_it_counts() -> None:
@@ -73,10 +73,10 @@ def test_without_metrics_the_wall_clock_counts_and_the_first_run_is_discarded(mo
     results = tuple(
         StepResult(step=number, do="run", exit=0, wall_ns=time) for number, time in enumerate(times)
     )
-    found = sample(use(), results, mode)
-    assert (found.metric, found.unit, found.mode) == ("wall time", unit, mode)
-    assert (found.value, found.minimum, found.median, found.mean) == (200, 100, 200, 200)
-    assert found.operations == 3
+    seconds = sample(use(), results, mode)
+    assert (seconds.metric, seconds.unit, seconds.mode) == ("wall time", unit, mode)
+    assert (seconds.value, seconds.minimum, seconds.median, seconds.mean) == (200, 100, 200, 200)
+    assert seconds.operations == 3
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_without_metrics_the_wall_clock_counts_and_the_first_run_is_discarded(mo
 def test_numbers_are_found(
     rule: dict[str, str], outputs: tuple[str, ...], value: float, operations: int
 ) -> None:
-    found = sample(measured(**rule), printed(*outputs))
-    assert (found.value, found.operations, found.unit) == (value, operations, "MB/s")
+    number = sample(measured(**rule), printed(*outputs))
+    assert (number.value, number.operations, number.unit) == (value, operations, "MB/s")
 
 
 def test_standard_error_is_searched_too() -> None:

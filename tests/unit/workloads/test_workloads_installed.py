@@ -27,9 +27,9 @@ PLAIN = Perturbation(number=0)
 
 
 def installed(name: str) -> InstalledProgram:
-    found = workloads.find(WorkloadUse(name=name))
-    assert isinstance(found, InstalledProgram)
-    return found
+    one = workloads.find(WorkloadUse(name=name))
+    assert isinstance(one, InstalledProgram)
+    return one
 
 
 def read(name: str, file: str, **parameters: int | float | str) -> dict[str, float]:
@@ -95,8 +95,8 @@ def read_text(name: str, text: str, **parameters: int | float | str) -> dict[str
 def test_what_a_program_reports_is_read(
     name: str, file: str, parameters: dict[str, int | float | str], metrics: dict[str, float]
 ) -> None:
-    found = read(name, file, **parameters)
-    assert {metric: found[metric] for metric in metrics} == pytest.approx(metrics)
+    values = read(name, file, **parameters)
+    assert {metric: values[metric] for metric in metrics} == pytest.approx(metrics)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_what_a_program_reports_is_read(
     ],
 )
 def test_each_metric_is_found_and_positive(name: str, file: str, metrics: set[str]) -> None:
-    found = read(name, file)
-    assert set(found) == metrics
-    assert min(found.values()) > 0
+    values = read(name, file)
+    assert set(values) == metrics
+    assert min(values.values()) > 0
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_a_report_that_was_cut_short_gives_no_wrong_number(name: str, file: str,
     text = (OUTPUTS / file).read_text()
     whole = read_text(name, text)
     try:
-        found = read_text(name, text[: int(len(text) * cut)])
+        values = read_text(name, text[: int(len(text) * cut)])
     except BadOutput:
         return
-    assert found.items() <= whole.items()
+    assert values.items() <= whole.items()
 
 
 def test_requests_that_failed_are_no_result() -> None:
@@ -221,17 +221,17 @@ def test_a_value_is_one_argument_and_never_a_part_of_a_script(monkeypatch: pytes
 def test_the_version_and_the_arguments_are_kept() -> None:
     use = WorkloadUse(name="fio", parameters={"rw": "randwrite"})
     version = StepResult(step=0, do="run", exit=0, stdout="fio-3.33\n")
-    found = installed("fio").programs(use, (version,))
-    assert found["fio"].startswith("fio-3.33: --name=ktrial")
-    assert "--rw=randwrite" in found["fio"]
+    programs = installed("fio").programs(use, (version,))
+    assert programs["fio"].startswith("fio-3.33: --name=ktrial")
+    assert "--rw=randwrite" in programs["fio"]
 
 
 def test_a_servers_script_tells_the_versions_of_what_it_runs() -> None:
     text = (OUTPUTS / "nginx-wrk-4.1.0.txt").read_text()
     results = (StepResult(step=0, do="run", exit=0), StepResult(step=1, do="run", exit=0, stdout=text))
-    found = installed("nginx-wrk").programs(WorkloadUse(name="nginx-wrk"), results)
-    assert found["nginx"].startswith("nginx/1.22")
-    assert "4.1.0" in found["wrk"]
+    programs = installed("nginx-wrk").programs(WorkloadUse(name="nginx-wrk"), results)
+    assert programs["nginx"].startswith("nginx/1.22")
+    assert "4.1.0" in programs["wrk"]
 
 
 def test_the_lowest_third_of_the_passes_is_dropped() -> None:

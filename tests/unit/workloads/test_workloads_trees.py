@@ -34,25 +34,25 @@ def carried(*names: str | Path) -> dict[str, CarriedFile]:
 
 
 def test_a_directory_brings_all_that_is_below_it(tree: Path) -> None:
-    found = carried(tree)
+    files = carried(tree)
     below = {str(path) for path in (tree, *tree.rglob("*"))}
-    assert below <= found.keys()
-    assert found[f"{tree}/below/empty"].directory
-    assert found[f"{tree}/below"].mode == 0o1777
-    assert found[f"{tree}/run"].mode == 0o755
-    assert "/bin/sh" in found
+    assert below <= files.keys()
+    assert files[f"{tree}/below/empty"].directory
+    assert files[f"{tree}/below"].mode == 0o1777
+    assert files[f"{tree}/run"].mode == 0o755
+    assert "/bin/sh" in files
 
 
 def test_links_stay_links_and_are_not_followed(tree: Path) -> None:
-    found = carried(tree)
-    assert found[f"{tree}/link"].link == "below/b.py"
-    assert found[f"{tree}/outside"].link == "/etc"
-    assert not [path for path in found if path.startswith(f"{tree}/outside/")]
+    files = carried(tree)
+    assert files[f"{tree}/link"].link == "below/b.py"
+    assert files[f"{tree}/outside"].link == "/etc"
+    assert not [path for path in files if path.startswith(f"{tree}/outside/")]
 
 
 def test_the_same_directory_twice_is_carried_once(tree: Path) -> None:
-    found = with_all_they_need("mine", (str(tree), str(tree / "below"), str(tree)))
-    assert len(found) == len({each.guest for each in found})
+    files = with_all_they_need("mine", (str(tree), str(tree / "below"), str(tree)))
+    assert len(files) == len({each.guest for each in files})
 
 
 @pytest.mark.parametrize(
