@@ -43,4 +43,6 @@ def test_a_new_measurement_takes_the_place_of_the_one_with_the_same_seed(tmp_pat
     for one in (score(2, 3), score(1, 1), score(2, 0)):
         record(file, one)
     rows = file.read_text().splitlines()[2:]
-    assert rows == [score(1, 1).row, score(2, 0).row]
+    assert rows[:3] == [score(1, 1).row, score(2, 0).row, ""]
+    assert rows[-1] == "| store | 11 | 10 | 91% (62% to 98%) |", "all seeds together"
+    assert sum(row == rows[-1] for row in rows) == 1
