@@ -1,7 +1,7 @@
 """Real boot loaders boot a lab machine once into a treatment's kernel, and then its own again.
 
-GRUB from a BIOS, systemd-boot from UEFI firmware. Some 25 CPU-seconds a boot; each machine boots about seven
-times.
+GRUB from a BIOS, systemd-boot from UEFI firmware. GRUB's takes some 500 CPU-seconds, with the making of its
+disk: in an emulated machine the loader itself takes longer to read a kernel than that takes to boot.
 """
 
 from collections.abc import Iterator
