@@ -272,16 +272,18 @@ impl MachineModel {
         &mut self,
         site: impl FnOnce() -> Site,
         address: u64,
-        length: impl FnOnce() -> u64,
+        length: impl Fn() -> u64,
         store: impl FnOnce() -> bool,
         place: impl FnOnce() -> Place,
     ) {
         let (line, page) = (address >> self.line_bits, address >> PAGE_BITS);
-        let end = (address + LONGEST - 1) >> self.line_bits;
-        let place_of_line = (line & self.recent_mask) as usize % RECENT;
-        let whole = end == line || self.sampling.ignores(end);
-        let (known, set) = self.pages[page as usize % RECENT];
-        if whole && known == page && self.last_pages[set] == page {
+        // QEMU is asked for the length only where the longest access would reach into a line that matters.
+        let mut whole = self.ends_within(line, address, LONGEST);
+        if !whole {
+            whole = self.ends_within(line, address, length());
+        }
+        if whole && self.used_last(page) {
+            let place_of_line = (line & self.recent_mask) as usize % RECENT;
             if self.recent[place_of_line].line == line || self.sampling.ignores(line) {
                 return;
             }
@@ -290,6 +292,20 @@ impl MachineModel {
             }
         }
         self.access_slowly(site(), address, length(), store(), place);
+    }
+
+    /// Whether a page was used last in its set of translations: to use it again changes nothing.
+    #[inline]
+    fn used_last(&self, page: u64) -> bool {
+        let (known, set) = self.pages[page as usize % RECENT];
+        known == page && self.last_pages[set] == page
+    }
+
+    /// Whether an access of so many bytes, which begins in this line, uses no other line that is modelled.
+    #[inline]
+    fn ends_within(&self, line: u64, address: u64, length: u64) -> bool {
+        let end = (address + length - 1) >> self.line_bits;
+        end == line || self.sampling.ignores(end)
     }
 
     /// The line that was used last but one, which is in the first level, is used: the two change places, and the cache
@@ -347,7 +363,9 @@ impl MachineModel {
     ) {
         let owner = site.owner as usize;
         let last = address + length.max(1) - 1;
-        self.translate(owner, address);
+        if !self.used_last(address >> PAGE_BITS) {
+            self.translate(owner, address);
+        }
         if last >> PAGE_BITS != address >> PAGE_BITS {
             self.translate(owner, last);
         }
@@ -426,10 +444,28 @@ impl MachineModel {
         place
     }
 
+    #[inline]
     fn fetch(&mut self, block: &Block) {
-        let owner = block.owner as usize;
-        let last = block.address + block.length.max(1) - 1;
-        for page in block.address >> PAGE_BITS..=last >> PAGE_BITS {
+        let ahead = block.length.max(1) - 1;
+        let last = block.address + ahead;
+        let pages = (block.address >> PAGE_BITS, last >> PAGE_BITS);
+        if pages != (self.code_page, self.code_page) {
+            self.fetch_pages(block.owner as usize, pages);
+        }
+        let Some(physical) = block.physical else {
+            return;
+        };
+        let lines = (
+            physical >> self.line_bits,
+            (physical + ahead) >> self.line_bits,
+        );
+        if lines != (self.code_line, self.code_line) {
+            self.fetch_lines(block.owner as usize, lines);
+        }
+    }
+
+    fn fetch_pages(&mut self, owner: usize, (first, last): (u64, u64)) {
+        for page in first..=last {
             if page != self.code_page {
                 self.code_page = page;
                 let address = page << PAGE_BITS;
@@ -438,11 +474,10 @@ impl MachineModel {
                 self.translated(owner, address, bits, found);
             }
         }
-        let Some(physical) = block.physical else {
-            return;
-        };
-        let end = physical + block.length.max(1) - 1;
-        for line in physical >> self.line_bits..=end >> self.line_bits {
+    }
+
+    fn fetch_lines(&mut self, owner: usize, (first, last): (u64, u64)) {
+        for line in first..=last {
             if line != self.code_line {
                 self.code_line = line;
                 self.fetch_line(owner, line);

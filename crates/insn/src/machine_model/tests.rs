@@ -199,18 +199,12 @@ fn what_is_quick_is_exact_all_the_same() {
         MachineModel::new(&machine(1), 1, Box::new(Unknown)),
         MachineModel::new(&machine(1), 1, Box::new(Unknown)),
     );
-    for &address in &addresses {
+    for (&address, length) in addresses.iter().zip([1, 8, 2, 16, 4].into_iter().cycle()) {
         let read = || false;
-        quick.access(
-            || SITE,
-            address,
-            || 4,
-            read,
-            || Place::Memory(address & 0xffff_ffff),
-        );
-        slow.access_slowly(SITE, address, 4, false, || {
-            Place::Memory(address & 0xffff_ffff)
-        });
+        let place = || Place::Memory(address & 0xffff_ffff);
+        quick.access(|| SITE, address, || length, read, place);
+        slow.pages.fill((NOWHERE, 0));
+        slow.access_slowly(SITE, address, length, false, place);
     }
     assert_eq!(quick.counts(0), slow.counts(0));
     assert!(quick.counts(0).walks > 1000);
