@@ -13,9 +13,9 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.kernel_builds import PortableBuilds
 from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_file
+from ktrial.file_store import FileStore
+from ktrial.file_store.errors import BadFileStore, FileStoreFailed
 from ktrial.fleet.connection import is_wanted, report
-from ktrial.fleet.errors import FleetError
-from ktrial.fleet.file_store import FileStore
 from ktrial.fleet.messages import (
     BuildCall,
     Built,
@@ -103,7 +103,7 @@ def _made(builds: PortableBuilds, order: BuildOrder, call: BuildCall) -> Built:
     if call.files:
         try:
             FileStore(call.files).put(digest, archive)
-        except FleetError as error:
+        except (BadFileStore, FileStoreFailed) as error:
             problem = error.message
     fault_point("fleet build: kernel can be had")
     return Built(digest, archive.stat().st_size, in_store=bool(call.files and not problem), problem=problem)

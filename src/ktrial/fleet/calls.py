@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from ktrial.file_store import FileStore
+from ktrial.file_store.errors import FileStoreFailed
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
-from ktrial.fleet.errors import FileStoreFailed
-from ktrial.fleet.file_store import FileStore
 from ktrial.fleet.messages import Failed, Gone, Lacking, Taken, Unable
 from ktrial.fleet.packages import Package
 

@@ -80,21 +80,3 @@ class ClientDisagrees(FleetError):
     """Workers told different digits for {trial}, and this system could not say which are right: {problem}"""
 
     hint = "trials that ended before are stored; ktrial doctor says what this system lacks"
-
-
-class BadFileStore(FleetError):
-    """The fleet's store of files {url!r}: {problem}"""
-
-    hint = (
-        "files = a directory that all have mounted, or a URL of fsspec's (sftp://head/srv/ktrial, "
-        "s3://bucket/ktrial); passwords and keys belong where its own programs look for them"
-    )
-    exit_code = 2
-
-
-class FileStoreFailed(FleetError):
-    """The fleet's store of files {url}: {problem}"""
-
-    hint = (
-        "is it there, and may this user write to it? pip install s3fs, gcsfs, paramiko: what fsspec asks for"
-    )

@@ -12,12 +12,13 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from ktrial.experiment.kernel_builds import PortableBuilds
+from ktrial.file_store import FileStore
+from ktrial.file_store.errors import FileStoreFailed
 from ktrial.fleet import build_side
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents
-from ktrial.fleet.errors import FileStoreFailed, TransferDamaged, WorkerBroke
-from ktrial.fleet.file_store import FileStore
+from ktrial.fleet.errors import TransferDamaged, WorkerBroke
 from ktrial.fleet.membership import Meeting, Muster
 from ktrial.fleet.messages import (
     BuildCall,

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from ktrial.file_store import checked
 from ktrial.fleet.errors import BadFleet, FleetInClear
-from ktrial.fleet.file_store import checked
 from ktrial.model.base import Model
 
 VARIABLE = "KTRIAL_FLEET"

@@ -13,9 +13,10 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
+from ktrial.file_store import FileStore
+from ktrial.file_store.errors import BadFileStore, FileStoreFailed
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
-from ktrial.fleet.file_store import FileStore
 from ktrial.fleet.messages import (
     Bench,
     Completed,
@@ -99,7 +100,7 @@ def take(url: str, digests: tuple[str, ...]) -> Taken | Reply:
                 problems.append(error.message)
     except WorkerDiskFull as error:
         return Unable(error.message, error.advice)
-    except FleetError as error:
+    except (BadFileStore, FileStoreFailed) as error:
         problems.append(error.message)
     return Taken(problems[0] if problems else "", tuple(damaged))
 

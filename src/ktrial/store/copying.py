@@ -14,6 +14,7 @@ from ktrial.store import copying_study, trial_digests
 from ktrial.store.errors import NotItsCopy, StoreDamaged
 from ktrial.store.existing_tables import has
 from ktrial.store.failures import Conflict
+from ktrial.store.part_files import Fill, Placed, kept
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 from ktrial.store.store import Store
 from ktrial.store.trial_digests import TrialRows
@@ -22,7 +23,9 @@ AT_ONCE = 50
 """Trials in one transaction; with a profile of each of 25 workloads they take some 25 MB."""
 _ATTEMPTS = 5
 """Where another process stores the same trials meanwhile."""
-_BELONGING = (samples, counters, profiles, series)
+_LARGE = (profiles, series)
+"""What may lie in files, of either store: it is the same."""
+_BELONGING = (samples, counters, *_LARGE)
 
 
 class Copied(NamedTuple):
@@ -112,7 +115,8 @@ def _trials(
         judged = _judged(rest, read, mine, theirs, own)
         parts = [(read[mine[key].id], mine[key]) for key in judged.fresh]
         if parts:
-            target.transactions.write(partial(_put, study_id=own, read=parts))
+            contents = (row["content"] for rows, _ in parts for row in (*rows.profiles, *rows.series))
+            target.files.stored(contents, partial(_put, study_id=own, read=parts))
         for every, some in zip(in_all, judged._replace(same=judged.same + alike), strict=True):
             every.extend(some)
         tell(sum(map(len, in_all)))
@@ -162,23 +166,30 @@ def _read_all(store: Store, numbers: Sequence[int]) -> dict[int, TrialRows]:
     if not numbers:
         return {}
     try:
-        return store.transactions.read(lambda connection: trials_by_number(connection, numbers))
+        return store.transactions.read(
+            lambda connection: trials_by_number(connection, numbers, store.files.fill)
+        )
     except StoreDamaged:
         halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
         return {k: v for half in halves for k, v in _read_all(store, half).items()} if numbers[1:] else {}
 
 
-def trials_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, TrialRows]:
-    """All rows of the trials with these numbers."""
+def trials_by_number(connection: Connection, numbers: Sequence[int], fill: Fill) -> dict[int, TrialRows]:
+    """All rows of the trials with these numbers, with what lies in files in place."""
     rows = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
-    grouped = [_by_trial(connection, table, numbers) for table in _BELONGING]
+    grouped = [_by_trial(connection, table, numbers, fill) for table in _BELONGING]
     return {row["id"]: TrialRows(row, *(of.get(row["id"], []) for of in grouped)) for row in rows}
 
 
-def _by_trial(connection: Connection, table: Table, numbers: Sequence[int]) -> dict[int, list[RowMapping]]:
-    grouped: dict[int, list[RowMapping]] = {}
+def _by_trial(
+    connection: Connection, table: Table, numbers: Sequence[int], fill: Fill
+) -> dict[int, list[Mapping[Any, Any]]]:
+    if not has(connection, table):
+        return {}
+    grouped: dict[int, list[Mapping[Any, Any]]] = {}
     query = select(table).where(table.c.trial_id.in_(numbers)).order_by(table.c.id)
-    for row in connection.execute(query).mappings() if has(connection, table) else ():
+    rows: Sequence[Mapping[Any, Any]] = connection.execute(query).mappings().all()
+    for row in fill(connection, table.name, rows) if table in _LARGE else rows:
         grouped.setdefault(row["trial_id"], []).append(row)
     return grouped
 
@@ -198,7 +209,9 @@ def _of_study(parts: TrialRows, study_id: int) -> TrialRows:
     return parts._replace(trial={**parts.trial, "study_id": study_id})
 
 
-def _put(connection: Connection, study_id: int, read: Sequence[tuple[TrialRows, _Noted]]) -> None:
+def _put(
+    connection: Connection, placed: Placed, study_id: int, read: Sequence[tuple[TrialRows, _Noted]]
+) -> None:
     """Insert trials with all that belongs to them."""
     moved = [(_of_study(parts, study_id), noted) for parts, noted in read]
     query = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
@@ -206,15 +219,12 @@ def _put(connection: Connection, study_id: int, read: Sequence[tuple[TrialRows, 
     fault_point("store: copied trials inserted")
     numbered = list(zip(numbers, moved, strict=True))
     for place, table in enumerate(_BELONGING, start=1):
-        _insert(
-            connection,
-            table,
-            (
-                {**_without_id(row), "trial_id": number}
-                for number, (parts, _) in numbered
-                for row in parts[place]
-            ),
-        )
+        rows = [
+            {**_without_id(row), "trial_id": number}
+            for number, (parts, _) in numbered
+            for row in parts[place]
+        ]
+        _insert(connection, table, kept(connection, table.name, rows, placed) if table in _LARGE else rows)
     fault_point("store: what belongs to copied trials inserted")
     made = (trial_digests.digest_row(number, parts) for number, (parts, noted) in numbered if noted.digests)
     _insert(connection, digests, made)

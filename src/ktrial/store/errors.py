@@ -74,6 +74,52 @@ class StoreDamaged(StoreError):
     hint = "keep a copy; `sqlite3 FILE .recover` may save what is in it; start a new one with --store FILE"
 
 
+class FilesAway(StoreError):
+    """Store {store}: the files of its large parts, {files}, cannot be used: {problem}"""
+
+    hint = (
+        "are they there, and may this user read and write them? (pip install fsspec, and what it asks for: "
+        "s3fs, gcsfs, paramiko.) Trials stored before are safe: then run the same command again. "
+        "`ktrial store files` says where they are, and names another place after a move"
+    )
+
+
+class FilesAreAnothers(StoreError):
+    """Store {store}: the files of its large parts, {files}, belong to {owner}: one is a copy of the other.
+
+    Each would take away what only the other names: nothing was written there.
+    """
+
+    hint = (
+        "if there is no other store any more, ktrial store files --take-over; else ktrial store copy makes a "
+        "copy that has its own"
+    )
+
+
+class FilesMissing(StoreError):
+    """Store {store}: {missing} of the files that it names are not in {files}, among them {example}.
+
+    Nothing was changed.
+    """
+
+    hint = "bring them there first, with their directory; ktrial store files says where they are now"
+
+
+class FilesInUse(StoreError):
+    """Store {store} has profiles or series in files: it needs their place."""
+
+    hint = "ktrial store copy makes a store that has all of it inside"
+
+
+class PartLost(StoreDamaged):
+    """Store {store}: the {part} of trial {trial} of study {study} is lost: {problem}. Numbers are whole."""
+
+    hint = (
+        "put the file back from a backup, under its name; or ktrial store verify {study} --remove-damaged "
+        "takes the trial away, and the command that ran the study runs it again"
+    )
+
+
 class TrialsDamaged(StoreDamaged):
     """Store {store}: {trials} of study {study} {differ} from what was stored: no verdict comes from them."""
 

@@ -138,7 +138,8 @@ def _check_version(version: int | None, name: str) -> None:
 def _bring_up_to_date(engine: Engine) -> None:
     """Make the tables that are not there, once: another process may be at it too.
 
-    Schemas 2, 3, 4 and 6 to 12 have one table more than the one before; 5, 7 and 8 new fields in JSON.
+    Schemas 2, 3, 4 and 6 to 12 have one table more than the one before, 13 has two; 5, 7 and 8 new fields
+    in JSON.
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         if postgresql.is_postgresql(connection):

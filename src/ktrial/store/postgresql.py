@@ -122,6 +122,13 @@ def widen(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
+def identity(connection: Connection) -> str:
+    """What tells the database from its copies elsewhere, whoever asks and by whichever address."""
+    query = text("SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()")
+    system, database, own = connection.execute(query).one()
+    return f"database {database}, schema {own}, of PostgreSQL's server with system identifier {system}"
+
+
 def is_its_own(error: DBAPIError) -> bool:
     """Whether its driver raised it, and not another database's."""
     return type(error.orig).__module__.split(".")[0] == "psycopg"

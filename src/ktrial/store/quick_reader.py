@@ -47,7 +47,7 @@ _OF_STUDY = (
     ),
     *(
         f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"
-        for table in ("samples", "counters", "profiles", "series", "digests")
+        for table in ("samples", "counters", "profiles", "series", "part_files", "digests")
     ),
 )
 """Every row that belongs to a study, of every table."""

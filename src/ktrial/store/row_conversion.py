@@ -44,12 +44,9 @@ def counter_rows(trial_id: int, trial: Trial) -> list[Row]:
     return [{"trial_id": trial_id, **counter.model_dump()} for counter in trial.counters]
 
 
-def profile_rows(trial_id: int, trial: Trial) -> list[Row]:
-    """The rows in `profiles`."""
-    return [
-        {"trial_id": trial_id, "workload": profile.workload, "content": compressed(profile)}
-        for profile in trial.profiles
-    ]
+def profile_rows(trial: Trial) -> list[Row]:
+    """The rows in `profiles`, without the trial's number."""
+    return [{"workload": each.workload, "content": compressed(each)} for each in trial.profiles]
 
 
 def compressed(profile: Profile) -> bytes:
@@ -64,14 +61,10 @@ def profile_of(content: bytes) -> Profile:
     return Profile.model_validate_json(zlib.decompress(content))
 
 
-def series_rows(trial_id: int, trial: Trial) -> list[Row]:
-    """The rows in `series`."""
+def series_rows(trial: Trial) -> list[Row]:
+    """The rows in `series`, without the trial's number."""
     return [
-        {
-            "trial_id": trial_id,
-            "workload": each.workload,
-            "content": zlib.compress(each.model_dump_json().encode()),
-        }
+        {"workload": each.workload, "content": zlib.compress(each.model_dump_json().encode())}
         for each in trial.sampled
     ]
 

@@ -126,6 +126,33 @@ series = Table(
 """`content` is model.series.Sampled as JSON, compressed by zlib: about 100 KB for 500
 moments."""
 
+file_place = Table(
+    "file_place",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("url", AnyText, nullable=False),
+    Column("directory", String(64), nullable=False),
+    Column("above", whole_number, nullable=False),
+    Column("collections", whole_number, nullable=False),
+)
+"""One row at most: where profiles and series of more than `above` bytes lie (`file_place.FilePlace`). It has
+no digest and is never copied: another store has files of its own."""
+
+part_files = Table(
+    "part_files",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    Column("part", String(16), nullable=False),
+    Column("workload", AnyText, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("size", whole_number, nullable=False),
+    Index("part_files_of_trial", "trial_id"),
+    Index("part_files_by_digest", "digest"),
+)
+"""Which parts lie in files: the row of `part` (`profiles`, `series`) of that trial and workload has an empty
+`content`; `digest`, the file's name, is the content's SHA-256, `size` its bytes."""
+
 answers = Table(
     "answers",
     metadata,

@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,9 +33,10 @@ from ktrial.store import (
     trial_digests,
     trial_rows,
 )
-from ktrial.store.errors import StudyNotStored, TrialsDamaged
+from ktrial.store.errors import PartLost, StudyNotStored, TrialsDamaged
 from ktrial.store.failures import Conflict
 from ktrial.store.machine_leases import Held, Taking
+from ktrial.store.part_files import PartFiles
 from ktrial.store.schema import studies, trials
 from ktrial.store.stored_study import StoredStudy
 from ktrial.store.study_digests import StudyCheck, StudyName
@@ -51,13 +52,15 @@ class Store:
     """An open store. Safe to use from several threads and from several processes at once.
 
     Every method raises a StoreError: StoreLocked, StoreFull, StoreForbidden, StoreDamaged; and ServerAway,
-    after it has waited for a server (transactions.WAIT_SECONDS).
+    after it has waited for a server (transactions.WAIT_SECONDS). Where profiles and series lie in files
+    (`part_files`), what has to do with them raises FilesAway, FilesAreAnothers, PartLost.
     """
 
     def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
         self.name = name
         """The path, or the URL without its password: for messages."""
         self.transactions = Transactions(engine, name, file)
+        self.files = PartFiles(self.transactions)
 
     def study(self, study: Study) -> int:
         """The study's id; a new one is stored. The same study (by digest) has the same id: resumption."""
@@ -95,9 +98,11 @@ class Store:
         self, study_id: int, ended: Sequence[Trial], *, replaces: frozenset[Outcome] = NOTHING_REPLACED
     ) -> tuple[bool, ...]:
         """As `add_trial`, several in one transaction: what takes long is a transaction's end."""
+        rows = trial_rows.prepared(ended)
         try:
-            return self.transactions.write(
-                lambda connection: trial_rows.add(connection, study_id, ended, replaces)
+            return self.files.stored(
+                trial_rows.contents(rows),
+                lambda connection, placed: trial_rows.add(connection, study_id, rows, replaces, placed),
             )
         except Conflict:
             if len(ended) > 1:  # the same as one of them was stored meanwhile
@@ -158,7 +163,9 @@ class Store:
 
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
-        return self.transactions.read(lambda connection: trial_digests.checks(connection, study_id))
+        return self.transactions.read(
+            lambda connection: trial_digests.checks(connection, study_id, self.files.fill)
+        )
 
     def check_studies(self) -> tuple[StudyCheck, ...]:
         """Compare what is stored of every study, apart from its trials, with its digests."""
@@ -177,6 +184,17 @@ class Store:
         which = (trials.c.study_id == study_id, trials.c.key.in_(keys))
         self.transactions.write(lambda connection: trial_rows.remove(connection, *which))
 
+    @contextlib.contextmanager
+    def _telling(self, study_id: int, trial_key: str) -> Iterator[None]:
+        """Raises TrialsDamaged, PartLost."""
+        try:
+            yield
+        except trial_digests.BlobDamaged:
+            raise self._damaged(study_id, 1) from None
+        except trial_digests.BlobLost as error:
+            facts = {"part": error.part, "problem": error.problem, "trial": trial_key, "study": study_id}
+            raise PartLost(store=self.name, **facts) from None
+
     def _damaged(self, study_id: int, count: int) -> TrialsDamaged:
         many = "1 trial" if count == 1 else f"{count} trials"
         differ = "differs" if count == 1 else "differ"
@@ -187,12 +205,12 @@ class Store:
 
         None where nothing was: a trial of another mode, of an older ktrial, or without symbols.
         """
-        try:
+        with self._telling(study_id, trial_key):
             return self.transactions.read(
-                lambda connection: trial_rows.profile(connection, study_id, trial_key, workload)
+                lambda connection: trial_rows.profile(
+                    connection, study_id, trial_key, workload, self.files.fill
+                )
             )
-        except trial_digests.BlobDamaged:
-            raise self._damaged(study_id, 1) from None
 
     def profiled(self, study_id: int) -> frozenset[str]:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
@@ -200,12 +218,10 @@ class Store:
 
     def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
         """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
-        try:
+        with self._telling(study_id, trial_key):
             return self.transactions.read(
-                lambda connection: trial_rows.sampled(connection, study_id, trial_key)
+                lambda connection: trial_rows.sampled(connection, study_id, trial_key, self.files.fill)
             )
-        except trial_digests.BlobDamaged:
-            raise self._damaged(study_id, 1) from None
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, RowMapping, Table, select
 
 from ktrial.store.existing_tables import has
+from ktrial.store.part_files import LOST, Fill
 from ktrial.store.row_conversion import Row
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 
@@ -27,8 +28,20 @@ UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
 """What SQLAlchemy's types and pydantic raise where a value in a row is none of its kind."""
 
 
+WHAT = {profiles.name: "profile", series.name: "series"}
+"""Tables of large parts → what a row of theirs is called."""
+
+
 class BlobDamaged(Exception):
     """A profile or series is not what was stored."""
+
+
+class BlobLost(Exception):
+    """The file in which a profile or series lies is not what was stored: which one, and why."""
+
+    def __init__(self, part: str, problem: str) -> None:
+        super().__init__(part, problem)
+        self.part, self.problem = part, problem
 
 
 class TrialCheck(NamedTuple):
@@ -98,8 +111,11 @@ def noted_of_trials(connection: Connection, study_id: int) -> dict[int, tuple[st
     return {number: (content, counted) for number, content, counted in connection.execute(query)}
 
 
-def check_blobs(connection: Connection, table: Table, stored: Sequence[RowMapping]) -> None:
-    """Raises BlobDamaged where rows of `profiles` or `series` are not as they were stored."""
+def check_blobs(connection: Connection, table: Table, stored: Sequence[Mapping[Any, Any]]) -> None:
+    """Raises BlobDamaged, BlobLost where rows of `profiles` or `series` are not as they were stored."""
+    for row in stored:
+        if LOST in row:
+            raise BlobLost(f"{WHAT[table.name]} of {row['workload']}", row[LOST])
     if not stored or not has(connection, digests):
         return
     query = select(digests.c[table.name]).where(digests.c.trial_id == stored[0]["trial_id"])
@@ -108,28 +124,31 @@ def check_blobs(connection: Connection, table: Table, stored: Sequence[RowMappin
         raise BlobDamaged
 
 
-def checks(connection: Connection, study_id: int) -> tuple[TrialCheck, ...]:
+def checks(connection: Connection, study_id: int, fill: Fill) -> tuple[TrialCheck, ...]:
     """Compare every trial of a study, one by one, with all that belongs to it."""
     query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
     there = has(connection, digests)
     return tuple(
-        _check(connection, number, key, has_digests=there) for number, key in connection.execute(query).all()
+        _check(connection, number, key, fill if there else None)
+        for number, key in connection.execute(query).all()
     )
 
 
-def _check(connection: Connection, trial_id: int, key: str, *, has_digests: bool) -> TrialCheck:
+def _check(connection: Connection, trial_id: int, key: str, fill: Fill | None) -> TrialCheck:
+    """`fill`: None where an older ktrial made the store, which has no digests."""
     try:
-        noted = _rows(connection, digests, trial_id) if has_digests else []
-        damaged = tuple(_differing(connection, trial_id, noted[0])) if noted else ()
+        noted = _rows(connection, digests, trial_id) if fill else []
+        damaged = tuple(_differing(connection, trial_id, noted[0], fill)) if noted and fill else ()
     except UNREADABLE as error:
         return TrialCheck(trial_id, key, True, (f"a row that cannot be read ({type(error).__name__})",))
     return TrialCheck(trial_id, key, bool(noted), damaged)
 
 
-def _differing(connection: Connection, trial_id: int, noted: RowMapping) -> Iterable[str]:
+def _differing(connection: Connection, trial_id: int, noted: RowMapping, fill: Fill) -> Iterable[str]:
     trial = connection.execute(select(trials).where(trials.c.id == trial_id)).mappings().one()
-    belonging = (_rows(connection, table, trial_id) for table in (samples, counters, profiles, series))
-    return differing(TrialRows(trial, *belonging), noted)
+    rows = [_rows(connection, table, trial_id) for table in (samples, counters)]
+    large = [fill(connection, table.name, _rows(connection, table, trial_id)) for table in (profiles, series)]
+    return differing(TrialRows(trial, *rows, *large), noted)
 
 
 def differing(parts: TrialRows, noted: Mapping[Any, Any]) -> Iterable[str]:
@@ -138,11 +157,12 @@ def differing(parts: TrialRows, noted: Mapping[Any, Any]) -> Iterable[str]:
         yield "samples, settings or provenance"
     if counters_digest(parts.counters) != noted["counters"]:
         yield "counters"
-    for what, rows, name in (("profile", parts.profiles, "profiles"), ("series", parts.series, "series")):
+    for rows, name in ((parts.profiles, profiles.name), (parts.series, series.name)):
         now, then = blob_digests(rows), noted[name]
+        lost = {row["workload"]: f" ({row[LOST]})" for row in rows if LOST in row}
         for workload in sorted(now.keys() | then.keys()):
             if now.get(workload) != then.get(workload):
-                yield f"{what} of {workload}"
+                yield f"{WHAT[name]} of {workload}{lost.get(workload, '')}"
 
 
 def _rows(connection: Connection, table: Table, trial_id: int) -> Sequence[RowMapping]:

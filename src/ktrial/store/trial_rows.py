@@ -1,8 +1,8 @@
 """A trial's rows in all tables: written with their digest, and compared with it when they are read."""
 
 import secrets
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Select, delete, insert, select
 
@@ -12,6 +12,7 @@ from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import row_conversion, stored_text, study_digests, trial_digests
 from ktrial.store.existing_tables import has
+from ktrial.store.part_files import Fill, Placed, kept
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 
 
@@ -63,26 +64,56 @@ def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
     return trials.c.study_id == study_id, trials.c.outcome != Outcome.MACHINE_FAILED.value
 
 
+class EndedTrial(NamedTuple):
+    """A trial that ended, with its large parts as they are stored."""
+
+    trial: Trial
+    profiles: list[row_conversion.Row]
+    series: list[row_conversion.Row]
+
+    @property
+    def key(self) -> str:
+        """PlannedTrial.key."""
+        return self.trial.planned.key
+
+
+def prepared(ended: Sequence[Trial]) -> tuple[EndedTrial, ...]:
+    """What takes long, done before anything is locked."""
+    return tuple(
+        EndedTrial(trial, row_conversion.profile_rows(trial), row_conversion.series_rows(trial))
+        for trial in ended
+    )
+
+
+def contents(ended: Sequence[EndedTrial]) -> Iterator[bytes]:
+    """What may lie in files."""
+    return (row["content"] for one in ended for row in (*one.profiles, *one.series))
+
+
 def add(
-    connection: Connection, study_id: int, ended: Sequence[Trial], replaces: frozenset[Outcome]
+    connection: Connection,
+    study_id: int,
+    ended: Sequence[EndedTrial],
+    replaces: frozenset[Outcome],
+    placed: Placed,
 ) -> tuple[bool, ...]:
     """Insert trials, each in place of one of its key with one of these outcomes; False where that stays."""
-    keys = [trial.planned.key for trial in ended]
+    keys = [one.key for one in ended]
     same = (trials.c.study_id == study_id, trials.c.key.in_(keys))
     if replaces:
         old = trials.c.outcome.in_([outcome.value for outcome in replaces])
         connection.execute(delete(trials).where(*same, old))
         fault_point("store: older trial removed")
-    kept = set(connection.scalars(select(trials.c.key).where(*same)))
-    new = {key: trial for key, trial in zip(keys, ended, strict=True) if key not in kept}
+    there = set(connection.scalars(select(trials.c.key).where(*same)))
+    new = {key: one for key, one in zip(keys, ended, strict=True) if key not in there}
     if new:
-        store(connection, study_id, tuple(new.values()))
-    return tuple(new.get(key) is trial for key, trial in zip(keys, ended, strict=True))
+        store(connection, study_id, tuple(new.values()), placed)
+    return tuple(new.get(key) is one for key, one in zip(keys, ended, strict=True))
 
 
-def store(connection: Connection, study_id: int, ended: Sequence[Trial]) -> None:
+def store(connection: Connection, study_id: int, ended: Sequence[EndedTrial], placed: Placed) -> None:
     """Insert trials, and all that belongs to them."""
-    rows = [row_conversion.trial_row(study_id, trial) for trial in ended]
+    rows = [row_conversion.trial_row(study_id, one.trial) for one in ended]
     inserting = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     numbers = connection.scalars(inserting, rows).all()
     fault_point("store: trial inserted")
@@ -94,10 +125,10 @@ def store(connection: Connection, study_id: int, ended: Sequence[Trial]) -> None
         connection.execute(insert(counters), of_all)
         fault_point("store: counters inserted")
     if of_all := [row for each in parts for row in each.profiles]:
-        connection.execute(insert(profiles), of_all)
+        connection.execute(insert(profiles), kept(connection, profiles.name, of_all, placed))
         fault_point("store: profiles inserted")
     if of_all := [row for each in parts for row in each.series]:
-        connection.execute(insert(series), of_all)
+        connection.execute(insert(series), kept(connection, series.name, of_all, placed))
         fault_point("store: time series inserted")
     noted = [trial_digests.digest_row(number, each) for number, each in zip(numbers, parts, strict=True)]
     connection.execute(insert(digests), noted)
@@ -113,13 +144,13 @@ def remove(connection: Connection, *which: ColumnElement[bool]) -> None:
     connection.execute(delete(trials).where(*which))
 
 
-def _parts(trial_id: int, row: row_conversion.Row, trial: Trial) -> trial_digests.TrialRows:
+def _parts(trial_id: int, row: row_conversion.Row, ended: EndedTrial) -> trial_digests.TrialRows:
     return trial_digests.TrialRows(
         trial=row,
-        samples=row_conversion.sample_rows(trial_id, trial),
-        counters=row_conversion.counter_rows(trial_id, trial),
-        profiles=row_conversion.profile_rows(trial_id, trial),
-        series=row_conversion.series_rows(trial_id, trial),
+        samples=row_conversion.sample_rows(trial_id, ended.trial),
+        counters=row_conversion.counter_rows(trial_id, ended.trial),
+        profiles=[{**each, "trial_id": trial_id} for each in ended.profiles],
+        series=[{**each, "trial_id": trial_id} for each in ended.series],
     )
 
 
@@ -131,8 +162,10 @@ def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowM
     return grouped
 
 
-def profile(connection: Connection, study_id: int, trial_key: str, workload: str) -> Profile | None:
-    """None where there is none. Raises BlobDamaged, zlib.error, pydantic.ValidationError."""
+def profile(
+    connection: Connection, study_id: int, trial_key: str, workload: str, fill: Fill
+) -> Profile | None:
+    """None where there is none. Raises BlobDamaged, BlobLost, zlib.error, pydantic.ValidationError."""
     query = (
         select(profiles)
         .join(trials, trials.c.id == profiles.c.trial_id)
@@ -141,8 +174,9 @@ def profile(connection: Connection, study_id: int, trial_key: str, workload: str
     row = connection.execute(query).mappings().first() if has(connection, profiles) else None
     if row is None:
         return None
-    trial_digests.check_blobs(connection, profiles, [row])
-    return row_conversion.profile_of(row["content"])
+    (filled,) = fill(connection, profiles.name, [row])
+    trial_digests.check_blobs(connection, profiles, [filled])
+    return row_conversion.profile_of(filled["content"])
 
 
 def profiled(connection: Connection, study_id: int) -> frozenset[str]:
@@ -155,8 +189,8 @@ def profiled(connection: Connection, study_id: int) -> frozenset[str]:
     return frozenset(connection.scalars(query.distinct())) if has(connection, profiles) else frozenset()
 
 
-def sampled(connection: Connection, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
-    """In the order of storing. Raises BlobDamaged, zlib.error, pydantic.ValidationError."""
+def sampled(connection: Connection, study_id: int, trial_key: str, fill: Fill) -> tuple[Sampled, ...]:
+    """In the order of storing. Raises BlobDamaged, BlobLost, zlib.error, pydantic.ValidationError."""
     query = (
         select(series)
         .join(trials, trials.c.id == series.c.trial_id)
@@ -164,5 +198,6 @@ def sampled(connection: Connection, study_id: int, trial_key: str) -> tuple[Samp
         .order_by(series.c.id)
     )
     records = connection.execute(query).mappings().all() if has(connection, series) else []
-    trial_digests.check_blobs(connection, series, records)
-    return tuple(row_conversion.sampled_of(row["content"]) for row in records)
+    filled = fill(connection, series.name, records)
+    trial_digests.check_blobs(connection, series, filled)
+    return tuple(row_conversion.sampled_of(row["content"]) for row in filled)

@@ -6,6 +6,7 @@ import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.commands.store_copying import copy, merge
+from ktrial.cli.commands.store_files import collect, files
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 app = command_group("Look after the store of trials.")
 app.command("copy", cls=KtrialCommand)(copy)
 app.command("merge", cls=KtrialCommand)(merge)
+app.command("files", cls=KtrialCommand)(files)
+app.command("collect", cls=KtrialCommand)(collect)
 DAMAGED = 1
 """The exit code where a trial is not what was stored."""
 
@@ -65,6 +68,11 @@ def verify(
     if (damaged or parts) and not remove_damaged:
         rest = "the command that ran the study then runs them again"
         messages().print(f"take them away: ktrial store verify --remove-damaged; {rest}")
+        if any("(its file " in what for one in damaged for what in one.damaged):
+            messages().print(
+                "where a file is lost, the trial's numbers and verdicts are whole: put the file back from a "
+                "backup, under its name, and nothing has to be taken away"
+            )
         if any("study" in study.damaged for study in parts):
             messages().print(
                 "what a study asks for is put right by the command that ran it, and its trials stay; "

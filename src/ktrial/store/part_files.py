@@ -1,0 +1,212 @@
+"""Large parts of trials (profiles, what monitors read over time) in files, which their rows name by digest.
+
+Such a row's content is empty, and another row tells digest and size. A file is written before its row: what
+is killed in between leaves a file that nothing names. The digest is that of the content, and the one that the
+trial's digests have: they are the same, wherever a part lies.
+"""
+
+import hashlib
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Connection, insert, select
+
+from ktrial.fault_points import fault_point
+from ktrial.file_store import FileStore
+from ktrial.file_store.errors import FileStoreFailed
+from ktrial.store import file_place, postgresql
+from ktrial.store.errors import FilesAreAnothers, FilesAway
+from ktrial.store.existing_tables import has
+from ktrial.store.file_place import FilePlace, PlaceChanged
+from ktrial.store.schema import part_files
+from ktrial.store.transactions import Transactions
+
+OWNER = "owner"
+"""The word beside the files that says whose they are."""
+LOST = "lost"
+"""What `fill` adds to a row of which the file is not to be had: why."""
+T = TypeVar("T")
+Row = Mapping[Any, Any]
+Fill = Callable[[Connection, str, Sequence[Row]], list[Row]]
+"""`PartFiles.fill`: a table's rows, with what lies in files in place."""
+
+
+class Placed(NamedTuple):
+    """What lies in files of the content that is about to be stored."""
+
+    digests: frozenset[str] = frozenset()
+
+
+class PartFiles:
+    """The files of one open store. May be used from several threads."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._known: tuple[FilePlace | None] | None = None
+        self._opened: dict[tuple[str, str], FileStore] = {}
+        self._own: set[str] = set()
+        """Directories that are this store's, as their owner's word says."""
+
+    def stored(self, contents: Iterable[bytes], work: Callable[[Connection, Placed], T]) -> T:
+        """Write those of the contents to files that are large, then what `work` writes, in one transaction.
+
+        Raises FilesAway, FilesAreAnothers, and what `work` raises.
+        """
+        place = self._place()
+        if place is None:
+            return self._transactions.write(lambda connection: work(connection, Placed()))
+        listed = list(contents)
+        while place is not None:
+            try:
+                return self._stored_with(place, listed, work)
+            except PlaceChanged:
+                place = self._place(anew=True)
+        return self._transactions.write(lambda connection: work(connection, Placed()))
+
+    def _stored_with(
+        self, place: FilePlace, contents: list[bytes], work: Callable[[Connection, Placed], T]
+    ) -> T:
+        placed = Placed(frozenset(self._put(place, contents)))
+
+        def checked(connection: Connection) -> T:
+            if placed.digests:
+                file_place.check(connection, place)
+            return work(connection, placed)
+
+        return self._transactions.write(checked)
+
+    def _put(self, place: FilePlace, contents: list[bytes]) -> Iterator[str]:
+        large = [content for content in contents if len(content) > place.above]
+        if large:
+            self.check_own(place)
+        for content in large:
+            digest = hashlib.sha256(content).hexdigest()
+            with self.telling(place):
+                self.open(place).put(digest, content, anew=True)
+            fault_point("store: file of a part written")
+            yield digest
+
+    def fill(self, connection: Connection, table: str, rows: Sequence[Row]) -> list[Row]:
+        """Rows of `profiles` or `series`, with what lies in files in place.
+
+        LOST in a row says why its file is not to be had. Raises FilesAway.
+        """
+        empty = [row["trial_id"] for row in rows if not row["content"]]
+        if not empty or not has(connection, part_files):
+            return list(rows)
+        place = file_place.read(connection)
+        columns = (part_files.c.trial_id, part_files.c.workload, part_files.c.digest)
+        query = select(*columns).where(part_files.c.part == table, part_files.c.trial_id.in_(empty))
+        named = {(trial, workload): digest for trial, workload, digest in connection.execute(query)}
+        return [
+            self._filled(place, row, named.get((row["trial_id"], row["workload"])))
+            if not row["content"]
+            else row
+            for row in rows
+        ]
+
+    def _filled(self, place: FilePlace | None, row: Row, digest: str | None) -> Row:
+        if digest is None or place is None:
+            return row
+        with self.telling(place):
+            content = self.open(place).read(digest)
+        whole = content is not None and hashlib.sha256(content).hexdigest() == digest
+        if whole:
+            return {**row, "content": content}
+        what = "is not there" if content is None else "is damaged"
+        return {**row, LOST: f"its file {digest} in {self.shown(place)} {what}"}
+
+    def open(self, place: FilePlace) -> FileStore:
+        """The files there. Raises FilesAway."""
+        key = (place.url, place.directory)
+        if key not in self._opened:
+            with self.telling(place):
+                self._opened[key] = FileStore(self.url(place.url), place.directory)
+        return self._opened[key]
+
+    def url(self, url: str) -> str:
+        """What `./NAME` means."""
+        file = self._transactions.file
+        return str(file.parent / url) if file and url.startswith("./") else url
+
+    def shown(self, place: FilePlace) -> str:
+        """The place, for messages."""
+        return f"{self.url(place.url).rstrip('/')}/{place.directory}"
+
+    def check_own(self, place: FilePlace) -> None:
+        """Raises FilesAreAnothers where another store says that the files are its own; FilesAway."""
+        if place.directory in self._own:
+            return
+        if self._is_free(place, place):
+            with self.telling(place):
+                self.open(place).note(OWNER, self._name_for(place.url))
+        self._own.add(place.directory)
+
+    def adopt(self, place: FilePlace, before: FilePlace | None, *, take_over: bool) -> None:
+        """Say there that the files are this store's; `take_over`: whoever's they were.
+
+        `before`: the same files under another name. Raises FilesAreAnothers, FilesAway.
+        """
+        if not take_over:
+            self._is_free(place, before or place)
+        with self.telling(place):
+            self.open(place).note(OWNER, self._name_for(place.url))
+
+    def _is_free(self, place: FilePlace, before: FilePlace) -> bool:
+        """Whether nobody has said that the files are its own. Raises FilesAreAnothers, where another did."""
+        with self.telling(place):
+            owner = self.open(place).noted(OWNER)
+        if owner not in {None, self._name_for(place.url), self._name_for(before.url)}:
+            raise FilesAreAnothers(store=self._transactions.name, files=self.shown(place), owner=owner)
+        return owner is None
+
+    def _name_for(self, url: str) -> str:
+        """What tells this store from its copies."""
+        file = self._transactions.file
+        if file is None:
+            return self._transactions.read(postgresql.identity)
+        return file.name if url.startswith("./") else f"{socket.gethostname()}:{file}"
+
+    def _place(self, *, anew: bool = False) -> FilePlace | None:
+        if self._known is None or anew:
+            self._known = (self._transactions.read(file_place.read),)
+        return self._known[0]
+
+    @contextmanager
+    def telling(self, place: FilePlace) -> Iterator[None]:
+        """Raises FilesAway where what is done fails there."""
+        try:
+            yield
+        except FileStoreFailed as error:
+            facts = {"files": self.shown(place), "problem": error.facts["problem"]}
+            raise FilesAway(store=self._transactions.name, **facts) from None
+
+
+def kept(connection: Connection, part: str, rows: Sequence[Row], placed: Placed) -> list[dict[str, Any]]:
+    """The rows as they are inserted: empty, where the content lies in a file, which is then named."""
+    inside, files = [], []
+    for row in rows:
+        plain = {name: value for name, value in row.items() if name != LOST}
+        digest = hashlib.sha256(plain["content"]).hexdigest() if placed.digests else ""
+        if digest in placed.digests:
+            whose = {name: plain[name] for name in ("trial_id", "workload")}
+            files.append({**whose, "part": part, "digest": digest, "size": len(plain["content"])})
+            plain["content"] = b""
+        inside.append(plain)
+    if files:
+        connection.execute(insert(part_files), files)
+        fault_point("store: files of parts named")
+    return inside
+
+
+def location_for(given: str, file: Path | None) -> str:
+    """What the store keeps of a place that somebody names: `./NAME` for a directory beside SQLite's file."""
+    if "://" in given:
+        return given
+    path = Path(given).expanduser().absolute()
+    if file is not None and path.is_relative_to(file.parent):
+        return f"./{path.relative_to(file.parent)}"
+    return str(path)
