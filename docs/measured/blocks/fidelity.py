@@ -1,0 +1,152 @@
+"""docs/fidelity.md: how far counted changes agree with those in real time, by what is kept of both."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import log, sqrt
+from typing import Any
+
+from docs.measured.declaration import Block
+from docs.measured.fidelity_result import kept
+from docs.measured.measuring import Measuring
+from docs.measured.wording import decimal, percent, table
+
+_PAGE = "docs/fidelity.md"
+_NOTHING = "CHANGE=nothing"
+_DECIDED = ("better", "worse")
+_COSTS = {
+    "instruction": "instructions",
+    "string_bytes": "string bytes",
+    "l2": "lines from L2",
+    "llc": "lines from L3",
+    "memory": "lines from memory",
+    "stlb": "translations from the second level",
+    "walk": "page walks",
+    "misprediction": "mispredictions",
+    "classes": "dear instructions",
+}
+
+
+def _decided(measuring: Measuring) -> str:
+    """Of each study, how many pairs real time decides."""
+    del measuring
+    pairs = kept()["pairs"]
+    studies = dict.fromkeys(one["study"] for one in pairs)
+    rows = [_decided_row(name, [one for one in pairs if one["study"] == name]) for name in studies]
+    rows.append(_decided_row("all", pairs))
+    decided = ("in time", "by instructions", "by both", "in time, where nothing was changed")
+    heads = ("study", "pairs", *(f"decided {each}" for each in decided))
+    return table(heads, rows, right=True)
+
+
+def _decided_row(name: str, pairs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    timed = [one for one in pairs if _is_decided(one["time"])]
+    counted = [one for one in pairs if _is_decided(one["exact"]["instructions"])]
+    same = [one for one in pairs if one["treatment"] == _NOTHING]
+    both = [one for one in timed if one in counted]
+    false = sum(_is_decided(one["time"]) for one in same)
+    nothing = f"{false} of {len(same)}" if same else "no such pair"
+    return (name, *(str(len(each)) for each in (pairs, timed, counted, both)), nothing)
+
+
+def _is_decided(change: Sequence[Any]) -> bool:
+    return change[3] in _DECIDED
+
+
+def _figures(measuring: Measuring) -> str:
+    """Signs, ranks and errors of each count."""
+    del measuring
+    told = kept()
+    heads = ("count", "treatments", "same sign", "Spearman", "Pearson", "RMS error of log ratios", "slope")
+    halves = (("all", told["all"]), ("the half held out", told["held_out"]))
+    return table(heads, (_figures_row(one, half) for half, each in halves for one in each), right=True)
+
+
+def _figures_row(one: dict[str, Any], half: str) -> tuple[str, ...]:
+    if not one["decided"]:
+        return (one["count"], half, "0 of 0", *["unknown"] * 4)
+    signs = f"{one['same_sign']} of {one['decided']} ({one['same_sign'] / one['decided']:.0%})"
+    ranks = (_interval(one[name]) for name in ("spearman", "pearson"))
+    return (one["count"], half, signs, *ranks, decimal(one["rms_error"], 2), decimal(one["slope"], 2))
+
+
+def _interval(one: dict[str, Any]) -> str:
+    if one["value"] is None:
+        return "unknown"
+    ends = "" if one["low"] is None else f" ({decimal(one['low'], 2)} to {decimal(one['high'], 2)})"
+    return f"{decimal(one['value'], 2)}{ends}"
+
+
+def _sizes(measuring: Measuring) -> str:
+    """By the size of the counted change, how often the sign was right."""
+    del measuring
+    figures = kept()["all"]
+    bands = [one["bands"] for one in figures]
+    heads = ("counted change", *(one["count"] for one in figures))
+    return table(heads, (_size_row(each) for each in zip(*bands, strict=True)), right=True)
+
+
+def _size_row(bands: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    low, high = bands[0]["low"], bands[0]["high"]
+    size = f"more than {low:.1f} times" if high is None else f"{low:.1f} to {high:.1f} times"
+    return (size, *(f"{one['same_sign']} of {one['decided']}" for one in bands))
+
+
+def _groups(measuring: Measuring) -> str:
+    """Where the counts err, study by study: both figures over the same pairs, those that all have decided."""
+    del measuring
+    told = kept()
+    counts = [one["count"] for one in told["all"]]
+    studies = dict.fromkeys(one["study"] for one in told["pairs"])
+    heads = ("study", "pairs", *(f"RMS error, {count}" for count in counts))
+    return table(heads, _group_rows(told["pairs"], tuple(studies), counts), right=True)
+
+
+def _group_rows(
+    pairs: Sequence[dict[str, Any]], studies: Sequence[str], counts: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    whole = [one for one in pairs if all(map(_is_decided, (one["time"], *one["exact"].values())))]
+    for name in (*studies, "all"):
+        some = [one for one in whole if name in (one["study"], "all")]
+        if some:
+            yield (name, str(len(some)), *(decimal(_error(some, count), 2) for count in counts))
+
+
+def _error(pairs: Iterable[dict[str, Any]], count: str) -> float:
+    squares = [log(one["time"][0] / one["exact"][count][0]) ** 2 for one in pairs]
+    return sqrt(sum(squares) / len(squares))
+
+
+def _disagreements(measuring: Measuring) -> str:
+    """Each pair of which a count has another sign than time."""
+    del measuring
+    told = kept()
+    counts = [one["count"] for one in told["all"]]
+    wrong = {tuple(each) for one in told["all"] for each in one["disagreements"]}
+    heads = ("change", "operation", "in time, %", *(f"{one}, %" for one in counts), "what moved")
+    of = (one for one in told["pairs"] if (one["study"], one["workload"], one["treatment"]) in wrong)
+    return table(heads, (_wrong_row(one, counts) for one in of))
+
+
+def _wrong_row(one: dict[str, Any], counts: Sequence[str]) -> tuple[str, ...]:
+    name = f"`{one['treatment'].partition('=')[2]}`"
+    changes = (_change(one["exact"][count]) for count in counts)
+    return (name, one["workload"].removeprefix("batch-"), _change(one["time"]), *changes, _moved(one))
+
+
+def _change(change: Sequence[Any]) -> str:
+    mark = {"equivalent": "≈ ", "inconclusive": "? "}.get(change[3], "")
+    return f"{mark}{percent(change[0])}"
+
+
+def _moved(one: dict[str, Any]) -> str:
+    moved = sorted(one["costs"].items(), key=lambda each: -abs(each[1]))
+    told = (f"{_COSTS[name]} {percent(1 + share, 0)} %" for name, share in moved)
+    return ", ".join(told) or "nothing that is modelled"
+
+
+BLOCKS = tuple(
+    Block(f"fidelity-{name}", _PAGE, text)
+    for name, text in (
+        ("decided", _decided), ("figures", _figures), ("sizes", _sizes), ("groups", _groups),
+        ("disagreements", _disagreements),
+    )
+)  # fmt: skip
