@@ -1,6 +1,6 @@
 """What docs/fidelity.md has of a comparison of counts and times, in a file beside this one.
 
-ktrial fidelity STUDY… --json > result.json
+ktrial fidelity STUDY… --json --fit FILE > result.json
 .venv/bin/python -m docs.measured.fidelity_result result.json
 """
 
@@ -29,9 +29,16 @@ def reduced(result: dict[str, Any]) -> dict[str, Any]:
         "machine": result["timed_machine"],
         "seed": result["seed"],
         **{half: [_figures(one) for one in result[half]] for half in ("all", "held_out")},
+        "fitted": _fit(result["fitted"]),
         "left_out": result["left_out"],
         "pairs": [_pair(one) for one in result["pairs"]],
     }
+
+
+def _fit(one: dict[str, Any]) -> dict[str, Any]:
+    told = ("like", "operations", "before", "after", "error_before", "error_after")
+    halves = {name: _figures(one[name]) for name in ("held_out_before", "held_out")}
+    return {**{name: one[name] for name in told}, **halves}
 
 
 def _figures(one: dict[str, Any]) -> dict[str, Any]:

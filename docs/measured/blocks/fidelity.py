@@ -143,10 +143,26 @@ def _moved(one: dict[str, Any]) -> str:
     return ", ".join(told) or "nothing that is modelled"
 
 
+def _fit(measuring: Measuring) -> str:
+    """Constants fitted to half of the treatments: what they were, what they became, and the other half by them."""
+    del measuring
+    fit = kept()["fitted"]
+    rows = [(_COSTS[name], _price(was), _price(fit["after"][name])) for name, was in fit["before"].items()]
+    constants = table(("cost", f"`{fit['like']}`", "fitted"), rows, right=True)
+    halves = (("as the model was", fit["held_out_before"]), ("fitted", fit["held_out"]))
+    heads = ("the half held out", "same sign", "Spearman", "Pearson", "RMS error of log ratios", "slope")
+    other = table(heads, ((name, *_figures_row(each, "")[2:]) for name, each in halves), right=True)
+    return f"{constants}\n{other}"
+
+
+def _price(value: float) -> str:
+    return f"{value:.3g}"
+
+
 BLOCKS = tuple(
     Block(f"fidelity-{name}", _PAGE, text)
     for name, text in (
         ("decided", _decided), ("figures", _figures), ("sizes", _sizes), ("groups", _groups),
-        ("disagreements", _disagreements),
+        ("disagreements", _disagreements), ("fit", _fit),
     )
 )  # fmt: skip

@@ -27,6 +27,8 @@ Ridge regression towards the values before (Hoerl and Kennard, 1970), with const
 (Lawson and Hanson, Solving Least Squares Problems, 1974).
 """
 FITTED = "fitted cycles"
+_MOST_ROUNDS = 200
+_LEAST = 1e-9
 ProfileOf = Callable[[StudyRecord, str, str], Profile | None]
 """Record, workload and treatment → what was counted."""
 
@@ -35,6 +37,8 @@ ProfileOf = Callable[[StudyRecord, str, str], Profile | None]
 class _Operation:
     """One workload under one treatment."""
 
+    workload: tuple[int, str]
+    """Its study and name: all of its treatments share a scale."""
     cycles: Mapping[str, float]
     """By kind of cost, at the prices before the fit."""
     nanoseconds: float
@@ -48,8 +52,8 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
     inside = _fitted_to(result, known, outside)
     if len(inside) < len(COSTS):
         raise NothingToFit(operations=len(inside), least=len(COSTS))
-    gigahertz = math.exp(np.mean([math.log(sum(one.cycles.values()) / one.nanoseconds) for one in inside]))
-    factors = _factors(inside, gigahertz)
+    as_before = np.ones(len(COSTS))
+    factors = _factors(inside)
     before = prices(machine)
     others = [pair for pair in result.pairs if group(pair) in outside]
     margin = studies[0][0].study.margin
@@ -58,11 +62,11 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
     return FittedCosts(
         like=machine.reference,
         operations=len(inside),
-        gigahertz=gigahertz,
+        gigahertz=math.exp(np.mean(np.log(list(_scales(inside, as_before).values())))),
         before=before,
         after={name: before[name] * factor for name, factor in zip(COSTS, factors, strict=True)},
-        error_before=_error(inside, gigahertz, np.ones(len(COSTS))),
-        error_after=_error(inside, gigahertz, factors),
+        error_before=_error(inside, as_before),
+        error_after=_error(inside, factors),
         held_out=counts[FITTED],
         held_out_before=counts["modelled-cycles"],
     )
@@ -89,7 +93,8 @@ def _operations(
         for workload, treatment, nanoseconds in _times(timed.result.comparisons):
             profile = profiles(exact, workload, treatment)
             if profile and profile.region.cycles and nanoseconds:
-                yield (exact.id, workload, treatment), _Operation(costs(profile, machine), nanoseconds)
+                key = (exact.id, workload, treatment)
+                yield key, _Operation(key[:2], costs(profile, machine), nanoseconds)
 
 
 def _times(comparisons: Iterable[Comparison]) -> Iterable[tuple[str, str, float]]:
@@ -121,25 +126,52 @@ def _keys(pair: FidelityPair) -> tuple[_Key, _Key]:
     )
 
 
-def _matrix(operations: Sequence[_Operation], gigahertz: float) -> Floats:
+_Scales = Mapping[tuple[int, str], float]
+
+
+def _scales(operations: Sequence[_Operation], factors: Floats) -> _Scales:
+    """Modelled cycles in a nanosecond, workload by workload: by the least squares of relative errors.
+
+    Each has its own, since what is counted as one operation may be a batch of what is timed as one; and since
+    changes are to be foretold, not the levels of different workloads.
+    """
+    rates: dict[tuple[int, str], list[float]] = {}
+    for one in operations:
+        cycles = sum(one.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
+        rates.setdefault(one.workload, []).append(max(cycles, _LEAST) / one.nanoseconds)
+    return {workload: sum(rate**2 for rate in each) / sum(each) for workload, each in rates.items()}
+
+
+def _matrix(operations: Sequence[_Operation], scales: _Scales) -> Floats:
     """A row an operation: what each cost takes of its time, at the prices before; their sum is 1 where all
     is as it was modelled."""
     return np.array(
-        [[one.cycles[name] / (gigahertz * one.nanoseconds) for name in COSTS] for one in operations]
+        [
+            [one.cycles[name] / (scales[one.workload] * one.nanoseconds) for name in COSTS]
+            for one in operations
+        ]
     )
 
 
-def _factors(operations: Sequence[_Operation], gigahertz: float) -> Floats:
-    """By which each price is multiplied: least squares of relative errors of times."""
-    rows = np.vstack([_matrix(operations, gigahertz), math.sqrt(RIDGE) * np.eye(len(COSTS))])
-    wanted = np.concatenate([np.ones(len(operations)), math.sqrt(RIDGE) * np.ones(len(COSTS))])
-    factors: Floats = optimize.nnls(rows, wanted)[0]
+def _factors(operations: Sequence[_Operation]) -> Floats:
+    """By which each price is multiplied: least squares of relative errors of times.
+
+    Factors and scales in turn, until neither moves (alternating least squares).
+    """
+    factors: Floats = np.ones(len(COSTS))
+    for _ in range(_MOST_ROUNDS):
+        before, rows = factors, _matrix(operations, _scales(operations, factors))
+        rows = np.vstack([rows, math.sqrt(RIDGE) * np.eye(len(COSTS))])
+        wanted = np.concatenate([np.ones(len(operations)), math.sqrt(RIDGE) * np.ones(len(COSTS))])
+        factors = optimize.nnls(rows, wanted)[0]
+        if np.allclose(before, factors, rtol=1e-4):
+            break
     return factors
 
 
-def _error(operations: Sequence[_Operation], gigahertz: float, factors: Floats) -> float:
-    predicted = _matrix(operations, gigahertz) @ factors
-    return float(np.sqrt(np.mean(np.log(np.maximum(predicted, 1e-9)) ** 2)))
+def _error(operations: Sequence[_Operation], factors: Floats) -> float:
+    predicted = _matrix(operations, _scales(operations, factors)) @ factors
+    return float(np.sqrt(np.mean(np.log(np.maximum(predicted, _LEAST)) ** 2)))
 
 
 def _predicted(
@@ -165,7 +197,8 @@ def text(fit: FittedCosts, machine: ModelledMachine, name: str, data: str) -> st
     source = f"fitted by ktrial fidelity --fit to {fit.operations} operations of {data}"
     lines = [
         f"# {source}.",
-        f"# {fit.gigahertz:.3f} cycles were taken for a nanosecond. A store pays the whole of a miss here.",
+        f"# {fit.gigahertz:.3f} cycles were taken for a nanosecond in the mean; each workload has its own.",
+        "# A store pays the whole of a miss here.",
         f"[machines.{name}]",
         f'like = "{machine.name}"',
         "",
