@@ -1,13 +1,13 @@
 """docs/fidelity.md: how far counted changes agree with those in real time, by what is kept of both."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 from docs.measured.declaration import Block
 from docs.measured.fidelity_result import kept
 from docs.measured.measuring import Measuring
-from docs.measured.wording import decimal, percent, table
+from docs.measured.wording import decimal, percent, prose, table
 
 _PAGE = "docs/fidelity.md"
 _NOTHING = "CHANGE=nothing"
@@ -76,18 +76,30 @@ def _interval(one: dict[str, Any]) -> str:
 
 
 def _sizes(measuring: Measuring) -> str:
-    """By the size of the counted change, how often the sign was right."""
+    """By the size of the counted change: how often the sign was right, and the error of what both decided."""
     del measuring
-    figures = kept()["all"]
-    bands = [one["bands"] for one in figures]
-    heads = ("counted change", *(one["count"] for one in figures))
-    return table(heads, (_size_row(each) for each in zip(*bands, strict=True)), right=True)
+    told = kept()
+    heads = ("counted change", *(f"{one['count']}: sign, error" for one in told["all"]))
+    bands = zip(*(one["bands"] for one in told["all"]), strict=True)
+    counts = [one["count"] for one in told["all"]]
+    return table(heads, (_size_row(each, counts, told["pairs"]) for each in bands), right=True)
 
 
-def _size_row(bands: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def _size_row(
+    bands: Sequence[dict[str, Any]], counts: Sequence[str], pairs: Sequence[dict[str, Any]]
+) -> tuple[str, ...]:
     low, high = bands[0]["low"], bands[0]["high"]
     size = f"more than {low:.1f} times" if high is None else f"{low:.1f} to {high:.1f} times"
-    return (size, *(f"{one['same_sign']} of {one['decided']}" for one in bands))
+    cells = []
+    for band, count in zip(bands, counts, strict=True):
+        both = [one for one in pairs if _is_decided(one["time"]) and _is_decided(one["exact"][count])]
+        inside = [one for one in both if low <= _size(one["exact"][count]) < (high or inf)]
+        cells.append(f"{band['same_sign']} of {band['decided']}, {decimal(_error(inside, count), 2)}")
+    return (size, *cells)
+
+
+def _size(change: Sequence[Any]) -> float:
+    return max(float(change[0]), 1 / float(change[0]))
 
 
 def _groups(measuring: Measuring) -> str:
@@ -144,7 +156,7 @@ def _moved(one: dict[str, Any]) -> str:
 
 
 def _fit(measuring: Measuring) -> str:
-    """Constants fitted to half of the treatments: what they were, what they became, and the other half by them."""
+    """Constants fitted to half of the treatments, before and after, and the other half by them."""
     del measuring
     fit = kept()["fitted"]
     rows = [(_COSTS[name], _price(was), _price(fit["after"][name])) for name, was in fit["before"].items()]
@@ -155,14 +167,55 @@ def _fit(measuring: Measuring) -> str:
     return f"{constants}\n{other}"
 
 
+_IN_SHORT = """
+Over {pairs} pairs of a change and an operation on a running system ([fidelity](fidelity.md)), of those that
+real time and the count have both decided: instructions had the sign of time in {signs}, with a rank
+correlation of {spearman} and an error (root mean square of log ratios) of {error}; modelled cycles in
+{cycle_signs}, {cycle_spearman} and {cycle_error}. With constants fitted to one half of the changes, modelled
+cycles foretell the other half with an error of {fitted_error}, instructions with {half_error}.
+"""
+
+
+def _in_short(measuring: Measuring) -> str:
+    """For the page about exact mode: what may be said of counts and time."""
+    del measuring
+    told = kept()
+    (instructions, cycles), half = _two(told["all"]), _two(told["held_out"])
+    values = {
+        "pairs": str(len(told["pairs"])),
+        "signs": f"{instructions['same_sign']} of {instructions['decided']}",
+        "spearman": decimal(instructions["spearman"]["value"], 2),
+        "error": decimal(instructions["rms_error"], 2),
+        "cycle_signs": f"{cycles['same_sign']} of {cycles['decided']}",
+        "cycle_spearman": decimal(cycles["spearman"]["value"], 2),
+        "cycle_error": decimal(cycles["rms_error"], 2),
+        "fitted_error": decimal(told["fitted"]["held_out"]["rms_error"], 2),
+        "half_error": decimal(half[0]["rms_error"], 2),
+    }
+    return prose(_IN_SHORT, **values)
+
+
+def _two(figures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those of instructions and of modelled cycles."""
+    by_count = {one["count"]: one for one in figures}
+    return by_count["instructions"], by_count["modelled-cycles"]
+
+
 def _price(value: float) -> str:
     return f"{value:.3g}"
 
 
-BLOCKS = tuple(
-    Block(f"fidelity-{name}", _PAGE, text)
-    for name, text in (
-        ("decided", _decided), ("figures", _figures), ("sizes", _sizes), ("groups", _groups),
-        ("disagreements", _disagreements), ("fit", _fit),
-    )
-)  # fmt: skip
+BLOCKS = (
+    *(
+        Block(f"fidelity-{name}", _PAGE, text, simulated=True)
+        for name, text in (
+            ("decided", _decided),
+            ("figures", _figures),
+            ("sizes", _sizes),
+            ("groups", _groups),
+            ("disagreements", _disagreements),
+            ("fit", _fit),
+        )
+    ),
+    Block("counts-and-time", "docs/exact-mode.md", _in_short, simulated=True),
+)
