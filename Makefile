@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 GUEST_TARGET := x86_64-unknown-linux-gnu
 # rustup puts cargo where a login shell finds it, and make may not.
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
-# How many tests run at once: exact mode's numbers do not depend on it.
-JOBS ?= $(shell nproc)
+# How many tests run at once: one more than there are cores, as many a test waits for programs that it started.
+# Exact mode's numbers do not depend on it.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
