@@ -12,13 +12,14 @@ class FactorLost(KernelError):
 
 
 class MachineHeld(MachineError):
-    """Machine {machine} is held by {who} since {since}, for study {study} (last heard at {heard}): one trial
-    at a time runs on a machine.
+    """Machine {machine} is held by {who} since {since}, for study {study}{place} (last heard at {heard}): one
+    trial at a time runs on a machine.
     """
 
     hint = (
-        "run the same command again when that has ended (ktrial fleet machines shows who holds which), or "
-        "with --wait 2h; a holder of whom nothing is heard for {seconds:g} s is taken for gone"
+        "run the same command again when that has ended (ktrial fleet machines shows who holds which, in a "
+        "fleet ktrial fleet status), or with --wait 2h; a holder of whom nothing is heard for {seconds:g} s "
+        "is taken for gone"
     )
 
 

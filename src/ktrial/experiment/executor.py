@@ -13,6 +13,7 @@ from typing import Protocol
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_builds import Builder, Had, Listener
 from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
@@ -134,6 +135,13 @@ class Executors(Protocol):
 
     def executor(self, machine: Machine, wanted: Wanted) -> Executor:
         """An executor of trials on the machine. Raises KtrialError where there cannot be one."""
+        ...
+
+    def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
+        """Where a machine has to be held, beside the store. `say`: told, in some thread, what becomes of it.
+
+        Raises KtrialError where the machine's trials cannot be performed.
+        """
         ...
 
     def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:

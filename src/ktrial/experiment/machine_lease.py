@@ -1,5 +1,7 @@
 """A real machine is one user's at a time: a lease in the store, with a heartbeat, until it is closed.
 
+Where a fleet is named it is held there as well, among users whose stores are others.
+
 Who may wait (`waiting`) asks again and again for a machine that is somebody's; else that ends the run.
 """
 
@@ -8,11 +10,11 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ktrial import process_identity
 from ktrial.experiment.errors import LeaseLost, MachineHeld
@@ -22,6 +24,7 @@ from ktrial.machines.errors import MachineError
 from ktrial.machines.ssh.errors import MachineInUse
 from ktrial.model.machine_lease import MachineLease
 from ktrial.store import Store
+from ktrial.store.machine_leases import Taking
 
 BEAT_SECONDS = 10.0
 SILENCE_SECONDS = 120.0
@@ -29,6 +32,27 @@ SILENCE_SECONDS = 120.0
 ASK_SECONDS = 2.0
 """Between two questions whether a machine is free by now."""
 _Got = TypeVar("_Got")
+
+
+class LeasePlace(Protocol):
+    """What is told who has which machine: a store, or a fleet's scheduler."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others."""
+        ...
+
+    def take_machine(self, asked: MachineLease) -> Taking:
+        """Have a machine for oneself, unless somebody has it who is there. Raises KtrialError."""
+        ...
+
+    def renew_machine(self, lease: MachineLease) -> bool | None:
+        """Say that its holder is there. False: it is another's by now. None: that could not be told."""
+        ...
+
+    def give_machine_back(self, lease: MachineLease) -> bool:
+        """Others may have it. False where that could not be told: they have it after a while."""
+        ...
 
 
 @dataclass
@@ -94,10 +118,10 @@ class Unleased:
 
 
 class Lease:
-    """In the store. A thread renews it: the machine that measures is another one than this. A HeldLease."""
+    """In one place. A thread renews it: the machine that measures is another one than this. A HeldLease."""
 
-    def __init__(self, store: Store, lease: MachineLease) -> None:
-        self._store, self._lease = store, lease
+    def __init__(self, place: LeasePlace, lease: MachineLease) -> None:
+        self._place, self._lease = place, lease
         self._ended = threading.Event()
         self._told: Callable[[], None] = lambda: None
         self.is_lost = False
@@ -117,41 +141,76 @@ class Lease:
         """See HeldLease."""
         self._ended.set()
         self._thread.join()
-        self._store.give_machine_back(self._lease)
+        self._place.give_machine_back(self._lease)
 
     def _beats(self) -> None:
         while not self._ended.wait(BEAT_SECONDS):
-            if self._store.renew_machine(self._lease) is False:
+            if self._place.renew_machine(self._lease) is False:
                 self.is_lost = True
                 self._told()
                 return
 
 
-def leased(machine: Machine, store: Store, study: str, say: Callable[[str], None]) -> HeldLease:
-    """The machine is this process's alone until it is closed. `say` is told whose it was, if that is gone.
+class _Leases:
+    """Of one machine, in several places: all of them, or the machine is not this process's alone."""
 
-    Who may wait for it waits.
+    def __init__(self, held: Sequence[HeldLease]) -> None:
+        self._held = held
 
-    Raises MachineHeld, StoreError.
+    @property
+    def is_lost(self) -> bool:
+        """See HeldLease."""
+        return any(one.is_lost for one in self._held)
+
+    def check(self) -> None:
+        """See HeldLease. Raises LeaseLost."""
+        for one in self._held:
+            one.check()
+
+    def tell_loss(self, told: Callable[[], None]) -> None:
+        """See HeldLease."""
+        for one in self._held:
+            one.tell_loss(told)
+
+    def end(self) -> None:
+        """See HeldLease."""
+        for one in reversed(self._held):
+            one.end()
+
+
+def leased(
+    machine: Machine, places: Sequence[LeasePlace], study: str, say: Callable[[str], None]
+) -> HeldLease:
+    """The machine is this process's alone in all these places, until it is closed.
+
+    `say` is told whose it was, if that is gone. Who may wait for it waits. Raises MachineHeld, StoreError,
+    and what a place raises that is not reached.
     """
     if not isinstance(machine, LeasedMachine):
         return Unleased()
-    held = machine.leases.get(store.name)
+    return _Leases([_leased_in(place, machine, study, say) for place in places])
+
+
+def _leased_in(
+    place: LeasePlace, machine: LeasedMachine, study: str, say: Callable[[str], None]
+) -> HeldLease:
+    held = machine.leases.get(place.name)
     if held is None or held.is_lost:
         asked = _asked(machine, study)
-        taken = when_free(lambda: _taken(store, asked, say), say)
-        held = machine.leases[store.name] = Lease(store, taken)
+        taken = when_free(lambda: _taken(place, asked, say), say)
+        held = machine.leases[place.name] = Lease(place, taken)
     return held
 
 
-def _taken(store: Store, asked: MachineLease, say: Callable[[str], None]) -> MachineLease:
-    taking = store.take_machine(asked)
+def _taken(place: LeasePlace, asked: MachineLease, say: Callable[[str], None]) -> MachineLease:
+    taking = place.take_machine(asked)
     if not taking.is_taken:
         raise MachineHeld(
             machine=asked.shown,
             who=taking.lease.who,
             since=f"{taking.lease.since:%Y-%m-%d %H:%M} UTC",
             study=taking.lease.study,
+            place="" if isinstance(place, Store) else f", in {place.name}",
             heard=f"{taking.lease.heard:%H:%M:%S}",
             seconds=taking.lease.silence_seconds,
         )

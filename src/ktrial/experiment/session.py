@@ -98,7 +98,8 @@ def run(
     with interruption.caught():
         try:
             interruption.check()
-            session.lease = machine_lease.leased(machine, store, study.name, observer.notice)
+            places = (store, *session.executors.where_leased(machine, observer.notice))
+            session.lease = machine_lease.leased(machine, places, study.name, observer.notice)
             machine_lease.when_free(machine.check, observer.notice)
             check_workloads(study, session.sources)
             host_checks.check(study, machine)

@@ -1,7 +1,7 @@
 """The executor of this system: prepares systems and runs trials, several at once, each in a thread."""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty
 
@@ -12,6 +12,7 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
 from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
 from ktrial.machines import Machine
@@ -43,6 +44,10 @@ class ThisSystem:
         """Threads of this process."""
         at_once = trials_at_once(machine, wanted.jobs)
         return Workers(machine, at_once, wanted.symbols, audited=wanted.audited)
+
+    def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
+        """In the store alone."""
+        return ()
 
     def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
         """One after another."""

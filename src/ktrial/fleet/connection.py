@@ -14,9 +14,11 @@ from ktrial.fleet.settings import FleetSettings
 if TYPE_CHECKING:
     from distributed.security import Security
 
-_SCHEDULER_SECONDS = 5.0
+SCHEDULER_SECONDS = 5.0
+"""Within so long a scheduler that is there answers."""
 _RESULT_SECONDS = 3.0
 """Who does not hand over a result within so long is gone: it is computed again."""
+_LEASE_TIMEOUT = "distributed.scheduler.locks.lease-timeout"
 _LOST = frozenset({"lost", "cancelled"})
 
 
@@ -68,7 +70,7 @@ class Seen:
 class Connection:
     """To the scheduler of a fleet."""
 
-    def __init__(self, settings: FleetSettings, address: str, patience: float = _SCHEDULER_SECONDS) -> None:
+    def __init__(self, settings: FleetSettings, address: str, patience: float = SCHEDULER_SECONDS) -> None:
         """`address`: the scheduler's. `patience`: seconds that it may take until it answers.
 
         Raises FleetNotInstalled, FleetOutOfReach, FleetInClear.
@@ -81,7 +83,7 @@ class Connection:
     def reopen(self) -> None:
         """Begin anew: what was under way is lost. Raises FleetOutOfReach."""
         self.close()
-        self._client = self._opened(_SCHEDULER_SECONDS)
+        self._client = self._opened(SCHEDULER_SECONDS)
         for topic, heard in self._listeners.items():
             self._client.subscribe_topic(topic, heard)
 
@@ -112,16 +114,25 @@ class Connection:
 
     def workers(self) -> dict[str, Seen]:
         """By address. Raises FleetOutOfReach where the scheduler does not answer."""
-        try:
-            told: dict[str, Any] = self._client.sync(
-                self._client.scheduler.identity, n_workers=-1, callback_timeout=_SCHEDULER_SECONDS
-            )
-        except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+        told: dict[str, Any] = self.answer("identity", n_workers=-1)
         return {
             address: Seen(address, str(one.get("name", address)), int(one.get("nthreads", 1)))
             for address, one in told.get("workers", {}).items()
         }
+
+    def answer(self, asked: str, **arguments: object) -> Any:
+        """The scheduler's, to one of Dask's requests. Raises FleetOutOfReach where it does not answer."""
+        with self.reached():
+            request = getattr(self._client.scheduler, asked)
+            return self._client.sync(request, **arguments, callback_timeout=SCHEDULER_SECONDS)
+
+    @contextlib.contextmanager
+    def reached(self) -> Iterator[None]:
+        """Inside, FleetOutOfReach is raised for what Dask raises where the scheduler does not answer."""
+        try:
+            yield
+        except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
+            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
 
     def call(self, worker: str, name: str, function: Callable[..., object], *arguments: object) -> Pending:
         """Have the worker at this address call the function; lost at once where no scheduler is there.
@@ -135,6 +146,22 @@ class Connection:
             )
         except Exception:  # noqa: BLE001 - Dask has many ways to say that a client is closed
             return _Lost()
+        return made
+
+    def semaphore(self, name: str, silence_seconds: float) -> Any:
+        """Dask's, of this name, for one holder at a time, who loses it when he has been silent so long.
+
+        Raises FleetOutOfReach.
+        """
+        distributed = imported()
+        import dask
+
+        # Dask reads it here alone: as it makes the semaphore, and as it tells the scheduler of it.
+        with self.reached(), dask.config.set({_LEASE_TIMEOUT: f"{silence_seconds} s"}):
+            made = distributed.Semaphore(
+                1, name, scheduler_rpc=self._client.scheduler, loop=self._client.loop
+            )
+            made.register()
         return made
 
     def results(self, futures: Iterable[Pending]) -> list[object | None]:
@@ -190,10 +217,8 @@ class Connection:
 
     def under_way(self) -> dict[str, tuple[str, ...]]:
         """The names of the calls that each worker has, by address."""
-        try:
+        with self.reached():
             told = self._client.processing()
-        except (OSError, TimeoutError, RuntimeError) as error:
-            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
         return {address: tuple(str(key) for key in keys) for address, keys in told.items()}
 
     def close(self) -> None:

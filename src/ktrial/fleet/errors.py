@@ -56,10 +56,19 @@ class FleetEmpty(FleetError):
 
 
 class NotForFleet(FleetError):
-    """A fleet performs exact trials only: the machine {machine} measures this system."""
+    """Fleet {address} is given exact trials only: the machine {machine} measures {what}, in real time."""
 
-    hint = "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one)"
+    hint = (
+        "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one); a machine "
+        "ssh is held in a fleet that has an address"
+    )
     exit_code = 2
+
+
+class HolderUnknown(FleetError):
+    """Fleet {address}: somebody has the machine {machine}, and does not say who."""
+
+    hint = "is it a ktrial of another version? --fleet none measures without that fleet"
 
 
 class TransferDamaged(FleetError):

@@ -9,17 +9,19 @@ from typing import Self
 
 from ktrial.experiment.executor import Executor, Wanted
 from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
+from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.workers import ThisSystem
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, imported
 from ktrial.fleet.errors import NotForFleet
+from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.local_workers import LocalWorkers
 from ktrial.fleet.messages import Bench
 from ktrial.fleet.packages import Package
 from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import Member, Pace
-from ktrial.machines import Machine, PortableMachine
+from ktrial.machines import LeasedMachine, Machine, PortableMachine
 from ktrial.model.kernel import Build
 from ktrial.model.workload import EXACT_MODES
 
@@ -70,6 +72,14 @@ class Fleet:
         slots = sum(one.slots for one in self.connection.workers().values()) or self.settings.local_workers
         return max(1, min(slots, jobs) if jobs else slots)
 
+    def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
+        """A machine that runs one trial at a time is one resource of it. Raises NotForFleet."""
+        if self._performs(machine) or not isinstance(machine, LeasedMachine) or self.settings.local_workers:
+            return ()
+        place = HeldMachines(self.settings, say)
+        self._open.callback(place.close)
+        return (place,)
+
     def executor(self, machine: Machine, wanted: Wanted) -> Executor:
         """What performs trials there; those in real time are performed here. Raises NotForFleet."""
         if not self._performs(machine):
@@ -86,8 +96,10 @@ class Fleet:
     def _performs(self, machine: Machine) -> bool:
         if machine.mode in EXACT_MODES and isinstance(machine, PortableMachine):
             return True
-        if self.settings.asked:
-            raise NotForFleet(address=self.settings.address, machine=machine.name)
+        elsewhere = isinstance(machine, LeasedMachine)
+        if self.settings.asked and (self.settings.local_workers or not elsewhere):
+            what = "another system" if elsewhere else "this system"
+            raise NotForFleet(address=self.settings.address, machine=machine.name, what=what)
         return False
 
     def _bench(self, maker: Callable[[], Machine], wanted: Wanted) -> Bench:

@@ -1,10 +1,12 @@
-"""Who is in a fleet, and what each worker does."""
+"""Who is in a fleet, what each worker does, and who has which machine."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from ktrial.fleet.connection import Connection
+from ktrial.fleet.held_machines import held_machines
 from ktrial.fleet.settings import FleetSettings
+from ktrial.store.machine_leases import Held
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,12 @@ class WorkerStatus:
         }
 
 
-def status_of(settings: FleetSettings) -> tuple[WorkerStatus, ...]:
-    """All workers, by name. Raises FleetOutOfReach, FleetNotInstalled."""
+def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[Held, ...]]:
+    """All workers, by name, and the machines that are held. Raises FleetOutOfReach, FleetNotInstalled."""
     connection = Connection(settings, settings.address)
     try:
         seen, notes, calls = connection.workers(), connection.notes(), connection.under_way()
+        machines = held_machines(connection)
     finally:
         connection.close()
     statuses = [
@@ -48,7 +51,7 @@ def status_of(settings: FleetSettings) -> tuple[WorkerStatus, ...]:
         )
         for address, one in seen.items()
     ]
-    return tuple(sorted(statuses, key=lambda one: one.name))
+    return tuple(sorted(statuses, key=lambda one: one.name)), machines
 
 
 def _shown(call: str) -> str:

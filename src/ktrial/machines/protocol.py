@@ -85,10 +85,12 @@ class RemoteMachine(Protocol):
 
 
 class HeldLease(Protocol):
-    """A machine is this process's alone, as far as a store tells those who use it."""
+    """A machine is this process's alone, as far as a store, or a fleet, tells those who use it."""
 
-    is_lost: bool
-    """Whether somebody else has taken it: nothing was heard of this process for too long."""
+    @property
+    def is_lost(self) -> bool:
+        """Whether somebody else has taken it: nothing was heard of this process for too long."""
+        ...
 
     def check(self) -> None:
         """Raise a MachineError where it is lost."""
@@ -102,12 +104,12 @@ class HeldLease(Protocol):
 
 @runtime_checkable
 class LeasedMachine(Protocol):
-    """Another system that runs one trial at a time, whoever asks: who uses it holds a lease in the store."""
+    """Another system that runs one trial at a time, whoever asks: who uses it holds a lease of it."""
 
     host: str
     """What its user calls it."""
     leases: dict[str, HeldLease]
-    """By the stores' names. `close` ends them, once all there is put back."""
+    """By the names of what keeps them, stores and fleets. `close` ends them, once all there is put back."""
 
     def lease_name(self) -> str:
         """What tells it from every other one, whatever its users call it. Nothing is sent to it."""

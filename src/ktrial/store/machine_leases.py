@@ -99,8 +99,11 @@ def _held(row: Row[tuple[object, ...]], now: datetime) -> Held:
 
 
 def _is_over(lease: MachineLease, silent_seconds: float) -> bool:
+    return has_ended(lease) or silent_seconds > lease.silence_seconds
+
+
+def has_ended(lease: MachineLease) -> bool:
+    """Whether its holder ran on this very host, and runs no more."""
     here = process_identity.born(os.getpid())
     is_here = lease.host == socket.gethostname() and process_identity.same_boot(lease.born, here)
-    if is_here and process_identity.born(lease.process) != lease.born:
-        return True
-    return silent_seconds > lease.silence_seconds
+    return is_here and process_identity.born(lease.process) != lease.born

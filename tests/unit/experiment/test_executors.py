@@ -1,6 +1,6 @@
 """Who performs the trials of a run is exchanged: what is told, stored and withdrawn stays the session's."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.support.scripted import sources as scripted_sources
 from ktrial.experiment.executor import Ended, Event, Executor, Told, Wanted, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
+from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
@@ -36,6 +37,9 @@ class Elsewhere:
 
     def at_once(self, machine: Machine, jobs: int | None) -> int:
         return 1
+
+    def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
+        return ()
 
     def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
         return built_here(builds, builder, listener)

@@ -4,28 +4,25 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
+from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
+from tests.support.scripted import sources, wait_until
 
 from ktrial import process_identity
 from ktrial.errors import Interrupted
 from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import LeaseLost, MachineHeld
-from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
 from ktrial.format.number_format import duration
-from ktrial.machines import HeldLease
 from ktrial.machines.ssh.errors import MachineInUse
 from ktrial.machines.ssh.resolved_name import resolved
-from ktrial.model.boot import Boot
 from ktrial.store import Store, open_store
-from ktrial.target import Run, StepResult
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
 TRIALS = 4
@@ -35,30 +32,6 @@ TRIALS = 4
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "trials.db") as opened:
         yield opened
-
-
-class OtherSystem(ScriptedMachine):
-    """A machine that has a lease."""
-
-    def __init__(self, before_each: "threading.Event | None" = None) -> None:
-        super().__init__(self._answer)
-        self.host = "lab1"
-        self.leases: dict[str, HeldLease] = {}
-        self.begun = threading.Event()
-        self._go_on = before_each
-
-    def lease_name(self) -> str:
-        return "10.0.0.7:22"
-
-    def close(self) -> None:
-        while self.leases:
-            self.leases.popitem()[1].end()
-
-    def _answer(self, boot: Boot, program: Run) -> StepResult:
-        self.begun.set()
-        if self._go_on:
-            self._go_on.wait()
-        return number_of(boot, program)
 
 
 class Locked(OtherSystem):
@@ -73,18 +46,6 @@ class Locked(OtherSystem):
             self._times -= 1
             raise MachineInUse(machine="ssh", host="lab1", who="")
         super().check()
-
-
-class Heard(Silent):
-    """Keeps what is told."""
-
-    def __init__(self, then: Callable[[str], object] = lambda _text: None) -> None:
-        self.notices: list[str] = []
-        self._then = then
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-        self._then(text)
 
 
 def test_a_machine_that_somebody_holds_is_asked_for_nothing(store: Store) -> None:

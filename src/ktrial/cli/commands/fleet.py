@@ -122,7 +122,7 @@ def status(
     json: Json = False,
     insecure: Insecure = False,
 ) -> None:
-    """Say who is in a fleet, and what each worker does."""
+    """Say who is in a fleet, what each worker does, and who holds which machine there."""
     from ktrial.cli.console import print_json
     from ktrial.fleet.settings import asked_for, fleet
     from ktrial.fleet.status import status_of
@@ -130,11 +130,15 @@ def status(
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
     if settings is None or settings.local_workers:
         raise _no_worker_of(address or "")
-    workers = status_of(settings)
+    workers, held = status_of(settings)
     if json:
-        print_json({"address": settings.address, "workers": [one.as_json() for one in workers]})
+        there = [one.as_json() for one in workers]
+        data = {"workers": there, "machines": [_lease_data(one) for one in held]}
+        print_json({"address": settings.address} | data)
         return
     _print(workers)
+    if held:
+        _print_leases(held)
 
 
 @app.command("machines", cls=KtrialCommand)

@@ -164,10 +164,16 @@ def run(
 def _on_each(
     studies: "dict[str, Study]", context: typer.Context, *, json: bool, store: str | None, html: Path | None
 ) -> None:
+    from ktrial import machines
+    from ktrial.cli.console import say
     from ktrial.cli.running.on_hosts import run_on_each
+    from ktrial.experiment.executor import chosen
+    from ktrial.experiment.workers import ThisSystem
 
     if html:
         raise BadOption(option="--html", problem="each of several machines has a report of its own")
+    for study in studies.values():  # a fleet that has no part in them is told once
+        chosen(ThisSystem).where_leased(machines.find(study.machine.kind), say)
     run_on_each(studies, words_again(context, without={"host"}), json=json, store=store)
 
 

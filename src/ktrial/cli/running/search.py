@@ -14,9 +14,11 @@ from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
 from ktrial.experiment import host_checks, machine_lease
+from ktrial.experiment.executor import chosen
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
+from ktrial.experiment.workers import ThisSystem
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.machines import CountingMachine, Machine
@@ -61,7 +63,8 @@ def on_machine(
         machine = host or machines.find(study.machine.kind)
         if isinstance(machine, CountingMachine):
             machine.count_by(study.machine.counted_by)
-        machine_lease.leased(machine, store, study.name, say)
+        places = (store, *chosen(ThisSystem).where_leased(machine, say))
+        machine_lease.leased(machine, places, study.name, say)
         machine_lease.when_free(machine.check, say)
         yield machine, sources_for(machine, default_resources())
 
