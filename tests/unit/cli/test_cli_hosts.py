@@ -1,7 +1,10 @@
 """`ktrial run --host lab1,lab2`: one study on several machines at once, each told apart."""
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,15 +13,17 @@ from pathlib import Path
 import pytest
 import typer
 from tests.support.command_line import KNOWN, CommandLine
+from tests.support.scripted import wait_until
 from tests.support.ssh_server import HOST, ssh_server
 from tests.unit.analysis.test_systems import at
 
-from ktrial.cli.running.on_hosts import KTRIAL, run_on_each
+from ktrial.cli.running.on_hosts import run_on_each
 from ktrial.errors import Interrupted
 from ktrial.model.study import Study
 from ktrial.store import open_store
 from ktrial.studyfile.references import resolved
 
+PLAIN = (sys.executable, "-c", "import ktrial_launcher; ktrial_launcher.main()")
 STUDY = """perturbations = 2
 workloads = ["fork"]
 [machine]
@@ -49,6 +54,35 @@ WAITS = """trap 'kill $!; echo ending >&2; exit 130' INT; sleep 60 & >{words}-$3
 case $3 in lab2) until [ -e {words}-lab1 ]; do sleep 0.02; done; kill -INT $PPID;; esac; wait
 """
 """Once both wait, who has started them is told to end."""
+HEARS = """>{words}-$3.begun; while read line; do :; done; >{words}-$3.ended"""
+"""Until who started it is gone."""
+ENDS = """
+import signal, sys, time
+from ktrial.cli.running.with_parent import end_with_parent
+
+def ended(*_):
+    print("who reads this?", file=sys.stderr, flush=True)
+    print("given back", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, ended)
+end_with_parent()
+print(f"standard input: {sys.stdin.read()!r}", flush=True)
+time.sleep(3600)
+"""
+KNOB = Path("/proc/sys/vm/stat_interval")
+SETS = """[machine]
+kind = "ssh"
+host = "lab1"
+[timed]
+blocks = 3
+stopping = "fixed"
+[factors."vm.stat_interval"]
+levels = ["7", "9"]
+[[workloads]]
+name = "waits"
+command = ["/bin/sleep", "3600"]
+"""
 
 
 @pytest.fixture
@@ -165,6 +199,54 @@ def test_ctrl_c_ends_every_machine_s_run(tmp_path: Path, capfd: pytest.CaptureFi
     assert "lab2: ending" in said
 
 
+def test_a_run_that_is_killed_takes_every_machine_s_run_with_it(tmp_path: Path) -> None:
+    studies = {host: at(host, 1.3, 1).study for host in ("lab1", "lab2")}
+    program = played(tmp_path, HEARS)
+    child = os.fork()
+    if not child:
+        run_on_each(studies, ["--", "s.toml"], json=False, store=str(tmp_path / "db"), program=program)
+        os._exit(0)
+    began, ended = ([tmp_path / f"words-{host}.{what}" for host in studies] for what in ("begun", "ended"))
+    wait_until(lambda: all(file.exists() for file in began))
+    assert not any(file.exists() for file in ended)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    wait_until(lambda: all(file.exists() for file in ended))
+
+
+def test_who_started_it_is_gone_and_it_ends_as_on_sigterm_and_tells_nobody() -> None:
+    program = subprocess.Popen([sys.executable, "-c", ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdin
+    assert program.stdout
+    assert program.stdout.readline() == b"standard input: ''\n"
+    program.stdin.close()
+    assert program.stdout.read() == b"given back\n"
+    program.stdout.close()
+    assert program.wait() == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.root
+def test_what_is_set_on_machines_goes_back_when_the_run_on_all_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text(SETS)
+    store, before = tmp_path / "db", KNOB.read_text()
+    words = ["run", str(tmp_path / "mine.toml"), "--host", "lab1,lab9", "--store", str(store)]
+    with ssh_server(tmp_path) as server:
+        monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(server.config))
+        parent = subprocess.Popen([*PLAIN, *words, "--allow-host-changes"])
+        wait_until(lambda: KNOB.read_text() != before or parent.poll() is not None)
+        with open_store(str(store)) as opened:
+            (held,) = [one.lease for one in opened.machine_leases() if one.lease.called == HOST]
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: not Path(f"/proc/{held.process}").exists())
+        wait_until(lambda: KNOB.read_text() == before)
+        with open_store(str(store)) as opened:
+            assert opened.machine_leases() == (), "it was given back"
+
+
 @pytest.mark.nightly
 def test_two_servers_and_one_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are this system: a `flock` that locks nothing makes two machines of it."""
@@ -181,7 +263,7 @@ def test_two_servers_and_one_that_is_not_there(tmp_path: Path, monkeypatch: pyte
         texts = [server.config.read_text() for server in servers]
         (tmp_path / "config").write_text(texts[0] + texts[1].replace(HOST, "lab2"))
         monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(tmp_path / "config"))
-        done = subprocess.run([*KTRIAL, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run([*PLAIN, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     assert "lab9: ktrial: error: Machine ssh: lab9" in done.stderr
     assert "over machines like these 2" in done.stdout

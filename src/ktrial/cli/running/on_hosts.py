@@ -1,7 +1,8 @@
 """A study on several machines at once: one `ktrial run` for each, and what it comes to over all of them.
 
 Each run is a process of its own, with a lease of its own: what befalls one machine is told with its name, and
-the others go on. Ctrl-C ends each of them as it would end it alone.
+the others go on. Ctrl-C ends each of them as it would end it alone, and so does the end of this process,
+however it comes (see with_parent).
 """
 
 import json
@@ -31,8 +32,12 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.store import default_location, open_store
 from ktrial.studyfile.references import resolved
 
-KTRIAL = (sys.executable, "-c", "import ktrial_launcher; ktrial_launcher.main()")
-"""The program of this very installation."""
+KTRIAL = (
+    sys.executable,
+    "-c",
+    "import ktrial_launcher; from ktrial.cli.running.with_parent import main; main()",
+)
+"""The program of this very installation, which ends when its standard input closes."""
 
 
 def run_on_each(
@@ -72,10 +77,13 @@ class _HostRun:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """In a session of its own: a terminal's Ctrl-C reaches it once, through this process."""
+        """In a session of its own: a terminal's Ctrl-C reaches it once, through this process.
+
+        Its standard input closes when this process is gone.
+        """
         self.process = subprocess.Popen(
             self.command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=self.printed,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -91,6 +99,8 @@ class _HostRun:
         for line in process.stderr:
             say(f"{self.host}: {one_line(line.decode(errors='replace').rstrip())}")
         self.status = process.wait()
+        if process.stdin:
+            process.stdin.close()
 
     def end(self) -> None:
         """Ask it to end. Safe in a signal handler."""
