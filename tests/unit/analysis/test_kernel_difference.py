@@ -71,10 +71,10 @@ def a_patch(directory: Path, name: str, text: str = PATCH) -> Patch:
     return Patch(path=str(directory / name), digest=hashlib.sha256(text.encode()).hexdigest())
 
 
-def text_of(difference: KernelDifference, most: int | None = None) -> str:
+def text_of(difference: KernelDifference, *, everything: bool = False) -> str:
     console = Console(width=80, file=io.StringIO())
     with console.capture() as capture:
-        print_kernel_difference(difference, console, most=most)
+        print_kernel_difference(difference, console, everything=everything)
     text = capture.get()
     assert max(map(len, text.splitlines())) <= 80
     return text
@@ -187,13 +187,42 @@ def test_modules_without_depmods_lists_are_not_known(tmp_path: Path) -> None:
     assert "modules: those of path:b are not known" in difference.unknown
 
 
-def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
-    many = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(200))
+def test_long_lists_of_drivers_are_cut_and_counted_and_the_command_for_all_is_named(tmp_path: Path) -> None:
+    many = "".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(200))
     difference = difference_of(
         a_kernel(tmp_path, "path:a", "CONFIG_A=y\n"), a_kernel(tmp_path, "path:b", many)
     )
-    assert "and 193 more" in text_of(difference, 8)
-    assert "OPTION_199" in text_of(difference)
+    text = text_of(difference)
+    assert "and 192 more (--all)" in text
+    assert "192 names are left out above" in text
+    assert text.endswith("  ktrial kernel diff path:a path:b --all\n")
+    everything = text_of(difference, everything=True)
+    assert "DRIVER_199" in everything
+    assert "left out" not in everything
+
+
+def test_options_of_the_kernel_itself_are_never_cut(tmp_path: Path) -> None:
+    drivers = "".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(200))
+    own = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(300))
+    difference = difference_of(
+        a_kernel(tmp_path, "path:a", drivers + "CONFIG_ZLAST=1\n"),
+        a_kernel(tmp_path, "path:b", own + "CONFIG_ZLAST=2\n"),
+    )
+    text = text_of(difference)
+    assert all(f"+OPTION_{number:03}" in text for number in range(300))
+    assert "ZLAST 1 → 2" in text
+    assert "and 192 more (--all)" in text
+
+
+def test_nothing_is_cut_where_there_is_little_in_total(tmp_path: Path) -> None:
+    menu = "#\n# Device Drivers\n#\n{}# end of Device Drivers\n"
+    few = menu.format("".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(40)))
+    difference = difference_of(
+        a_kernel(tmp_path, "path:a", menu.format("CONFIG_A=y\n")), a_kernel(tmp_path, "path:b", few)
+    )
+    text = text_of(difference)
+    assert "DRIVER_039" in text
+    assert "--all" not in text
 
 
 MENU = "#\n# Mitigations\n#\n{}# end of Mitigations\n"
@@ -241,7 +270,7 @@ def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp
     older = MENU.format("CONFIG_A=y\n")
     after = a_kernel(tmp_path, "path:b", newer, release="6.12.1")
     difference = difference_of(a_kernel(tmp_path, "path:a", older), after)
-    text = text_of(difference, 8)
+    text = text_of(difference)
     assert "60 one of the two does not offer" in text
     assert "NEWS_059" in text
     assert text.count("and 92 more (--all)") == 2

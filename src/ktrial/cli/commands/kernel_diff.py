@@ -10,8 +10,6 @@ from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
 
 _KERNEL = "debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest."
-_FEW = 8
-"""Options of a menu, and names of a list, that are shown without --all."""
 
 
 @examples("ktrial kernel diff debian:6.1 debian:6.12")
@@ -28,7 +26,10 @@ def diff(
             metavar="SOURCE",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every option, file and module.")] = False,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="All: long lists of drivers and modules, too."),
+    ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
     ] = None,
@@ -59,6 +60,6 @@ def diff(
     if json:
         print_json(difference.model_dump(mode="json"))
         return
-    print_kernel_difference(difference, output(), most=None if everything else _FEW)
+    print_kernel_difference(difference, output(), everything=everything)
     if html:
         print(f"report: {html}")

@@ -1,5 +1,6 @@
 """GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from ktrial.analysis import waits as waiting
@@ -146,7 +147,8 @@ def _kernels(record: StudyRecord) -> Iterator[str]:
         ]
         lines += [f"- not known: {prose(one)}" for one in change.unknown]
         left = len(lines) - _MOST_MENUS
-        more = [f"- and {left} more menus and lists: ktrial kernel diff shows them"] if left > 0 else []
+        whole = code(shlex.join(["ktrial", "kernel", "diff", change.before, change.after, "--all"]))
+        more = [f"- and {left} more menus and lists: {whole}"] if left > 0 else []
         title = f"Kernels: {bare(change.before)} → {bare(change.after)}: {bare(change.sentence)}"
         yield folded(title, f"{table}\n\n" + "\n".join([*lines[:_MOST_MENUS], *more]))
 

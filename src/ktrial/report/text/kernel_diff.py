@@ -37,6 +37,8 @@ class OptionLine(NamedTuple):
     text: str
     prompt: str
     followers: tuple[str, ...]
+    matters: bool = True
+    """False of what is about a driver, a cipher or a file system, or about what an architecture can do."""
 
 
 class MenuGroup(NamedTuple):
@@ -45,6 +47,11 @@ class MenuGroup(NamedTuple):
     title: str
     lines: tuple[OptionLine, ...]
 
+    @property
+    def matters(self) -> bool:
+        """Whether one of its lines does."""
+        return any(line.matters for line in self.lines)
+
 
 class Listing(NamedTuple):
     """Names of one kind."""
@@ -52,7 +59,7 @@ class Listing(NamedTuple):
     title: str
     names: tuple[str, ...]
     matters: bool = False
-    """Whether a short form should show more of it than of others."""
+    """Whether a short form shows all of it, however long."""
 
 
 class KernelChange(NamedTuple):
@@ -142,13 +149,16 @@ def _variables(side: KernelSide) -> str:
 
 
 def _groups(difference: KernelDifference) -> Iterator[MenuGroup]:
-    """By menu; last those whose menu is not known, under one title."""
+    """By menu, those of drivers behind others; last those whose menu is not known, under one title."""
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
     for one in (*difference.decided, *difference.set_beside):
         menus.setdefault(one.menu, []).append(one)
-    for menu in sorted(menus, key=lambda menu: (not menu, menu)):
+    for menu in sorted(menus, key=lambda menu: (not menu, _of_drivers(menu), menu)):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
-        yield MenuGroup(title, tuple(_line(one, difference) for one in menus[menu]))
+        yield MenuGroup(
+            title,
+            tuple(_line(one, difference)._replace(matters=_kind(one) == "kernel") for one in menus[menu]),
+        )
 
 
 def _line(root: OptionChange, difference: KernelDifference) -> OptionLine:
@@ -202,8 +212,12 @@ _DRIVERS = re.compile(
 def _kind(one: OptionChange) -> str:
     if _CAPABILITY.fullmatch(one.option) and not one.prompt:
         return "capabilities"
-    of_drivers = "m" in {one.before, one.after} or any(_DRIVERS.fullmatch(title) for title in one.menu)
+    of_drivers = "m" in {one.before, one.after} or _of_drivers(one.menu)
     return "drivers" if of_drivers or one.option.startswith("CONFIG_CRYPTO_") else "kernel"
+
+
+def _of_drivers(menu: Iterable[str]) -> bool:
+    return any(_DRIVERS.fullmatch(title) for title in menu)
 
 
 def _renamed(one: RenamedOption) -> str:
@@ -213,7 +227,8 @@ def _renamed(one: RenamedOption) -> str:
 
 def _patches(difference: KernelDifference) -> Iterator[Listing]:
     for one in difference.patches:
-        yield Listing(_patch(one, difference), one.files or ("which files it touches is not known any more",))
+        files = one.files or ("which files it touches is not known any more",)
+        yield Listing(_patch(one, difference), files, matters=True)
     if difference.reordered_patches:
         yield Listing("the same patches, in another order", ())
 
