@@ -1,7 +1,7 @@
 """Errors that say something about this host and nothing about a treatment: they end a run at once."""
 
 from ktrial.errors import KtrialError
-from ktrial.kernels.build.errors import BuildToolsMissing
+from ktrial.kernels.build.errors import BuildCutShort, BuildToolsMissing
 from ktrial.kernels.errors import CacheFull, CacheUnusable, ToolMissing
 from ktrial.machines.errors import (
     BadPin,
@@ -30,6 +30,7 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     BadPin,
     BadSetting,
     BootChanged,
+    BuildCutShort,
     BuildToolsMissing,
     CacheFull,
     CacheUnusable,

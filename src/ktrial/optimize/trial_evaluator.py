@@ -28,6 +28,7 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import ThisSystem
+from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, CompilerUnsuitable, OptionNotTaken
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
@@ -51,6 +52,10 @@ _LOOK_AROUND_S = 5.0
 """This host's environment is read no more often than so: reading it takes 40 ms."""
 
 
+_OF_CONFIGURATION = (BadBuildOption, BuildFailed, CompilerUnsuitable, ImageError, OptionNotTaken)
+"""Why a configuration has no kernel. Other reasons (no network, for one) say nothing about it."""
+
+
 @dataclass
 class TrialEvaluator:
     """Measures configurations: an `Evaluator` of ktrial.optimize."""
@@ -71,6 +76,8 @@ class TrialEvaluator:
     _slowest: float = 0.0
     """Seconds of the baseline's longest trial so far."""
     _looked: float = -_LOOK_AROUND_S
+    _clocked: set[str] = field(default_factory=set)
+    """Keys of trials that the clock has ended once."""
     _told: list[PlannedTrial] = field(default_factory=list)
     """Those that were measured now, and the search knows of."""
 
@@ -98,7 +105,7 @@ class TrialEvaluator:
         """One observation for each ask, as each ends.
 
         Raises TuneBaselineFailed and ObjectiveMissing, where the baseline cannot be measured, and what says
-        nothing about a configuration: HOST_PROBLEMS, KeyboardInterrupt.
+        nothing about a configuration: HOST_PROBLEMS, KernelError, MachineFailsSearch, KeyboardInterrupt.
         """
         interruption.check()
         trials = [planned(self.study, ask) for ask in batch]
@@ -110,7 +117,7 @@ class TrialEvaluator:
                     jobs[trial.treatment.key] = self._jobs(trial)
                 ready.append(trial)
             except KernelError as error:
-                if isinstance(error, HOST_PROBLEMS):
+                if isinstance(error, HOST_PROBLEMS) or not isinstance(error, _OF_CONFIGURATION):
                     raise
                 yield self._kept(_not_had(trial, error))
         if ready:
@@ -161,7 +168,10 @@ class TrialEvaluator:
         return self.sources.obtain(kernel, progress)
 
     def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
-        """What the machine could not run says nothing about a configuration: it is run again, not kept."""
+        """What the machine could not run says nothing about a configuration: it is run again, not kept.
+
+        A run that the clock has ended is made once more, too: this host may have been busy.
+        """
         for _ in range(_ATTEMPTS):
             failed: list[Trial] = []
             yield from self._run_once(trials, jobs, failed)
@@ -226,7 +236,7 @@ class TrialEvaluator:
                 self.observer.trial_started(trial)
             case Ended(trial, stored):
                 try:
-                    if trial.outcome is not Outcome.MACHINE_FAILED:
+                    if trial.outcome is not Outcome.MACHINE_FAILED and not self._first_ended_by_clock(trial):
                         return self._kept(trial)
                     failed.append(trial)
                 finally:
@@ -239,6 +249,13 @@ class TrialEvaluator:
             case StopAsked():
                 interruption.check()
         return None
+
+    def _first_ended_by_clock(self, trial: Trial) -> bool:
+        """Whether its limit in real time was over, and that for the first time."""
+        if self.noise_free or trial.outcome is not Outcome.HUNG or trial.planned.key in self._clocked:
+            return False
+        self._clocked.add(trial.planned.key)
+        return True
 
     def _kept(self, trial: Trial) -> Observation:
         seen = observation(trial)

@@ -8,7 +8,13 @@ from tests.support.buildable_sources import a_buildable_source
 from ktrial.kernels.build import build, requested
 from ktrial.kernels.build.compiler import compiler_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
-from ktrial.kernels.build.failure_diagnosis import advice_on, missing_tool, older_compiler, wanted_tool
+from ktrial.kernels.build.failure_diagnosis import (
+    advice_on,
+    cut_short,
+    missing_tool,
+    older_compiler,
+    wanted_tool,
+)
 from ktrial.kernels.build.make import paths_in_source
 
 C23 = """\
@@ -67,6 +73,25 @@ def test_known_failures_of_compilers_and_sources_say_what_is_wanted(
     assert tool is not None
     assert wanted in tool[0]
     assert advice in tool[1]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "gcc: fatal error: Killed signal terminated program cc1\ncompilation terminated.\n"
+        "make[2]: *** [scripts/Makefile.build:250: kernel/fork.o] Error 1\n",
+        "gcc: internal compiler error: Killed (program cc1)\n",
+        "clang: error: unable to execute command: Killed\n",
+        "collect2: fatal error: ld terminated with signal 9 [Killed]\n",
+        "cc1: out of memory allocating 65536 bytes after a total of 1916928 bytes\n",
+        "ld: final link failed: memory exhausted\n",
+        "make[1]: *** [scripts/Makefile.vmlinux:34: vmlinux] Error 137\n",
+        "make: *** [Makefile:2: all] Terminated\n",
+    ],
+)
+def test_a_compiler_that_was_killed_or_had_no_memory_says_nothing_about_the_source(output: str) -> None:
+    assert cut_short(output)
+    assert not cut_short(OWN)
 
 
 @pytest.mark.parametrize("output", [OWN, "a.c:1:2: error: oh\n", ""])

@@ -12,12 +12,13 @@ import pytest
 from tests.support.buildable_sources import a_buildable_source, compiled
 from tests.support.command_line import CommandLine
 
+from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.kernels.build import (
     build,
     kept_trees,
     requested,
 )
-from ktrial.kernels.build.errors import BuildFailed
+from ktrial.kernels.build.errors import BuildCutShort, BuildFailed
 from ktrial.model.kernel import Build
 
 
@@ -112,6 +113,15 @@ def test_a_tree_whose_build_failed_serves_the_next(source: Path, cache: Path) ->
     build(asked(source))
     assert sorted(set(compiled(cache))) == compiled(cache), "nothing was compiled twice"
     assert len(kept_trees()) == 1
+
+
+def test_a_build_whose_compiler_was_killed_says_nothing_about_its_source(source: Path, cache: Path) -> None:
+    """Bisections, series and searches took it for a kernel that does not build."""
+    (source / "kernel/zz.c").write_text("gcc: fatal error: Killed signal terminated program cc1 ERROR\n")
+    with pytest.raises(BuildCutShort, match="ended from outside") as raised:
+        build(asked(source))
+    assert isinstance(raised.value, HOST_PROBLEMS)
+    assert "dmesg" in raised.value.advice
 
 
 def test_make_is_stopped_at_the_first_error(

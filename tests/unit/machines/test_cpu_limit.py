@@ -11,7 +11,7 @@ import pytest
 
 from ktrial.machines.errors import HostHoldsUp
 from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
-from ktrial.machines.qemu.watchdog import CpuLimit, Stop, until_look
+from ktrial.machines.qemu.watchdog import CpuLimit, Stop, check_real_time, until_look
 
 LIMIT = 100.0
 
@@ -111,3 +111,34 @@ def test_it_is_read_of_real_processes() -> None:
         busy.kill()
         busy.wait()
     assert cpu_use(os.getpid()) is not None
+
+
+@pytest.mark.parametrize(
+    ("used", "waited", "states"),
+    [(20.0, 80.0, "R"), (0.1, 99.0, ""), (5.0, 0.0, "T")],
+    ids=["a fifth of a CPU", "next to nothing", "stopped"],
+)
+def test_in_real_time_a_guest_that_got_no_cpu_has_not_hung(used: float, waited: float, states: str) -> None:
+    with pytest.raises(HostHoldsUp):
+        check_real_time(LIMIT, CpuUse(3.0, "", 7.0), CpuUse(3.0 + used, states, 7.0 + waited))
+
+
+@pytest.mark.parametrize(("used", "waited"), [(99.0, 0.5), (60.0, 40.0), (0.2, 1.0)])
+def test_in_real_time_a_guest_that_sleeps_or_computes_to_its_limit_has_hung(
+    used: float, waited: float
+) -> None:
+    check_real_time(LIMIT, CpuUse(0.0), CpuUse(used, "R", waited))
+
+
+def test_how_long_threads_have_waited_for_a_cpu_is_read(tmp_path: Path) -> None:
+    for thread, waited in (("7", 2_000_000_000), ("8", 500_000_000)):
+        place = tmp_path / "7/task" / thread
+        place.mkdir(parents=True)
+        line = f"{thread} (qemu) R " + " ".join("0" for _ in range(20))
+        (place / "stat").write_text(line)
+        (place / "schedstat").write_text(f"123 {waited} 9\n")
+    (tmp_path / "7/stat").write_text(line)
+    read = cpu_use(7, tmp_path)
+    assert read is not None
+    assert read.waited == 2.5
+    assert read.held_up == "R"

@@ -52,6 +52,10 @@ class BuildFailed(BuildError):
     hint = "the whole log: {log}"
 
 
+class BuildCutShort(BuildFailed):
+    """The build of {directory} was ended from outside, which says nothing about the source: {problem}"""
+
+
 class NoSuchSource(BuildError):
     """{distribution} has no source package {name}: {problem}."""
 

@@ -98,6 +98,27 @@ def missing_tool(output: str) -> tuple[str, str] | None:
     return None
 
 
+_KILLED = re.compile(
+    r"^make(?:\[\d+\])?: \*\*\* .*\] (?:Terminated|Interrupt|Hangup|Killed|Error (?:129|130|137|143)$)"
+    r"|Killed signal terminated program|internal compiler error: Killed|unable to execute command: Killed"
+    r"|terminated with signal (?:1|2|9|15)\b",
+    re.MULTILINE,
+)
+"""Somebody ended make, or what it ran, by a signal: a person, or a kernel without memory (128 + the signal's
+number where a shell tells it)."""
+_NO_MEMORY = re.compile(
+    r"virtual memory exhausted|out of memory allocating|LLVM ERROR: out of memory|Cannot allocate memory"
+    r"|memory exhausted$",
+    re.MULTILINE,
+)
+"""What compilers and linkers say where this host has none left."""
+
+
+def cut_short(output: str) -> bool:
+    """Whether a failed build was ended from outside, or had no memory: another time it may succeed."""
+    return bool(_KILLED.search(output) or _NO_MEMORY.search(output))
+
+
 _NO_FILE = re.compile(r"fatal error: (?P<header>\S+): No such file or directory$|No rule to make target ")
 """What no other compiler would find either."""
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.compiler import compiler_of
-from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
-from ktrial.kernels.build.failure_diagnosis import advice_on, missing_tool, wanted_tool
+from ktrial.kernels.build.errors import BuildCutShort, BuildFailed, BuildToolsMissing, CompilerUnsuitable
+from ktrial.kernels.build.failure_diagnosis import advice_on, cut_short, missing_tool, wanted_tool
 from ktrial.kernels.build.source_tree import Tree
 from ktrial.kernels.build.time_estimate import Teller
 from ktrial.kernels.cache.disk_space import check_output
@@ -61,8 +61,6 @@ _ERRORS = (
 """What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
 _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 """What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
-_KILLED = re.compile(r"^make(?:\[\d+\])?: \*\*\* .*\] (?:Terminated|Interrupt|Hangup|Killed)", re.MULTILINE)
-"""Somebody ended it: make, or what it ran, was sent a signal."""
 _LONGEST_ERROR = 400
 
 
@@ -179,10 +177,13 @@ class Make:
             )
         if missing := missing_tool(said):
             return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
+        facts = {"name": name, "directory": name, "problem": problem, "log": self.log}
+        hint = f"the whole log: {self.log}"
+        if cut_short(said):
+            advice = f"dmesg tells whether memory ran out; the same command goes on where it was; {hint}"
+            return BuildCutShort(**facts, hint=advice, killed=True)
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
-        hint = "; ".join(filter(None, (f"the whole log: {self.log}", more)))
-        killed = bool(_KILLED.search(said))
-        return BuildFailed(name=name, directory=name, problem=problem, log=self.log, hint=hint, killed=killed)
+        return BuildFailed(**facts, hint="; ".join(filter(None, (hint, more))), killed=False)
 
     def _command(self, *arguments: str) -> list[str]:
         through = "ccache " if shutil.which("ccache") else ""

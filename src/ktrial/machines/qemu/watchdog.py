@@ -8,7 +8,8 @@ same limit by the agent, exactly.
 
 On a busy host a guest takes longer, and is the same guest: seconds are those of CPU that QEMU has used. The
 host's clock counts only where nothing moves at all. Then either the guest waits for what never comes, or this
-host keeps QEMU from going on (it is stopped, or gets no CPU), which says nothing about the guest.
+host keeps QEMU from going on (it is stopped, or gets no CPU), which says nothing about the guest. A guest in
+real time has so many seconds of the host's clock, unless it had to wait for a CPU for most of them.
 """
 
 import contextlib
@@ -38,6 +39,8 @@ OUTPUT_LIMIT = 512 << 20
 _CLOCK = ("/machine", "rtc-time")
 _SHORTEST_PAUSE = 0.1
 _STOPPED = "T"
+_NO_CHANCE = 0.25
+"""Of the limit in real time, spent in waiting for a CPU."""
 _MOVES = 0.005
 """Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
@@ -130,6 +133,16 @@ class CpuLimit:
         return min(max(left, _SHORTEST_PAUSE), FIRST_LOOK_SECONDS)
 
 
+def check_real_time(seconds: float, before: CpuUse, now: CpuUse) -> None:
+    """Raise HostHoldsUp where a guest whose limit of `seconds` of the host's clock is over had no chance.
+
+    It was stopped, or waited for a CPU for longer than it had one. One that sleeps, or runs, has hung.
+    """
+    waited, used = now.waited - before.waited, now.seconds - before.seconds
+    if _STOPPED in now.held_up or (waited >= seconds * _NO_CHANCE and waited > used):
+        raise HostHoldsUp(seconds=round(max(waited, 1.0)), states=now.held_up or "R")
+
+
 def until_look(used: CpuUse, at_last_look: float) -> float:
     """Seconds of CPU that a guest has before it is asked for its time; 0: now.
 
@@ -153,6 +166,7 @@ class Watcher:
         self._deadline = now + limits.seconds
         self._next_look = now + FIRST_LOOK_SECONDS
         before = cpu_use(process.pid)
+        self._before = before or CpuUse(0.0)
         self._usage = CpuLimit(limits.seconds, before, now)
         self._used_at_look = before.seconds if before else 0.0
 
@@ -219,6 +233,8 @@ class Watcher:
 
     def _past_limit(self) -> GuestExit | None:
         if self._limits.in_real_time and time.monotonic() > self._deadline:
+            if used := cpu_use(self._process.pid):
+                check_real_time(self._limits.seconds, self._before, used)
             return GuestExit(Stop.SECONDS)
         if not self._limits.in_real_time and (stop := self._look_at_the_use()):
             return GuestExit(stop)
