@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ktrial.analysis.history.series import line_of
+from ktrial.analysis.history.series import PointOrder, line_of
 from ktrial.analysis.history.study_numbers import StudyNumbers, numbers_of
 from ktrial.analysis.machine_agreement import ALPHA, ChangeOnEach, VersionPair, judged
 from ktrial.model.machine_agreement import Across
@@ -39,6 +39,6 @@ def _pair(measured: StudyNumbers, workload: str, metric: str, both: tuple[str, s
     if not numbers.keys() >= set(both):
         return None
     entries = [(measured, numbers[label]) for label in both]
-    line = line_of(workload, numbers[both[0]].facts, entries, None, by_time=True)
+    line = line_of(workload, numbers[both[0]].facts, entries, PointOrder(by_time=True))
     points = {point.treatment: point for point in line.points}
     return VersionPair(line, points[both[0]], points[both[1]])

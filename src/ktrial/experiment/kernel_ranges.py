@@ -1,13 +1,17 @@
 """`5.10..7.2`: which kernels a range of versions stands for, of those that are here or can be had."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ktrial import kernels
 from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
 from ktrial.kernels import cache_directory, canonical_name
+from ktrial.kernels.build.sources import GIT_PREFIX
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available
+from ktrial.kernels.providers.git import pinned
 from ktrial.model.kernel import measured_order, series, version_order
 
 _BETWEEN = ".."
@@ -64,8 +68,17 @@ def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> tuple[s
             held = [(name, release) for name, release in known.items() if limits.holds(release or name)]
             names |= dict.fromkeys(name for name, _ in sorted(held, key=lambda one: measured_order(*one)))
         else:
-            names[part if part in known else canonical_name(full_name(part))] = None
+            names[part if part in known else _stored_name(canonical_name(full_name(part)), known)] = None
     return tuple(names)
+
+
+def _stored_name(name: str, known: Container[str]) -> str:
+    """A commit's kernel is stored under what its branch or tag was called then, as git describes it."""
+    if name not in known and name.startswith(GIT_PREFIX):
+        with suppress(KernelError):
+            now = pinned(name)
+            return now if now in known else name
+    return name
 
 
 def full_name(text: str) -> str:

@@ -1,9 +1,10 @@
 """One metric of one workload over versions: everything in the store that may stand in one line."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from statistics import geometric_mean, median
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from ktrial.analysis.history import change_points
 from ktrial.analysis.history.collector_pause import garbage_kept
@@ -52,10 +53,11 @@ def history(
     margin: float | None = None,
     by_time: bool = False,
     alpha: float = ALPHA,
+    commits: Mapping[str, int] = MappingProxyType({}),
 ) -> History:
     """The workload's history. `metric`: else its first one. `kernels`: only these, in this order, and in
     `missing` those of them that have no number; else in the order of versions, and builds of one version as
-    their study names them.
+    their study names them. `commits`: places of those of one version that are commits.
 
     Numbers stand in one line only where machine, settings, mode and metric are the same; of an exact number
     that was measured twice the later one is taken. The line with the most versions comes first.
@@ -64,11 +66,20 @@ def history(
     edge = margin or next((one.margin for one in reversed(_with(studies, workload))), _DEFAULT_MARGIN)
     with garbage_kept():
         by_facts = _by_facts(studies.of(workload), metric, None if names is None else set(names))
-        lines = _lines(workload, by_facts, names, by_time)
+        lines = _lines(workload, by_facts, PointOrder(names, commits, by_time))
     judged = change_points.with_changes(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
     missing = tuple(name for name in names or () if name not in seen)
     return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
+
+
+class PointOrder(NamedTuple):
+    """In which order points stand."""
+
+    names: tuple[str, ...] | None = None
+    """As they were asked for; None: by version."""
+    commits: Mapping[str, int] = MappingProxyType({})
+    by_time: bool = False
 
 
 def _with(studies: HasNumbers, workload: str) -> list[StudyFacts]:
@@ -115,18 +126,14 @@ def _level(values: Sequence[float], mode: Mode) -> float:
     return float(median(values))
 
 
-def _lines(
-    workload: str, by_facts: dict[Facts, list[_Entry]], names: tuple[str, ...] | None, by_time: bool
-) -> list[Line]:
-    lines = [line_of(workload, facts, entries, names, by_time) for facts, entries in by_facts.items()]
+def _lines(workload: str, by_facts: dict[Facts, list[_Entry]], order: PointOrder) -> list[Line]:
+    lines = [line_of(workload, facts, entries, order) for facts, entries in by_facts.items()]
     lines.sort(key=lambda line: (-len(line.points), -_last(line)))
     return [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]
 
 
-def line_of(
-    workload: str, facts: Facts, entries: list[_Entry], names: tuple[str, ...] | None, by_time: bool
-) -> Line:
-    """The points of numbers with the same facts, in the order of `names`, of time, or of versions."""
+def line_of(workload: str, facts: Facts, entries: list[_Entry], order: PointOrder) -> Line:
+    """The points of numbers with the same facts."""
     metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = facts
     return Line(
         workload=workload,
@@ -142,7 +149,7 @@ def line_of(
             seed=seed,
             settings=settings,
         ),
-        points=_in_order(entries, Mode(mode), names, by_time),
+        points=_in_order(entries, Mode(mode), order),
     )
 
 
@@ -150,23 +157,24 @@ def _last(line: Line) -> float:
     return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
 
 
-def _in_order(
-    entries: list[_Entry], mode: Mode, names: tuple[str, ...] | None, by_time: bool
-) -> tuple[Point, ...]:
-    if mode in EXACT and not by_time:
+def _in_order(entries: list[_Entry], mode: Mode, order: PointOrder) -> tuple[Point, ...]:
+    if mode in EXACT and not order.by_time:
         # Two commits may make one image: each of them was measured.
         entries = list({one[1].kernel[::2]: one for one in entries}.values())
-    every = names or dict.fromkeys(numbers.kernel[0] for _, numbers in entries)
+    every = order.names or dict.fromkeys(numbers.kernel[0] for _, numbers in entries)
     places = {name: place for place, name in enumerate(every)}
 
-    def order(point: Point) -> tuple[object, ...]:
+    def key(point: Point) -> tuple[object, ...]:
         moment = point.started.timestamp() if point.started else 0.0
-        if by_time:
+        if order.by_time:
             return (moment,)
-        version = () if names else measured_order(point.version, point.release)
-        return (version, places[point.version], moment)
+        place = places[point.version]
+        if order.names:
+            return (place, moment)
+        version = measured_order(point.version, point.release)
+        return (version, order.commits.get(point.version, -1), place, moment)
 
-    return tuple(sorted(map(_point, entries), key=order))
+    return tuple(sorted(map(_point, entries), key=key))
 
 
 def _difference(first: Line, line: Line) -> str:

@@ -10,6 +10,8 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_lists, metric_names, workload_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import HasNumbers
 
@@ -108,9 +110,17 @@ def history(
         return
     if kernels:
         from ktrial.experiment.kernel_ranges import chosen
-    only = chosen(kernels, versions(studies, label).items()) if kernels else None
+    measured = versions(studies, label)
+    only = chosen(kernels, measured.items()) if kernels else None
     result = history_of(
-        studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
+        studies,
+        label,
+        metric=metric,
+        kernels=only,
+        margin=edge,
+        by_time=by_time,
+        alpha=alpha,
+        commits={} if only else _commits(measured),
     ).model_copy(update={"left_out": left_out})
     if not result.lines:
         tell_left_out(left_out)
@@ -127,6 +137,14 @@ def history(
             print(f"page: {html.expanduser().absolute()}")
     if tell_left_out(left_out):
         raise typer.Exit(DAMAGED)
+
+
+def _commits(kernels: "Iterable[str]") -> dict[str, int]:
+    if not any(name.startswith("git:") for name in kernels):
+        return {}
+    from ktrial.kernels.commit_order import commit_places
+
+    return commit_places(kernels)
 
 
 def _nothing(
