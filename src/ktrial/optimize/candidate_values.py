@@ -6,7 +6,7 @@ from ktrial.experiment.kernel_builds import Builder
 from ktrial.kernels import Progress
 from ktrial.knobs import KnobInstance, values
 from ktrial.model.kernel import Build, BuildChange
-from ktrial.model.knob import Knob, KnobKind, Safety, Version
+from ktrial.model.knob import Allowed, Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
 from ktrial.studyfile.errors import BadKnobSpace
 from ktrial.studyfile.knob_patterns import OPTION, SearchedKnob
@@ -15,6 +15,8 @@ AROUND = 16
 """Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""
 _WIDE = 100
 """From here on the factor between two values matters, not their difference."""
+_MODES = ("1", "0", "2")
+"""Of a knob that is 1, whose largest value is not known: 0 is off."""
 _SWITCHES = (("0", "1"), ("N", "Y"), ("n", "y"), ("false", "true"), ("off", "on"))
 _WHY_UNSAFE = {
     Safety.SECURITY: "some of its values open the system to attacks",
@@ -88,12 +90,19 @@ def _known(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] |
         case KnobKind.INTEGER if allowed.choices:
             return allowed.choices
         case KnobKind.INTEGER:
+            if _is_mode(reading.value, knob, allowed):
+                return tuple(value for value in _MODES if int(value) >= (allowed.minimum or 0))
             return _integers(reading.value, allowed.minimum, allowed.maximum)
         case _:
             return f"its values are {_WORDS[knob.kind]}: write NAME=a,b,c"
 
 
 _WORDS = {KnobKind.INTEGERS: "lists of numbers", KnobKind.MASK: "masks", KnobKind.TEXT: "texts"}
+
+
+def _is_mode(now: str, knob: Knob, allowed: Allowed) -> bool:
+    """Whether 1 stands for `on` or one of a few modes, as it does where it is no number of anything."""
+    return now == "1" and allowed.maximum is None and not knob.unit
 
 
 def _integers(now: str, minimum: int | None, maximum: int | None) -> Range | str:

@@ -116,7 +116,8 @@ def _arm(
 def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: Goal, smallest: float) -> str:
     """What was found, or that nothing was, with what the budget could have shown."""
     percent = smallest * 100
-    beyond = f"a gain below {percent:{'.2g' if percent < 10 else '.0f'}} % may have escaped it"
+    least = f"{percent:{'.2g' if percent < 10 else '.0f'}} %"
+    beyond = f"a gain below {least}, or of values that it did not try together, may have escaped it"
     if confirmation is None:
         return f"No gain that this budget can show: no configuration promised one; {beyond}."
     if confirmation.better:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ktrial.model.comparison import Comparison
-from ktrial.model.tuning import Configuration, FrontPoint, Observation, Purpose
-from ktrial.model.workload import Mode
+from ktrial.model.tuning import Configuration, FrontPoint, Goal, Observation, Purpose
+from ktrial.model.workload import Direction, Mode
 from ktrial.optimize.budget import Shares
 from ktrial.optimize.confirmation import (
     BASELINE,
@@ -39,20 +39,36 @@ def runs_for_front(shares: Shares, runs: int, *, noise_free: bool) -> int:
 
 
 def points_to_confirm(
-    front: Sequence[FrontPoint], candidate: Configuration, runs: int, *, noise_free: bool
+    front: Sequence[FrontPoint], candidate: Configuration, goal: Goal, runs: int, *, noise_free: bool
 ) -> list[Configuration]:
-    """The candidate, then the front's far end and its middle: what so many runs can judge; one at least.
+    """What may gain in both, the candidate, the front's far end and its middle: as many as so many runs can
+    judge; one at least.
 
     `front`: the best in the first objective first.
     """
-    points = [candidate] if candidate else []
-    changed = [point.configuration for point in front if point.configuration]
+    changed = [point for point in front if point.configuration]
+    points = [balanced] if (balanced := _balanced(changed, goal)) else []
     # The far end and the middle: the other end is next to the baseline, and says little.
-    for one in (*changed[:1], *changed[len(changed) // 2 :][:1]):
-        if one not in points:
+    ends = [point.configuration for point in (*changed[:1], *changed[len(changed) // 2 :][:1])]
+    for one in (candidate, *ends):
+        if one and one not in points:
             points.append(one)
     each = 1 if noise_free else _FEWEST_BLOCKS
     return points[: max(1, min(_MOST_POINTS, runs // each - 1))]
+
+
+def _balanced(points: Sequence[FrontPoint], goal: Goal) -> Configuration:
+    """The point whose smaller gain is the largest; empty where none promises to gain in one objective more
+    than the margin, and to lose nothing in the other."""
+
+    def gains(point: FrontPoint) -> list[float]:
+        pairs = zip(point.ratios, goal.objectives, strict=True)
+        return sorted(
+            math.log(ratio) * (1 if one.direction is Direction.HIGHER else -1) for ratio, one in pairs
+        )
+
+    promising = [point for point in points if gains(point)[0] >= 0 and gains(point)[1] > goal.margin]
+    return max(promising, key=gains).configuration if promising else {}
 
 
 def confirm_front(
@@ -142,8 +158,8 @@ def conflict(points: Sequence[Configuration], confirmed: Sequence[Confirmation])
     if not trades:
         return ""
     return (
-        "No settings are better in both: what one objective gains the other loses, confirmed on fresh runs. "
-        f"Choose one: {'; '.join(trades)}."
+        "Of the settings that were confirmed on fresh runs none is better in both: what one objective gains "
+        f"the other loses. Choose one: {'; '.join(trades)}."
     )
 
 

@@ -222,7 +222,8 @@ class _TuningSearch:
     ) -> tuple[Configuration, Confirmation | None]:
         """The first point that is better in one objective and worse in none, else the first that there is."""
         exact = self.measuring.noise_free
-        self.points = points_to_confirm(front(surrogate, None, ()), candidate, runs, noise_free=exact)
+        promised = front(surrogate, None, ())
+        self.points = points_to_confirm(promised, candidate, self.goal, runs, noise_free=exact)
         if not self.points:
             return {}, None
         self.log.say(Purpose.CONFIRM, f"confirming the front on fresh runs: {len(self.points)} of its points")

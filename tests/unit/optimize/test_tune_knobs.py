@@ -162,6 +162,20 @@ def test_nothing_to_search_is_an_error_that_says_why() -> None:
     assert raised.value.advice.startswith("vm.dirty_ratio and 5 more: some of its values lose data")
 
 
+def test_a_knob_that_is_on_is_also_tried_switched_off() -> None:
+    """1 is no amount that could be had sixteen times over: 0 was never tried."""
+    files = dict.fromkeys(("sack", "autocorking", "slow_start_after_idle", "timestamps"), "1\n")
+    there = FILES | {f"/proc/sys/net/ipv4/tcp_{name}": text for name, text in files.items()}
+    there["/proc/sys/vm/stat_interval"] = "1\n"
+    machine = TunableMachine(lambda boot, written: 1.0, files=there)
+    names = [f"net.ipv4.tcp_{name}" for name in files]
+    study = with_space(a_search(*names, "vm.stat_interval"), machine, sources(), Silent())
+    dimensions = {one.name: one for one in search_of(study)[1].dimensions}
+    assert {dimensions[name].choices for name in names[:3]} == {("1", "0")}
+    assert dimensions[names[3]].choices == ("1", "0", "2")
+    assert dimensions["vm.stat_interval"].range == Range(low=1, high=16, log=True), "seconds are an amount"
+
+
 def test_boot_parameters_and_kernels_cost_more_and_come_last() -> None:
     machine = TunableMachine(lambda boot, written: 1.0)
     plain = a_search("kernel=debian:6.1", "boot:nohz=off", "boot:threadirqs", "vm.swappiness")

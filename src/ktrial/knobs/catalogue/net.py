@@ -177,7 +177,12 @@ KNOBS = (
         documentation=_SCALING,
         coupled=("net/queues/rps_flow_cnt",),
     ),
-    sysctl("net.ipv4.tcp_slow_start_after_idle", "a connection starts slowly again after a pause", "1"),
+    sysctl(
+        "net.ipv4.tcp_slow_start_after_idle",
+        "a connection starts slowly again after a pause",
+        "1",
+        kind=KnobKind.SWITCH,
+    ),
     sysctl(
         "net.ipv4.tcp_notsent_lowat",
         "unsent data in a socket above which it is not writable",
@@ -190,7 +195,12 @@ KNOBS = (
         (Default(since="6.18", value="4194304"), Default(value="1048576")),
         unit="bytes",
     ),
-    sysctl("net.ipv4.tcp_autocorking", "small writes wait for one another while packets are queued", "1"),
+    sysctl(
+        "net.ipv4.tcp_autocorking",
+        "small writes wait for one another while packets are queued",
+        "1",
+        kind=KnobKind.SWITCH,
+    ),
     sysctl(
         "net.ipv4.tcp_tw_reuse",
         "ports in TIME-WAIT may be used again: 1 always, 2 for loopback",
@@ -199,7 +209,7 @@ KNOBS = (
     ),
     sysctl("net.ipv4.tcp_fin_timeout", "time that a closed connection waits for its peer", "60", unit="s"),
     sysctl("net.ipv4.tcp_timestamps", "time stamps in TCP headers", "1"),
-    sysctl("net.ipv4.tcp_sack", "selective acknowledgements", "1"),
+    sysctl("net.ipv4.tcp_sack", "selective acknowledgements", "1", kind=KnobKind.SWITCH),
     sysctl(
         "net.ipv4.tcp_fastopen",
         "data in the first packet of a connection: 1 as client, 2 as server",
