@@ -31,6 +31,8 @@ def checked(url: str) -> str:
         raise BadFileStore(url=_without_secrets(url), problem="it holds a password")
     if "://" not in url and not url.startswith("/"):
         raise BadFileStore(url=url, problem="it is neither a URL nor a directory's whole path")
+    if url.endswith("://") and url != "memory://":
+        raise BadFileStore(url=url, problem="it names a way only, and no place")
     return url
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ktrial.fleet.connection import imported, security_of
-from ktrial.fleet.errors import BadFleet, BatchSystemFailed, JobqueueNotInstalled
+from ktrial.fleet.errors import BadFleetFile, BatchSystemFailed, JobqueueNotInstalled
 from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings
 
 _OWN = {"workers"}
@@ -55,24 +55,24 @@ class BatchJobs:
 def read(path: Path, system: str | None, workers: int | None = None) -> BatchJobs:
     """The jobs that a fleet's file describes; `system`: None where it describes those of one system only.
 
-    Raises BadFleet, FleetNotInstalled, JobqueueNotInstalled.
+    Raises BadFleetFile, FleetNotInstalled, JobqueueNotInstalled.
     """
     tables = _tables(path)
     if system is None and len(tables) == 1:
         (system,) = tables
     if system is None or system not in tables:
         told = f"it has {_listed(tables)}" if tables else f"it has none of {_listed(BATCH_SYSTEMS)}"
-        raise BadFleet(address=str(path), problem=f"which batch system? {told}")
+        raise BadFleetFile(address=str(path), problem=f"which batch system? {told}")
     table = {str(key).replace("-", "_"): value for key, value in tables[system].items()}
     count = workers or table.get("workers", 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise BadFleet(address=str(path), problem=f"[{system}] workers: a whole number from 1 is needed")
+        raise BadFleetFile(address=str(path), problem=f"[{system}] workers: a whole number from 1 is needed")
     options = _DEFAULTS | {key: value for key, value in table.items() if key not in _OWN}
     allowed = _allowed(system)
     for key in options:
         if key not in allowed:
             problem = f"[{system}] {key.replace('_', '-')} is not known; known: {_listed(_OWN | allowed)}"
-            raise BadFleet(address=str(path), problem=problem)
+            raise BadFleetFile(address=str(path), problem=problem)
     return BatchJobs(system, count, options)
 
 
@@ -134,7 +134,7 @@ def script(jobs: BatchJobs, settings: FleetSettings) -> str:
 
     Raises FleetNotInstalled, JobqueueNotInstalled, FleetInClear, BatchSystemFailed.
     """
-    with _telling(jobs.system):
+    with _telling(jobs.system, hint="dask-jobqueue made no job of the table in the fleet's file"):
         job = _class(jobs.system, "Job")(settings.address, name="ktrial-0", **_job_options(jobs, settings))
         return str(job.job_script())
 
@@ -163,9 +163,15 @@ def _tables(path: Path) -> dict[str, Mapping[str, Any]]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
-        raise BadFleet(address=str(path), problem=problem) from None
+        raise BadFleetFile(address=str(path), problem=problem) from None
     inside = document.get("fleet", document)
-    return {name: inside[name] for name in BATCH_SYSTEMS if isinstance(inside.get(name), Mapping)}
+    named = {name: inside[name] for name in BATCH_SYSTEMS if name in inside}
+    for name, table in named.items():
+        if not isinstance(table, Mapping):
+            raise BadFleetFile(
+                address=str(path), problem=f"{name} is a table: [{name}], workers = 16, and so on"
+            )
+    return named
 
 
 def _allowed(system: str) -> set[str]:
@@ -196,11 +202,11 @@ def _module(system: str) -> Any:
 
 
 @contextmanager
-def _telling(system: str) -> Iterator[None]:
+def _telling(system: str, **advice: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError, TypeError) as error:
-        raise BatchSystemFailed(address=system, problem=" ".join(str(error).split())) from None
+        raise BatchSystemFailed(address=system, problem=" ".join(str(error).split()), **advice) from None
 
 
 def _listed(names: Any) -> str:

@@ -28,7 +28,26 @@ class BatchSystemFailed(FleetError):
 class BadFleet(FleetError):
     """There is no fleet {address!r}: {problem}"""
 
-    hint = "local:N is N workers of this system; else it is an address or a file: ktrial help fleet"
+    hint = (
+        "local:N is N workers of this system; else it is an address (tcp://127.0.0.1:8786) or a file "
+        "(lab.toml): ktrial help fleet"
+    )
+    exit_code = 2
+
+
+class BadFleetFile(BadFleet):
+    """The fleet's file {address} cannot be used: {problem}"""
+
+    hint = "ktrial help fleet shows such files"
+
+
+class NoFleetNamed(FleetError):
+    """No fleet is named."""
+
+    hint = (
+        "give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); else KTRIAL_FLEET "
+        "says it, or [fleet] in the configuration: ktrial help fleet"
+    )
     exit_code = 2
 
 

@@ -143,9 +143,8 @@ class HeldMachines:
 
     def _tell_away(self, error: FleetOutOfReach) -> None:
         if not self._is_away:
-            self._say(
-                f"{error.message}. The run goes on: its store, and the machine, tell others whose it is"
-            )
+            what = error.message.rstrip(".")
+            self._say(f"{what}. The run goes on: its store, and the machine, tell others whose it is")
         self._is_away = True
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, ValidationError
 
 from ktrial.file_store import checked
-from ktrial.fleet.errors import BadFleet, FleetInClear
+from ktrial.fleet.errors import BadFleet, BadFleetFile, FleetInClear
 from ktrial.model.base import Model
 
 VARIABLE = "KTRIAL_FLEET"
@@ -30,6 +30,8 @@ BATCH_SYSTEMS = {
 }
 """Tables in a fleet's file that say how `ktrial fleet up` submits workers → their names in dask-jobqueue."""
 _LOCAL = re.compile(r"local:(\d{1,3})")
+_PLACE = re.compile(r"(?:tcp|tls)://[^\s/]+:(\d{1,9})")
+_LAST_PORT = 65535
 _MOST_LOCAL = 256
 
 
@@ -87,11 +89,19 @@ def asked_for(named: str | None) -> FleetSettings | None:
 
     None: none of them does. Raises BadFleet, FleetInClear.
     """
-    for text, asked in ((named, True), (os.environ.get(VARIABLE), False)):
-        if text is not None and text.strip():
-            return None if text.strip() == NONE else replace(fleet(text.strip()), asked=asked)
+    if named is not None and named.strip():
+        return None if named.strip() == NONE else fleet(named.strip())
+    if by_variable := os.environ.get(VARIABLE, "").strip():
+        return None if by_variable == NONE else replace(_by_variable(by_variable), asked=False)
     table = _configured()
     return replace(_of_table(table, *_place()), asked=False) if table else None
+
+
+def _by_variable(text: str) -> FleetSettings:
+    try:
+        return fleet(text)
+    except BadFleet as error:
+        raise type(error)(**error.facts | {"address": f"{VARIABLE}={error.facts['address']}"}) from None
 
 
 def fleet(text: str, *, insecure: bool = False) -> FleetSettings:
@@ -110,8 +120,14 @@ def _checked(address: str) -> str:
     match = _LOCAL.fullmatch(address)
     if match and not 1 <= int(match[1]) <= _MOST_LOCAL:
         raise BadFleet(address=address, problem=f"of this system there are 1 to {_MOST_LOCAL} workers")
-    if not match and not re.fullmatch(r"(tcp|tls)://[^\s/]+:\d{1,5}", address):
-        raise BadFleet(address=address, problem="it is neither an address nor a file that is there")
+    place = _PLACE.fullmatch(address)
+    if not (match or place):
+        problem = "it is neither an address nor a file that is there"
+        if _PLACE.fullmatch(f"tcp://{address}"):
+            problem = f"an address begins with how it is reached: tcp://{address} or tls://{address}"
+        raise BadFleet(address=address, problem=problem)
+    if place and not 0 < int(place[1]) <= _LAST_PORT:
+        raise BadFleet(address=address, problem=f"a port is a number from 1 to {_LAST_PORT}")
     return address
 
 
@@ -120,23 +136,31 @@ def _read(path: Path, text: str) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
-        raise BadFleet(address=text, problem=problem) from None
+        raise BadFleetFile(address=text, problem=problem) from None
     inside = document.get("fleet", document)
     return inside if isinstance(inside, dict) else document
+
+
+def _mistake(error: ValidationError) -> str:
+    """The first one, in words."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = sorted(str(one.alias or name) for name, one in _Table.model_fields.items())
+        return f"{where} is no key of it; its keys are {', '.join(known)}"
+    return f"{where}: {'it is missing' if first['type'] == 'missing' else first['msg']}"
 
 
 def _of_table(table: Mapping[str, Any], directory: Path, text: str) -> FleetSettings:
     try:
         read = _Table.model_validate({key: table[key] for key in table if key not in BATCH_SYSTEMS})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadFleet(address=text, problem=f"{where}: {first['msg']}") from None
+        raise BadFleetFile(address=text, problem=_mistake(error)) from None
     given = [part for part in (read.tls_ca, read.tls_cert, read.tls_key) if part]
     if len(given) not in {0, 3}:
-        raise BadFleet(address=text, problem="tls-ca, tls-cert and tls-key belong together")
+        raise BadFleetFile(address=text, problem="tls-ca, tls-cert and tls-key belong together")
     if read.address.startswith("tls://") and not given:
-        raise BadFleet(address=text, problem="an address with tls:// needs tls-ca, tls-cert and tls-key")
+        raise BadFleetFile(address=text, problem="an address with tls:// needs tls-ca, tls-cert and tls-key")
     ca, cert, key = (directory / part for part in given) if given else (None, None, None)
     settings = FleetSettings(
         _checked(read.address),
@@ -164,7 +188,7 @@ def _configured() -> dict[str, Any] | None:
     try:
         table = tomllib.loads(Path(name).read_text(encoding="utf-8")).get("fleet")
     except (OSError, ValueError) as error:
-        raise BadFleet(address=name, problem=f"it cannot be read: {error}") from None
+        raise BadFleetFile(address=name, problem=f"it cannot be read: {error}") from None
     return table if isinstance(table, dict) else None
 
 

@@ -68,6 +68,7 @@ def test_the_command_line_s_number_of_workers_goes_before_the_file_s(place: Path
         ("[slurm]\nworkers = 1.5\n", None, r"\[slurm\] workers: a whole number from 1 is needed"),
         ("[slurm]\nworkers = 1\nqueu = 'x'\n", None, r"\[slurm\] queu is not known; known: account, cores"),
         ("[slurm]\nworkers = 1\nworker-command = 'x'\n", None, "worker-command is not known"),
+        ("slurm = 3\n", None, r"slurm is a table: \[slurm\]"),
     ],
 )
 def test_a_table_with_a_mistake_is_refused_with_what_it_is(

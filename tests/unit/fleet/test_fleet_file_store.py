@@ -66,6 +66,7 @@ def test_what_is_damaged_there_is_refused_and_put_anew(tmp_path: Path) -> None:
         ("s3://key:secret@bucket/x", "password"),
         ("https://host/x?token=abc", "password"),
         ("some/where", "whole path"),
+        ("s3://", "no place"),
     ],
 )
 def test_a_url_that_cannot_be_meant_is_refused_without_telling_secrets(url: str, said: str) -> None:

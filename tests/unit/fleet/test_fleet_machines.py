@@ -76,7 +76,7 @@ class Scheduler:
                 protocol="tcp",
                 host="127.0.0.1",
                 scheduler_port=port,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=False,
             )
         self.address = str(self._cluster.scheduler_address)

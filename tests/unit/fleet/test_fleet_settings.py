@@ -46,6 +46,17 @@ def test_what_names_no_fleet_is_refused(text: str) -> None:
         fleet(text)
 
 
+def test_what_is_nearly_an_address_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadFleet, match="begins with how it is reached: tcp://lab1:8786 or tls://lab1:8786"):
+        fleet("lab1:8786")
+    for port in ("0", "65536"):
+        with pytest.raises(BadFleet, match="a number from 1 to 65535"):
+            fleet(f"tcp://127.0.0.1:{port}")
+    monkeypatch.setenv(VARIABLE, "lab1")
+    with pytest.raises(BadFleet, match="'KTRIAL_FLEET=lab1'"):
+        asked_for(None)
+
+
 @pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://lab1.example.org:8786"])
 def test_traffic_in_the_clear_does_not_leave_this_system_unless_it_may(address: str) -> None:
     with pytest.raises(FleetInClear):
@@ -74,7 +85,8 @@ def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
     [
         ('address = "tls://lab1:8786"', "needs tls-ca"),
         ('address = "tcp://127.0.0.1:1"\ntls-ca = "ca.pem"', "belong together"),
-        ('adress = "tcp://127.0.0.1:1"', "adress|address"),
+        ("check-share = 0.5", "address: it is missing"),
+        ('address = "tcp://127.0.0.1:1"\nfoo = 1', "foo is no key of it; its keys are address, check-share"),
         ('address = "tcp://127.0.0.1:1"\ncheck-share = 2', "check-share"),
         ("address = ", "no TOML"),
     ],

@@ -123,20 +123,26 @@ def status(
     insecure: Insecure = False,
 ) -> None:
     """Say who is in a fleet, what each worker does, and who holds which machine there."""
-    from ktrial.cli.console import print_json
+    from ktrial.cli.console import print_json, say
+    from ktrial.fleet.errors import NoFleetNamed
     from ktrial.fleet.settings import asked_for, fleet
     from ktrial.fleet.status import status_of
 
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
-    if settings is None or settings.local_workers:
-        raise _no_worker_of(address or "")
+    if settings is None:
+        raise NoFleetNamed(address="")
+    if settings.local_workers:
+        raise _no_worker_of(settings.address)
     workers, held = status_of(settings)
     if json:
         there = [one.as_json() for one in workers]
         data = {"workers": there, "machines": [_lease_data(one) for one in held]}
         print_json({"address": settings.address} | data)
         return
-    _print(workers)
+    if workers:
+        _print(workers)
+    else:
+        say("no worker is there; ktrial fleet worker starts one")
     if held:
         _print_leases(held)
 
