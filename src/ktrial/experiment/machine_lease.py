@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 from ktrial import process_identity
 from ktrial.experiment.errors import LeaseLost, MachineHeld
 from ktrial.format.number_format import duration
+from ktrial.format.sanitize import one_line
 from ktrial.machines import HeldLease, LeasedMachine, Machine
 from ktrial.machines.errors import MachineError
 from ktrial.machines.ssh.errors import MachineInUse
@@ -207,16 +208,18 @@ def _taken(place: LeasePlace, asked: MachineLease, say: Callable[[str], None]) -
     if not taking.is_taken:
         raise MachineHeld(
             machine=asked.shown,
-            who=taking.lease.who,
+            who=one_line(taking.lease.who),
             since=f"{taking.lease.since:%Y-%m-%d %H:%M} UTC",
-            study=taking.lease.study,
+            study=one_line(taking.lease.study),
             place="" if isinstance(place, Store) else f", in {place.name}",
             heard=f"{taking.lease.heard:%H:%M:%S}",
             seconds=taking.lease.silence_seconds,
         )
     if before := taking.before:
-        held = f"was held by {before.who} for study {before.study} since {before.since:%Y-%m-%d %H:%M} UTC"
-        say(f"machine {asked.shown} {held}, who is gone (last heard at {before.heard:%H:%M:%S}): taken over")
+        held = one_line(f"was held by {before.who} for study {before.study}")
+        since = f"since {before.since:%Y-%m-%d %H:%M} UTC"
+        heard = f"last heard at {before.heard:%H:%M:%S}"
+        say(f"machine {asked.shown} {held} {since}, who is gone ({heard}): taken over")
     return taking.lease
 
 

@@ -14,7 +14,7 @@ from ktrial.experiment.workers import ThisSystem
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, imported
-from ktrial.fleet.errors import NotForFleet
+from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.local_workers import LocalWorkers
 from ktrial.fleet.messages import Bench
@@ -37,6 +37,8 @@ class Fleet:
         self.members: dict[str, Member] = {}
         self.packages: dict[str, Package] = {}
         self.pace = Pace()
+        self._holds = False
+        """A machine, for a study in real time."""
         self._session = uuid.uuid4().hex
         self._open = contextlib.ExitStack()
         self._connection: Connection | None = None
@@ -76,6 +78,7 @@ class Fleet:
         """A machine that runs one trial at a time is one resource of it. Raises NotForFleet."""
         if self._performs(machine) or not isinstance(machine, LeasedMachine) or self.settings.local_workers:
             return ()
+        self._holds = True
         place = HeldMachines(self.settings, say)
         self._open.callback(place.close)
         return (place,)
@@ -89,9 +92,16 @@ class Fleet:
 
     def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
         """By its workers; not by those of this system, which would only share its cores."""
-        if self.settings.local_workers or not (builds and builder.elsewhere):
+        if self.settings.local_workers or not (builds and builder.elsewhere) or self._only_holds():
             return built_here(builds, builder, listener)
         return FleetBuilds(self, builder, listener).built(builds)
+
+    def _only_holds(self) -> bool:
+        """Whether it holds a machine elsewhere, and has no workers: none is waited for, as for trials."""
+        try:
+            return self._holds and not self.connection.workers()
+        except FleetOutOfReach:
+            return True  # which was told
 
     def _performs(self, machine: Machine) -> bool:
         if machine.mode in EXACT_MODES and isinstance(machine, PortableMachine):

@@ -15,6 +15,7 @@ from ktrial.fleet.connection import Connection
 from ktrial.fleet.errors import FleetOutOfReach, HolderUnknown
 from ktrial.fleet.resource import Resource, notes_of_held
 from ktrial.fleet.settings import FleetSettings
+from ktrial.format.sanitize import one_line
 from ktrial.model.machine_lease import MachineLease
 from ktrial.store.machine_leases import Held, Taking, has_ended
 
@@ -110,8 +111,8 @@ class HeldMachines:
                 raise HolderUnknown(address=self._settings.address, machine=lease.shown)
             if holder is not None and not is_told:
                 self._say(
-                    f"machine {lease.shown}: {holder.who}, who held it in {self.name}, is gone; its "
-                    f"scheduler notices that within {resource.SILENCE_SECONDS + 10:g} s: waiting for it"
+                    f"machine {lease.shown}: {one_line(holder.who)}, who held it in {self.name}, is gone; "
+                    f"its scheduler notices that within {resource.SILENCE_SECONDS + 10:g} s: waiting for it"
                 )
             seconds, is_told = _LOOK_SECONDS, holder is not None
         before = _read(asked.noted())
@@ -136,8 +137,8 @@ class HeldMachines:
         if holder is not None and holder.key != lease.key:
             self._is_given_up = True
             self._say(
-                f"{self.name} is there again, and has machine {lease.shown} as {holder.who}'s: this run goes "
-                "on, since it holds it in its store and on the machine"
+                f"{self.name} is there again, and has machine {lease.shown} as {one_line(holder.who)}'s: "
+                "this run goes on, since it holds it in its store and on the machine"
             )
         return None  # what this process had there is not forgotten yet
 

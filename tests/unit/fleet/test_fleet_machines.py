@@ -20,6 +20,7 @@ import dask
 import distributed
 import pytest
 from tests.support.command_line import CommandLine
+from tests.support.fleet_builds import FleetBuilder, a_build
 from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources, wait_until
@@ -196,6 +197,35 @@ def test_a_fleet_says_who_holds_which_machine(
     assert (told["called"], told["is_gone"], told["process"]) == ("lab1", False, os.getpid())
     first.go_on()
     assert json.loads(ktrial("fleet", "status", scheduler.address, "--json").output)["machines"] == []
+
+
+def test_what_a_holder_says_of_itself_is_text_and_no_more(
+    scheduler: Scheduler,
+    holders: Holders,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    holders.ada.take_machine(asked("ada", user="\x1b[2Jada", study="red\nalert", called="\x1blab1"))
+    said = CommandLine(monkeypatch, capsys)("fleet", "status", scheduler.address).output
+    with pytest.raises(MachineHeld) as raised:
+        measured(scheduler.address, store, OtherSystem())
+    for text in (said, raised.value.message):
+        assert "\x1b" not in text
+        assert "ada@elsewhere" in text
+    assert "\n" not in raised.value.message
+
+
+def test_kernels_of_a_study_elsewhere_wait_for_no_worker(
+    scheduler: Scheduler, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a fleet do that performs the trials."""
+    with Fleet(FleetSettings(scheduler.address)) as fleet:
+        assert fleet.where_leased(OtherSystem(), print)
+        builder = FleetBuilder(fleet)
+        wanted = a_build(place / "source")
+        builder.built(wanted)
+    assert builder.here.built == [wanted]
 
 
 def test_a_scheduler_that_goes_away_is_told_and_the_run_goes_on(

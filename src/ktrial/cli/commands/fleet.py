@@ -172,18 +172,19 @@ def _lease_data(one: "Held") -> dict[str, Any]:
 def _print_leases(held: "tuple[Held, ...]") -> None:
     from ktrial.cli.console import output
     from ktrial.cli.render.table import rendered
+    from ktrial.format.sanitize import one_line
     from ktrial.format.table import Field, table, text_field
 
     def heard(one: "Held") -> str:
         return f"{one.silent_seconds:.0f} s ago{', is gone' if one.is_over else ''}"
 
     fields: tuple[Field[Held], ...] = (
-        text_field("machine", lambda one: one.lease.called),
-        text_field("leads to", lambda one: one.lease.machine),
-        text_field("held by", lambda one: one.lease.who),
+        text_field("machine", lambda one: one_line(one.lease.called)),
+        text_field("leads to", lambda one: one_line(one.lease.machine)),
+        text_field("held by", lambda one: one_line(one.lease.who)),
         text_field("since (UTC)", lambda one: f"{one.lease.since:%Y-%m-%d %H:%M}"),
         text_field("heard", heard),
-        text_field("for study", lambda one: one.lease.study),
+        text_field("for study", lambda one: one_line(one.lease.study)),
     )
     output().print(rendered(table(fields, held)))
 
@@ -191,13 +192,14 @@ def _print_leases(held: "tuple[Held, ...]") -> None:
 def _print(workers: "tuple[WorkerStatus, ...]") -> None:
     from ktrial.cli.console import output
     from ktrial.cli.render.table import rendered
+    from ktrial.format.sanitize import one_line
     from ktrial.format.table import Field, table, text_field
 
     fields: tuple[Field[WorkerStatus], ...] = (
-        text_field("worker", lambda one: one.name),
+        text_field("worker", lambda one: one_line(one.name)),
         text_field("at once", lambda one: str(one.slots)),
-        text_field("standing", lambda one: one.standing),
-        text_field("does", lambda one: "; ".join(one.under_way) or "nothing"),
+        text_field("standing", lambda one: one_line(one.standing)),
+        text_field("does", lambda one: one_line("; ".join(one.under_way)) or "nothing"),
     )
     output().print(rendered(table(fields, workers)))
 
