@@ -105,6 +105,19 @@ def test_what_an_interrupted_build_has_left_is_taken_by_no_other_build(
     assert compiled(cache) == sorted([*before, "zz"]), "it went on where it was"
 
 
+def test_by_command_too_an_interrupted_build_goes_on_behind_another_one(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source / "kernel/zz.c").write_text("int zz;\n")
+    interrupted(cache, monkeypatch, asked(source))
+    run = CommandLine(monkeypatch, capsys)
+    assert run("kernel", "build", source, "--option", "HZ_1000=y").status == 0
+    assert len(kept_trees()) == 2
+    before = compiled(cache)
+    assert run("kernel", "build", source).status == 0
+    assert compiled(cache) == sorted([*before, "zz"])
+
+
 def test_a_tree_whose_build_failed_serves_the_next(source: Path, cache: Path) -> None:
     (source / "kernel/zz.c").write_text("kernel/zz.c:1:1: ERROR error: oh\n")
     with pytest.raises(BuildFailed, match="ERROR error: oh"):
