@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ktrial.fleet.errors import FleetInClear, FleetNotInstalled, FleetOutOfReach
+from ktrial.fleet.errors import CertificateMissing, FleetInClear, FleetNotInstalled, FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings
 
 if TYPE_CHECKING:
@@ -261,12 +261,15 @@ def imported() -> Any:
 
 
 def security_of(settings: FleetSettings) -> "Security | None":
-    """What Dask needs to encrypt its traffic; None where it does not. Raises FleetInClear."""
+    """What Dask needs to encrypt its traffic; None: it does not. Raises FleetInClear, CertificateMissing."""
     settings.check()
     if settings.tls is None:
         if settings.address.startswith("tls://"):
             raise FleetInClear(address=settings.address)
         return None
+    for file in settings.tls:
+        if not file.is_file():
+            raise CertificateMissing(address=settings.address, file=file)
     security: Any = imported().security.Security
     ca, cert, key = map(str, settings.tls)
     own = {

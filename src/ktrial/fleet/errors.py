@@ -41,6 +41,13 @@ class BadFleetFile(BadFleet):
     hint = "ktrial help fleet shows such files"
 
 
+class CertificateMissing(FleetError):
+    """Fleet {address}: there is no file {file}."""
+
+    hint = "tls-ca, tls-cert and tls-key in the fleet's file say where they are, beside that file"
+    exit_code = 2
+
+
 class NoFleetNamed(FleetError):
     """No fleet is named."""
 
@@ -56,8 +63,8 @@ class FleetInClear(FleetError):
 
     hint = (
         "give certificates (tls-ca, tls-cert and tls-key in the fleet's file, and tls:// in its address); or "
-        "say --insecure, insecure = true in the file, where the network is trusted: who reaches the "
-        "scheduler runs programs on all workers"
+        "where the network is trusted insecure = true in the file (--insecure of ktrial fleet): who reaches "
+        "the scheduler runs programs on all workers"
     )
     exit_code = 2
 
@@ -65,7 +72,10 @@ class FleetInClear(FleetError):
 class FleetOutOfReach(FleetError):
     """Fleet {address} is not reached: {problem}"""
 
-    hint = "is the scheduler running (dask scheduler)? what ended is stored: run the same command again"
+    hint = (
+        "is the scheduler running (dask scheduler)? What ended is stored: run the same command again, or "
+        "with --fleet none on this system"
+    )
 
 
 class FleetEmpty(FleetError):

@@ -148,7 +148,8 @@ def _mistake(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         known = sorted(str(one.alias or name) for name, one in _Table.model_fields.items())
         return f"{where} is no key of it; its keys are {', '.join(known)}"
-    return f"{where}: {'it is missing' if first['type'] == 'missing' else first['msg']}"
+    said = first["msg"].replace("Input should be", "it should be")
+    return f"{where}: {'it is missing' if first['type'] == 'missing' else said}"
 
 
 def _of_table(table: Mapping[str, Any], directory: Path, text: str) -> FleetSettings:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.fleet.errors import BadFleet, FleetInClear
+from ktrial.fleet.connection import security_of
+from ktrial.fleet.errors import BadFleet, CertificateMissing, FleetInClear
 from ktrial.fleet.settings import VARIABLE, asked_for, fleet
 
 
@@ -78,6 +79,13 @@ def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
     read = fleet(str(file))
     assert read.tls == (tmp_path / "ca.pem", tmp_path / "me.pem", tmp_path / "me.key")
     assert (read.share, read.patience) == (0.1, 5)
+
+
+def test_a_certificate_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text('address = "tls://lab1:1"\ntls-ca = "ca.pem"\ntls-cert = "me.pem"\ntls-key = "me.key"\n')
+    with pytest.raises(CertificateMissing, match=str(tmp_path / "ca.pem")):
+        security_of(fleet(str(file)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.support.fake_lab import OWN, FakeLab, lab_kernel
 from ktrial import process_identity
 from ktrial.machines import ssh
 from ktrial.machines.errors import HostChangeForbidden, MachineError
-from ktrial.machines.ssh import SshMachine, own_kernel
+from ktrial.machines.ssh import SshMachine, own_commands, own_kernel
 from ktrial.machines.ssh.boots import Boots
 from ktrial.machines.ssh.connection import Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
@@ -259,6 +259,14 @@ def test_power_and_console_come_from_the_users_configuration_only(
         file.write_text(f"[machines.lab1]\n{wrong}\n")
         with pytest.raises(BadOwnCommand, match=r"machines\.lab1"):
             commands_of("lab1")
+
+
+def test_a_power_command_that_does_not_end_is_told_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_commands, "POWER_SECONDS", 0.05)
+    problem = OwnCommands(power=("sh", "-c", "exec sleep 100", "password")).cycle()
+    assert problem == "sh: it has not ended within 0.05 s"
 
 
 def test_what_the_console_prints_is_kept() -> None:

@@ -30,7 +30,7 @@ _KEYS = frozenset({*_COMMANDS, "labgrid", "target", "boot", "sudo"})
 _LABGRID = (sys.executable, "-m", "ktrial.machines.ssh.labgrid_target")
 _LABGRID_TARGET = "main"
 """Where none is named: as labgrid calls a file's only one."""
-_POWER_SECONDS = 120.0
+POWER_SECONDS = 120.0
 _LONGEST = 64 * 1024
 
 
@@ -52,11 +52,13 @@ class OwnCommands:
                 [*self.power, "cycle"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_POWER_SECONDS,
+                timeout=POWER_SECONDS,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             return f"{self.power[0]}: {error}"
+        except subprocess.TimeoutExpired:  # whose text has the whole command, with its passwords
+            return f"{self.power[0]}: it has not ended within {POWER_SECONDS:g} s"
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return (
             f"{self.power[0]}: {said[-1] if said else f'status {done.returncode}'}" if done.returncode else ""
