@@ -13,6 +13,7 @@ from ktrial.knobs.errors import (
 )
 from ktrial.knobs.system import System
 from ktrial.model.knob import Knob
+from ktrial.model.suggestions import nearest
 from ktrial.target import Failure
 
 _FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
@@ -67,7 +68,9 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
         filesystem, mount_point = missing
         return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
     if not owner:
-        return _absent(system.release, name, f"there is no {path}", "see what there is: ktrial knob list")
+        likely = "" if name.startswith("/") else nearest(name, (one.name for one in catalogue.all_knobs()))
+        advice = f"see what there is: ktrial knob list{likely}"
+        return _absent(system.release, name, f"there is no {path}", advice)
     why = " and ".join(filter(None, (here[0].config, here[0].needs))) or "something that is not there"
     return _absent(system.release, name, f"it needs {why}", f"it would be at {here[0].path}")
 

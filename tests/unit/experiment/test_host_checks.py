@@ -70,6 +70,12 @@ def test_a_setting_that_cannot_be_made_is_refused(
     check_settings(resolved(a_host_study(a_setting("vm.swappiness", 10, 20))), tree.target)
 
 
+def test_a_name_with_a_slip_is_told_with_the_knob_that_was_probably_meant(tree: Tree) -> None:
+    with pytest.raises(KnobAbsent) as raised:
+        check_settings(resolved(a_host_study(a_setting("vm.swapiness", 10, 20))), tree.target)
+    assert "did you mean vm.swappiness" in raised.value.advice
+
+
 @pytest.mark.parametrize(
     ("study", "error"),
     [
