@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_SECONDS = 10
+NO_UTF8 = "Could not decode to UTF-8"
+"""How Python's sqlite3 begins what it says of a text that is none any more."""
 _MAGIC = b"SQLite format 3\0"
 _PRIMARY_CODE = 0xFF
 """The low byte of SQLite's extended result codes (https://www.sqlite.org/rescode.html)."""
@@ -137,7 +139,7 @@ def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
         return StoreForbidden(store=store, action="written", problem=str(error))
     if code == sqlite3.SQLITE_NOTADB:
         return NotAStore(store=store, problem="it is not an SQLite database")
-    if code == sqlite3.SQLITE_CORRUPT:
+    if code == sqlite3.SQLITE_CORRUPT or NO_UTF8 in str(error):
         return StoreDamaged(store=store, problem=str(error))
     return StoreError(store=store, problem=f"SQLite says: {error}")
 

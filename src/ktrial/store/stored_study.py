@@ -12,6 +12,7 @@ from ktrial.store import row_conversion, study_digests, study_rows
 from ktrial.store.schema import studies, trials
 from ktrial.store.study_digests import StudyName
 from ktrial.store.study_summary import StudyRow
+from ktrial.store.text_damage import undecodable_text
 
 _ENDED = func.count(trials.c.id).filter(trials.c.outcome != Outcome.MACHINE_FAILED.value)
 _COMPLETED = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
@@ -77,7 +78,8 @@ def readable(
     if numbers is not None and len(numbers) <= _FEW:
         return _one_by_one(connection, numbers)
     try:
-        sound, damaged = every(connection), ()
+        with undecodable_text():
+            sound, damaged = every(connection), ()
     except (study_digests.NotAsStored, *study_digests.UNREADABLE):
         return _one_by_one(connection, numbers)
     return tuple(one for one in sound if numbers is None or one.id in numbers), damaged
@@ -92,7 +94,8 @@ def _one_by_one(
         if numbers is not None and number not in numbers:
             continue
         try:
-            row = connection.execute(_STUDIES.where(studies.c.id == number)).mappings().one()
+            with undecodable_text():
+                row = connection.execute(_STUDIES.where(studies.c.id == number)).mappings().one()
             sound.append(_stored(row, noted))
         except (study_digests.NotAsStored, *study_digests.UNREADABLE):
             damaged.append(StudyName(number, name))

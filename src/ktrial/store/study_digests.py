@@ -11,6 +11,7 @@ from ktrial.fault_points import fault_point
 from ktrial.store.existing_tables import has
 from ktrial.store.schema import answers, kernel_differences, proofs, studies, study_digests
 from ktrial.store.study_summary import study_digest
+from ktrial.store.text_damage import undecodable_text
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
 REMOVAL = "removal of trials"
@@ -103,7 +104,8 @@ def checks(connection: Connection) -> Iterator[StudyCheck]:
 
 def _damaged(connection: Connection, there: dict[tuple[int, str], str], number: int) -> Iterable[str]:
     try:
-        row = connection.execute(select(studies).where(studies.c.id == number)).mappings().one()
+        with undecodable_text():
+            row = connection.execute(select(studies).where(studies.c.id == number)).mappings().one()
         if not fits(there, number, STUDY, of_study(row)):
             yield STUDY
     except UNREADABLE:

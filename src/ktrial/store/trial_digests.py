@@ -16,6 +16,7 @@ from ktrial.store.existing_tables import has
 from ktrial.store.part_files import LOST, Fill
 from ktrial.store.row_conversion import Row
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+from ktrial.store.text_damage import undecodable_text
 
 
 def _columns(table: Table) -> tuple[str, ...]:
@@ -137,8 +138,9 @@ def checks(connection: Connection, study_id: int, fill: Fill) -> tuple[TrialChec
 def _check(connection: Connection, trial_id: int, key: str, fill: Fill | None) -> TrialCheck:
     """`fill`: None where an older ktrial made the store, which has no digests."""
     try:
-        noted = _rows(connection, digests, trial_id) if fill else []
-        damaged = tuple(_differing(connection, trial_id, noted[0], fill)) if noted and fill else ()
+        with undecodable_text():
+            noted = _rows(connection, digests, trial_id) if fill else []
+            damaged = tuple(_differing(connection, trial_id, noted[0], fill)) if noted and fill else ()
     except UNREADABLE as error:
         return TrialCheck(trial_id, key, True, (f"a row that cannot be read ({type(error).__name__})",))
     return TrialCheck(trial_id, key, bool(noted), damaged)
