@@ -2,11 +2,15 @@
 
 import contextlib
 import logging
+import socket
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from ktrial.fleet.errors import CertificateMissing, FleetInClear, FleetNotInstalled, FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 
 SCHEDULER_SECONDS = 5.0
 """Within so long a scheduler that is there answers."""
+_GLANCE_SECONDS = 0.1
 _RESULT_SECONDS = 3.0
 """Who does not hand over a result within so long is gone: it is computed again."""
 _LEASE_TIMEOUT = "distributed.scheduler.locks.lease-timeout"
@@ -70,15 +75,15 @@ class Seen:
 class Connection:
     """To the scheduler of a fleet."""
 
-    def __init__(self, settings: FleetSettings, address: str, patience: float = SCHEDULER_SECONDS) -> None:
-        """`address`: the scheduler's. `patience`: seconds that it may take until it answers.
+    def __init__(self, settings: FleetSettings, address: str, patience: float | None = None) -> None:
+        """`address`: the scheduler's. `patience`: seconds that it may take until it answers, or as usual.
 
         Raises FleetNotInstalled, FleetOutOfReach, FleetInClear.
         """
         self._settings = settings
         self.address = address
         self._listeners: dict[str, Callable[[Any], None]] = {}
-        self._client = self._opened(patience)
+        self._client = self._opened(SCHEDULER_SECONDS if patience is None else patience)
 
     def reopen(self) -> None:
         """Begin anew: what was under way is lost. Raises FleetOutOfReach."""
@@ -101,6 +106,7 @@ class Connection:
 
     def _opened(self, patience: float) -> Any:
         distributed = imported()
+        self._wait_until_it_listens(patience)
         try:
             return distributed.Client(
                 self.address,
@@ -111,6 +117,20 @@ class Connection:
             )
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+
+    def _wait_until_it_listens(self, patience: float) -> None:
+        """Before there is a client of Dask's: one that Ctrl-C takes by surprise delays the end by minutes."""
+        place = urlsplit(self.address)
+        until = time.monotonic() + patience
+        while True:
+            try:
+                socket.create_connection((place.hostname, place.port or 0), timeout=patience).close()
+            except (OSError, ValueError) as error:
+                if time.monotonic() > until:
+                    raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+            else:
+                return
+            time.sleep(_GLANCE_SECONDS)
 
     def workers(self) -> dict[str, Seen]:
         """By address. Raises FleetOutOfReach where the scheduler does not answer."""
@@ -225,6 +245,21 @@ class Connection:
         """Leave the fleet."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=2)
+
+
+def connected(settings: FleetSettings, address: str, say: Callable[[str], None]) -> Connection:
+    """A connection, waited for as long as the fleet's patience; `say` is told when it takes a while.
+
+    Raises as Connection does.
+    """
+    what = f"the scheduler at {address} does not answer: waiting for it, {settings.patience:g} s at most"
+    timer = threading.Timer(SCHEDULER_SECONDS, say, (what,))
+    timer.daemon = True
+    timer.start()
+    try:
+        return Connection(settings, address, settings.patience)
+    finally:
+        timer.cancel()
 
 
 def report(topic: str, message: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.workers import ThisSystem
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
-from ktrial.fleet.connection import Connection, imported
+from ktrial.fleet.connection import Connection, connected, imported
 from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.local_workers import LocalWorkers
@@ -29,14 +29,18 @@ from ktrial.model.workload import EXACT_MODES
 class Fleet:
     """Executors. Connects when the first trial is to be performed; workers of its own end with it."""
 
-    def __init__(self, settings: FleetSettings) -> None:
-        """Raises FleetNotInstalled, FleetInClear."""
+    def __init__(self, settings: FleetSettings, say: Callable[[str], None] = lambda _text: None) -> None:
+        """`say`: told, in some thread, that the scheduler is waited for.
+
+        Raises FleetNotInstalled, FleetInClear.
+        """
         settings.check()
         imported()
         self.settings = settings
         self.members: dict[str, Member] = {}
         self.packages: dict[str, Package] = {}
         self.pace = Pace()
+        self._say = say
         self._holds = False
         """A machine, for a study in real time."""
         self._session = uuid.uuid4().hex
@@ -63,7 +67,7 @@ class Fleet:
             address = self.settings.address
             if self.settings.local_workers:
                 address = self._open.enter_context(LocalWorkers(self.settings.local_workers)).address
-            self._connection = Connection(self.settings, address, self.settings.patience)
+            self._connection = connected(self.settings, address, self._say)
             self._open.callback(self._connection.close)
         return self._connection
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from ktrial.fleet import connection, resource
-from ktrial.fleet.connection import Connection
+from ktrial.fleet import resource
+from ktrial.fleet.connection import Connection, connected
 from ktrial.fleet.errors import FleetOutOfReach, HolderUnknown
 from ktrial.fleet.resource import Resource, notes_of_held
 from ktrial.fleet.settings import FleetSettings
@@ -93,11 +93,16 @@ class HeldMachines:
 
     def _opened(self, machine: str) -> Resource:
         if self._connection is None:
-            patience = self._settings.patience if self._settings.asked else connection.SCHEDULER_SECONDS
-            self._connection = Connection(self._settings, self._settings.address, patience)
+            self._connection = self._connected(self._settings.address)
         if self._resource is None:
             self._resource = Resource(self._connection, machine)
         return self._resource
+
+    def _connected(self, address: str) -> Connection:
+        """A fleet that is a preference is not waited for: the run goes on without it."""
+        if self._settings.asked:
+            return connected(self._settings, address, self._say)
+        return Connection(self._settings, address)
 
     def _taken(self, lease: MachineLease, asked: Resource) -> Taking:
         """The machine is waited for where its holder is gone: the scheduler will notice."""

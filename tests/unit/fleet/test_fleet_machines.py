@@ -25,6 +25,7 @@ from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources, wait_until
 
+from ktrial.errors import Interrupted
 from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import MachineHeld
 from ktrial.experiment.session import run
@@ -323,13 +324,29 @@ def test_a_fleet_that_is_not_there_is_an_error_where_it_was_asked_for(
     scheduler: Scheduler, store: Store
 ) -> None:
     scheduler.stop()
+    heard = Heard()
     with pytest.raises(FleetOutOfReach):
-        measured(scheduler.address, store, OtherSystem(), patience=0.2)
+        measured(scheduler.address, store, OtherSystem(), heard, patience=0.5)
+    (waits,) = heard.notices
+    assert waits.endswith("does not answer: waiting for it, 0.5 s at most")
     heard = Heard()
     assert len(measured(scheduler.address, store, OtherSystem(), heard, asked=False).trials) == TRIALS
     (told,) = heard.notices
     assert "is not reached" in told
     assert "The run goes on" in told
+
+
+def test_ctrl_c_ends_the_wait_for_a_scheduler(
+    scheduler: Scheduler, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While no client of Dask's is there, which would delay the end by minutes."""
+    scheduler.stop()
+    made: list[object] = []
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: made.append(1))
+    heard = Heard(lambda _text: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(Interrupted, match="nothing had begun"):
+        measured(scheduler.address, store, OtherSystem(), heard, patience=600)
+    assert not made
 
 
 def test_workers_of_this_system_have_no_part_in_a_machine_elsewhere(store: Store) -> None:

@@ -50,8 +50,9 @@ def _performed_by(named: str | None) -> Iterator[None]:
     if settings is None:
         yield
         return
+    from ktrial.cli.console import say
     from ktrial.experiment.executor import performed_by
     from ktrial.fleet.fleet import Fleet
 
-    with Fleet(settings) as fleet, performed_by(fleet):
+    with Fleet(settings, say) as fleet, performed_by(fleet):
         yield
