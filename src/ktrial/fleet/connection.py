@@ -105,13 +105,13 @@ class Connection:
                 self._client.unsubscribe_topic(topic)
 
     def _opened(self, patience: float) -> Any:
-        distributed = imported()
+        distributed, security = imported(), security_of(self._settings)
         self._wait_until_it_listens(patience)
         try:
             return distributed.Client(
                 self.address,
                 timeout=patience,
-                security=security_of(self._settings),
+                security=security,
                 set_as_default=False,
                 name="ktrial",
             )
