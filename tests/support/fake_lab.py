@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from ktrial.machines.ssh.connection import Probe, ShellResult
+from ktrial.machines.ssh.connection import NoAnswer, Probe, ShellResult
 from ktrial.machines.ssh.errors import ConnectionLost, NotReached
 from ktrial.machines.ssh.kernel_placing import Reached
 from ktrial.model.kernel import Kernel, Origin
@@ -50,6 +50,8 @@ class FakeLab:
     boots: list[str] = field(default_factory=list)
     """The command line of each boot."""
     down: bool = False
+    handshake_seconds: float = 0.0
+    """What ssh takes until it knows that it is let in."""
     lost: bool = False
     """Whether its connection is; the next one is not."""
     host: str = "lab1"
@@ -126,10 +128,12 @@ class FakeLab:
     def undo(self) -> None:
         """Connection: nothing was set."""
 
-    def probe(self) -> Probe | None:
-        """Way: which boot answers."""
+    def probe(self, seconds: float) -> Probe | NoAnswer:
+        """Way: which boot answers, where so many seconds are enough for it."""
         if self.down:
-            return None
+            return NoAnswer("Connection refused")
+        if seconds < self.handshake_seconds:
+            return NoAnswer("Connection timed out during banner exchange", is_slow=True)
         proc = self.root / "proc"
         return Probe(
             (proc / "sys/kernel/random/boot_id").read_text().strip(), (proc / "cmdline").read_text().strip()

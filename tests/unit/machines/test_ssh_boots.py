@@ -12,7 +12,7 @@ from ktrial.machines import ssh
 from ktrial.machines.errors import HostChangeForbidden, MachineError
 from ktrial.machines.ssh import SshMachine, own_commands, own_kernel
 from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.connection import Probe
+from ktrial.machines.ssh.connection import NoAnswer, Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
 from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
@@ -119,15 +119,16 @@ def test_the_users_own_command_cycles_the_power(
     boots.commands = OwnCommands(power=(str(switch), "lab1"))
     probe = lab.probe
 
-    def powered() -> Probe | None:
+    def powered(seconds: float) -> Probe | NoAnswer:
         if (tmp_path / "asked").exists() and lab.down:
             lab.power_on()
-        return probe()
+        return probe(seconds)
 
     monkeypatch.setattr(lab, "probe", powered)
     came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, "hangs")))
     assert (came, (tmp_path / "asked").read_text()) == ("hung", "lab1 cycle\n")
     assert "its power was cycled, and its own kernel came back" in reason
+    assert "(ssh: Connection refused)" in reason
 
 
 def test_a_kernel_that_goes_down_under_its_programs_is_no_lost_connection(
@@ -301,10 +302,18 @@ def test_a_kernel_that_boots_slowly_and_prints_has_not_hung(
     commands = OwnCommands(console=("sh", "-c", f"while :; do echo; echo >>{printed}; sleep 0.01; done"))
     boots = Boots("lab1", lab, commands, root=str(lab.root), glance_seconds=0.0)
     boots.clock = lambda: float(printed.stat().st_size if printed.exists() else 0)
-    monkeypatch.setattr(lab, "probe", lambda: probe() if boots.clock() > 20 else None)
+    monkeypatch.setattr(lab, "probe", lambda seconds: probe(seconds) if boots.clock() > 20 else NoAnswer(""))
     boot = boot_of(lab_kernel(tmp_path / "new", NEW)).model_copy(update={"boot_seconds": 8.0})
     with boots.listening():
         assert boots.boot(boot).release == NEW
+
+
+def test_a_machine_that_takes_long_to_shake_hands_has_not_hung(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    lab.handshake_seconds = 150.0
+    boot = boot_of(lab_kernel(tmp_path / "new", NEW)).model_copy(update={"boot_seconds": 240.0})
+    assert boots.boot(boot).release == NEW
 
 
 def test_a_machine_in_a_kernel_that_was_left_over_is_told_from_one_in_its_own(
@@ -328,7 +337,7 @@ class _NoSettings:
 @pytest.fixture
 def machine(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SshMachine:
     monkeypatch.setattr(ssh, "Connection", lambda host, **_: lab)
-    monkeypatch.setattr(ssh, "probe", lambda host: lab.probe())
+    monkeypatch.setattr(ssh, "probe", lambda host, seconds: lab.probe(seconds))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     one = SshMachine("lab1", root=str(lab.root))
     one.writer = _NoSettings()
@@ -370,7 +379,7 @@ def test_the_console_is_kept_with_what_did_not_come_up(
     command.write_text(f"#!/bin/sh\necho Kernel panic - not syncing; : >{printed}; exec sleep 1000\n")
     command.chmod(0o755)
     (tmp_path / "ktrial/config.toml").write_text(f'[machines.lab1]\nconsole = "{command}"\n')
-    monkeypatch.setattr(lab, "probe", lambda: probe() if printed.exists() else None)
+    monkeypatch.setattr(lab, "probe", lambda seconds: probe(seconds) if printed.exists() else NoAnswer(""))
     boot = boot_of(lab_kernel(tmp_path / "new", NEW, "panics")).model_copy(update={"boot_seconds": 60.0})
     with pytest.raises(GuestEnded) as error, machine.start(boot):
         pass

@@ -21,7 +21,7 @@ from ktrial.machines.host.launcher import Launchers, launch_program
 from ktrial.machines.protocol import HeldLease, Progress
 from ktrial.machines.ssh import resolved_name, system
 from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.connection import NAME, Connection, Probe, probe
+from ktrial.machines.ssh.connection import NAME, Connection, NoAnswer, Probe, probe
 from ktrial.machines.ssh.errors import UnlikeSystem
 from ktrial.machines.ssh.own_commands import commands_of
 from ktrial.machines.ssh.shell_programs import SCRIPT, ShellPrograms
@@ -108,9 +108,9 @@ class SshMachine:
                 raise
         return self._connection
 
-    def probe(self) -> Probe | None:
-        """Which boot of it answers; None: none."""
-        return probe(self.host)
+    def probe(self, seconds: float) -> Probe | NoAnswer:
+        """Which boot of it answers within so many seconds."""
+        return probe(self.host, seconds)
 
     def kernel(self) -> Kernel:
         """Its own kernel: what a killed ktrial has left it in is left first. Raises MachineError."""

@@ -16,7 +16,7 @@ from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import boot_loader_scripts, boot_scripts, own_kernel
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS, BootWay, way_of
-from ktrial.machines.ssh.connection import NAME, Probe, ShellResult
+from ktrial.machines.ssh.connection import NAME, NoAnswer, Probe, ShellResult
 from ktrial.machines.ssh.errors import (
     CannotBoot,
     ConnectionLost,
@@ -36,6 +36,8 @@ from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
 _SLOW_SECONDS = 180.0
+_FIRST_PROBE_SECONDS = 20.0
+"""A machine that takes longer to shake hands, as it is busy, is given twice as long the next time."""
 
 
 class Way(Protocol):
@@ -49,8 +51,8 @@ class Way(Protocol):
         """End it, as fast as the keeper puts back."""
         ...
 
-    def probe(self) -> Probe | None:
-        """Which boot answers; None: none."""
+    def probe(self, seconds: float) -> Probe | NoAnswer:
+        """Which boot answers within so many seconds."""
         ...
 
 
@@ -278,14 +280,18 @@ class Boots:
     def _answer(self, wanted: Callable[[Probe], bool]) -> Probe | None:
         """The first wanted answer, else the last one, within the limit."""
         patience = Patience(self._limit, self._printed, self.clock)
-        last = None
+        seconds = _FIRST_PROBE_SECONDS
         while True:
             if self.stopped() and self._leased:
                 raise MachineStopped(machine=NAME)
-            last = self.way.probe()
-            if (last and wanted(last)) or patience.is_over():
-                self._waited = patience.said
-                return last
+            last = self.way.probe(seconds)
+            if isinstance(last, NoAnswer) and last.is_slow:
+                seconds = min(2 * seconds, max(self._limit, _FIRST_PROBE_SECONDS))
+            answer = None if isinstance(last, NoAnswer) else last
+            if (answer and wanted(answer)) or patience.is_over():
+                said = f" (ssh: {last.said})" if isinstance(last, NoAnswer) and last.said else ""
+                self._waited = f"{patience.said}{said}"
+                return answer
             time.sleep(self.glance_seconds)
 
     def _printed(self) -> int:

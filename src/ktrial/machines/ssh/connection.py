@@ -45,7 +45,8 @@ _SH = "exec /bin/sh"
 _SSH_FAILED = 255
 """The status of ssh itself; no script of ktrial's ends with it."""
 _PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
-_PROBE_SECONDS = 30.0
+_PROBE_MARGIN_SECONDS = 10.0
+"""Beyond its connection: until it has printed."""
 
 
 class ShellResult(NamedTuple):
@@ -64,25 +65,37 @@ class Probe(NamedTuple):
     command_line: str
 
 
-def probe(host: str) -> Probe | None:
-    """Which boot of it answers, by a connection for this question alone; None: none does."""
+class NoAnswer(NamedTuple):
+    """No boot of a machine answers: `said` is ssh's last line. `is_slow`: it was not refused, time was up."""
+
+    said: str
+    is_slow: bool = False
+
+
+def probe(host: str, seconds: float) -> Probe | NoAnswer:
+    """Which boot of it answers within so many seconds, by a connection for this question alone."""
     config = os.environ.get(CONFIG)
     chosen = ["-F", config] if config else []
-    alone = ("ControlPath=none", "ControlMaster=no", "LogLevel=ERROR")
+    alone = ("ControlPath=none", "ControlMaster=no", "LogLevel=ERROR", f"ConnectTimeout={seconds:.0f}")
+    slow = NoAnswer(f"no answer within {seconds:.0f} s", is_slow=True)
+    began = time.monotonic()
     options = [word for option in (*alone, *_NO_MORE) for word in ("-o", option)]
     try:
         done = subprocess.run(
             ["ssh", *chosen, *options, "-T", "--", host, _PROBE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PROBE_SECONDS,
+            timeout=seconds + _PROBE_MARGIN_SECONDS,
             check=False,
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        return None
+        return slow
     boot_id, _, rest = done.stdout.decode(errors="replace").partition("\n")
-    return Probe(boot_id.strip(), rest.strip()) if done.returncode == 0 and boot_id else None
+    if done.returncode == 0 and boot_id:
+        return Probe(boot_id.strip(), rest.strip())
+    said = _last_line(done.stderr)
+    return slow._replace(said=said or slow.said) if time.monotonic() - began >= seconds else NoAnswer(said)
 
 
 class Connection:
