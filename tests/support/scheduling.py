@@ -15,6 +15,14 @@ EACH_ALONE = (
 )
 """How the names of files begin whose tests take long and share no fixture: each goes to any worker."""
 
+OF_ONE_MACHINE = (
+    "tests/unit/cli/test_cli_hosts.py",
+    "tests/unit/machines/test_machines_ssh.py",
+    "tests/unit/machines/test_ssh_other_systems.py",
+    "tests/unit/machines/test_ssh_sudo.py",
+)
+"""They measure on this system by ssh, where one trial at a time is let in: all go to one worker."""
+
 
 class InOrder(LoadScopeScheduling):
     """The tests of a file go to one worker together, since they share its guests."""
@@ -24,4 +32,6 @@ class InOrder(LoadScopeScheduling):
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith(EACH_ALONE) else nodeid.partition("::")[0]
+        if nodeid.startswith(EACH_ALONE):
+            return nodeid
+        return "one machine" if nodeid.startswith(OF_ONE_MACHINE) else nodeid.partition("::")[0]

@@ -46,7 +46,10 @@ def test_a_job_is_what_the_file_s_table_says(place: Path) -> None:
 
 
 def test_a_job_of_an_encrypted_fleet_has_its_certificates_and_no_leave_to_go_without(place: Path) -> None:
-    files = "".join(f'tls-{what} = "{what}.pem"\n' for what in ("ca", "cert", "key"))
+    kinds = ("ca", "cert", "key")
+    for what in kinds:
+        (place / f"{what}.pem").touch()
+    files = "".join(f'tls-{what} = "{what}.pem"\n' for what in kinds)
     path = written(place, files + TABLE, "tls://head:8786")
     last = script(read(path, None), fleet(str(path))).splitlines()[-1]
     assert f"--tls-ca-file {place}/ca.pem" in last
