@@ -1,7 +1,7 @@
 """What docs/fidelity.md has of a comparison of counts and times, in a file beside this one.
 
 ktrial fidelity STUDY… --json --fit FILE > result.json
-.venv/bin/python -m docs.measured.fidelity_result result.json
+.venv/bin/python -m docs.measured.fidelity_result result.json [NAME]
 """
 
 import json
@@ -29,9 +29,23 @@ def reduced(result: dict[str, Any]) -> dict[str, Any]:
         "machine": result["timed_machine"],
         "seed": result["seed"],
         **{half: [_figures(one) for one in result[half]] for half in ("all", "held_out")},
-        "fitted": _fit(result["fitted"]),
+        **({"fitted": _fit(result["fitted"])} if result["fitted"] else {}),
         "left_out": result["left_out"],
+        **_workloads(result),
         "pairs": [_pair(one) for one in result["pairs"]],
+    }
+
+
+def _workloads(result: dict[str, Any]) -> dict[str, Any]:
+    """Those that stand beside each other; nothing where the studies have none."""
+    if not result.get("workloads"):
+        return {}
+    return {
+        "across": result["across"],
+        "workloads": [
+            {**one, "time": round(one["time"], 1), "exact": {k: round(v, 1) for k, v in one["exact"].items()}}
+            for one in result["workloads"]
+        ],
     }
 
 
@@ -70,6 +84,6 @@ def _written(told: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    place = _HERE / "fidelity.json"
+    place = _HERE / f"{sys.argv[2] if len(sys.argv) > 2 else 'fidelity'}.json"
     place.write_text(_written(reduced(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), "utf-8")
     print(f"{place}: {place.stat().st_size} bytes")

@@ -38,16 +38,17 @@ def _decided(measuring: Measuring) -> str:
 
 
 def _decided_row(name: str, pairs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    timed = [one for one in pairs if _is_decided(one["time"])]
-    counted = [one for one in pairs if _is_decided(one["exact"]["instructions"])]
+    timed = [one for one in pairs if is_decided(one["time"])]
+    counted = [one for one in pairs if is_decided(one["exact"]["instructions"])]
     same = [one for one in pairs if one["treatment"] == _NOTHING]
     both = [one for one in timed if one in counted]
-    false = sum(_is_decided(one["time"]) for one in same)
+    false = sum(is_decided(one["time"]) for one in same)
     nothing = f"{false} of {len(same)}" if same else "no such pair"
     return (name, *(str(len(each)) for each in (pairs, timed, counted, both)), nothing)
 
 
-def _is_decided(change: Sequence[Any]) -> bool:
+def is_decided(change: Sequence[Any]) -> bool:
+    """Whether a change is better or worse beyond the margin."""
     return change[3] in _DECIDED
 
 
@@ -57,10 +58,11 @@ def _figures(measuring: Measuring) -> str:
     told = kept()
     heads = ("count", "treatments", "same sign", "Spearman", "Pearson", "RMS error of log ratios", "slope")
     halves = (("all", told["all"]), ("the half held out", told["held_out"]))
-    return table(heads, (_figures_row(one, half) for half, each in halves for one in each), right=True)
+    return table(heads, (figures_row(one, half) for half, each in halves for one in each), right=True)
 
 
-def _figures_row(one: dict[str, Any], half: str) -> tuple[str, ...]:
+def figures_row(one: dict[str, Any], half: str) -> tuple[str, ...]:
+    """A count's row: signs, ranks, error and slope."""
     if not one["decided"]:
         return (one["count"], half, "0 of 0", *["unknown"] * 4)
     signs = f"{one['same_sign']} of {one['decided']} ({one['same_sign'] / one['decided']:.0%})"
@@ -92,7 +94,7 @@ def _size_row(
     size = f"more than {low:.1f} times" if high is None else f"{low:.1f} to {high:.1f} times"
     cells = []
     for band, count in zip(bands, counts, strict=True):
-        both = [one for one in pairs if _is_decided(one["time"]) and _is_decided(one["exact"][count])]
+        both = [one for one in pairs if is_decided(one["time"]) and is_decided(one["exact"][count])]
         inside = [one for one in both if low <= _size(one["exact"][count]) < (high or inf)]
         cells.append(f"{band['same_sign']} of {band['decided']}, {decimal(_error(inside, count), 2)}")
     return (size, *cells)
@@ -115,7 +117,7 @@ def _groups(measuring: Measuring) -> str:
 def _group_rows(
     pairs: Sequence[dict[str, Any]], studies: Sequence[str], counts: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    whole = [one for one in pairs if all(map(_is_decided, (one["time"], *one["exact"].values())))]
+    whole = [one for one in pairs if all(map(is_decided, (one["time"], *one["exact"].values())))]
     for name in (*studies, "all"):
         some = [one for one in whole if name in (one["study"], "all")]
         if some:
@@ -163,7 +165,7 @@ def _fit(measuring: Measuring) -> str:
     constants = table(("cost", f"`{fit['like']}`", "fitted"), rows, right=True)
     halves = (("as the model was", fit["held_out_before"]), ("fitted", fit["held_out"]))
     heads = ("the half held out", "same sign", "Spearman", "Pearson", "RMS error of log ratios", "slope")
-    other = table(heads, ((name, *_figures_row(each, "")[2:]) for name, each in halves), right=True)
+    other = table(heads, ((name, *figures_row(each, "")[2:]) for name, each in halves), right=True)
     return f"{constants}\n{other}"
 
 

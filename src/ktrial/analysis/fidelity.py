@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from ktrial.analysis.cross_section import cross_sections, workload_costs
 from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
 from ktrial.analysis.fidelity_figures import figures
 from ktrial.model.comparison import Comparison
@@ -48,6 +49,7 @@ def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_cost
     counts = list(dict.fromkeys(count for pair in pairs for count in pair.exact))
     outside = held_out(pairs, seed)
     half = [pair for pair in pairs if group(pair) in outside]
+    beside = workload_costs(studies)
     return FidelityResult(
         studies=tuple((exact.id, timed.id) for exact, timed in studies),
         timed_machine=", ".join(dict.fromkeys(timed.study.machine.kind for _, timed in studies)),
@@ -56,6 +58,8 @@ def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_cost
         seed=seed,
         pairs=tuple(pairs),
         left_out=tuple(left_out),
+        workloads=beside,
+        across=cross_sections(beside, seed),
     )
 
 

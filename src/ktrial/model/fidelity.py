@@ -162,6 +162,38 @@ class FittedCosts(Model):
     held_out_before: Fidelity
 
 
+class WorkloadCost(Model):
+    """What an operation of one built-in workload costs in the baseline, on both machines."""
+
+    workload: str
+    metric: str
+    time: float
+    """In nanoseconds."""
+    exact: dict[str, float]
+    """By what exact mode counts, as in a pair."""
+
+
+class CrossSection(Model):
+    """How one count stands to real time over workloads, not over changes."""
+
+    count: str
+    workloads: int
+    spearman: Interval
+    """Bootstrap over workloads."""
+    scatter: float | None
+    """Geometric standard deviation of the time for one of the count: a factor. None: too few."""
+
+    @property
+    def sentence(self) -> str:
+        """What may be said of workloads that differ in nothing but what they do."""
+        if self.scatter is None or self.spearman.value is None:
+            return f"by {self.count}, {self.workloads} workloads are too few to set beside each other"
+        return (
+            f"by {self.count}, {self.workloads} workloads have real time's order with a rank correlation "
+            f"of {self.spearman.value:.3f}, and their time for one of it scatters {self.scatter:.2f}-fold"
+        )
+
+
 class FidelityResult(Model):
     """Studies of the same treatments and workloads: one of each two counts, the other takes time."""
 
@@ -175,4 +207,8 @@ class FidelityResult(Model):
     pairs: tuple[FidelityPair, ...]
     left_out: tuple[str, ...]
     """Treatments and workloads with no number on one of the machines, each with the reason."""
+    workloads: tuple[WorkloadCost, ...] = ()
+    """Built-in ones whose operation has a time, in the baseline."""
+    across: tuple[CrossSection, ...] = ()
+    """Those workloads beside each other, by each count."""
     fitted: FittedCosts | None = None

@@ -115,12 +115,21 @@ def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None
     assert spearman(np.array([1.0, 2, 3, 4]), np.array([1.0, 8, 27, 64])) == pytest.approx(1)
 
 
-def test_the_committed_study_has_sixty_pairs() -> None:
-    study = load(STUDY, registry())
-    assert study.machine.kind == "host"
-    changed = len(treatments(study)) - 1
-    everywhere = sum(len(one.levels) - 1 for one in study.factors if one.kind == "setting")
-    assert changed - everywhere + everywhere * len(study.workloads) >= 60
+def test_the_committed_studies_of_built_in_workloads_have_82_pairs() -> None:
+    everywhere = load(STUDY, registry())
+    settings = sum(len(one.levels) - 1 for one in everywhere.factors)
+    of_parameters = [
+        load(file, registry()) for file in sorted(Path("studies/fidelity/parameters").glob("*.toml"))
+    ]
+    for study in (everywhere, *of_parameters):
+        assert study.machine.kind == "host"
+        assert study.timing
+        assert study.timing.blocks == 30
+    for study in of_parameters:
+        (own,) = study.workloads
+        assert {one.target.split(".")[0] for one in study.factors} == {own.name}
+    changed = sum(len(treatments(study)) - 1 for study in of_parameters)
+    assert settings * len(everywhere.workloads) + changed == 82
 
 
 def test_fidelity_prints_and_tells_as_json(

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from ktrial.format.number_format import number
 from ktrial.format.table import of_texts
-from ktrial.model.fidelity import Fidelity, FidelityResult, SizeBand
+from ktrial.model.fidelity import CrossSection, Fidelity, FidelityResult, SizeBand
 from ktrial.report.charts import fidelity as chart
 from ktrial.report.html.templating import chart_colours, environment, style_of
 from ktrial.report.text import fidelity as words
@@ -12,6 +13,7 @@ _HEADINGS = (
     "count", "pairs", "undecided in time", "decided only in time", "decided in both", "same sign", "Spearman",
     "Pearson", "RMS error", "slope",
 )  # fmt: skip
+_ACROSS_HEADINGS = ("count", "workloads", "Spearman", "scatter")
 
 
 def page(result: FidelityResult, name: str) -> str:
@@ -37,6 +39,8 @@ def page(result: FidelityResult, name: str) -> str:
             figures=replace(of_texts(_HEADINGS, map(row, result.all)), name="figures"),
             held_out=replace(of_texts(_HEADINGS, map(row, result.held_out)), name="figures"),
             bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(result)),
+            across=of_texts(_ACROSS_HEADINGS, map(across_row, result.across)) if result.across else None,
+            workloads=of_texts(*workload_rows(result)) if result.workloads else None,
             charts=charts,
             wrong=wrong,
             fit=list(words.fit_lines(result.fitted)) if result.fitted else [],
@@ -60,6 +64,21 @@ def row(one: Fidelity) -> list[str]:
         one.count, *map(str, numbers), of_decided, words.interval(one.spearman),
         words.interval(one.pearson), error, slope,
     ]  # fmt: skip
+
+
+def across_row(one: CrossSection) -> list[str]:
+    """A count's row of the table of workloads beside each other."""
+    scatter = "" if one.scatter is None else f"{one.scatter:.2f}-fold"
+    return [one.count, str(one.workloads), words.interval(one.spearman), scatter]
+
+
+def workload_rows(result: FidelityResult) -> tuple[list[str], list[list[str]]]:
+    """Headings, and what an operation of each workload costs by each count and in real time."""
+    counts = [one.count for one in result.across]
+    return ["workload", *counts, "time, ns"], [
+        [one.workload, *(number(one.exact.get(count)) for count in counts), number(one.time)]
+        for one in result.workloads
+    ]
 
 
 def band_rows(result: FidelityResult) -> list[list[str]]:

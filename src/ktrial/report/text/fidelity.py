@@ -72,6 +72,9 @@ def lines(result: FidelityResult) -> Iterable[str]:
     for one in result.all:
         for pair in one.disagreements:
             yield f"Other sign by {one.count}: {disagreement(pair, one.count)}"
+    if result.workloads:
+        yield "Workloads beside each other, as the baseline runs them:"
+        yield from (f"  {one.sentence}" for one in result.across)
     if result.fitted:
         yield from fit_lines(result.fitted)
     for reason in result.left_out:
