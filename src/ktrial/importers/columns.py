@@ -18,7 +18,7 @@ _SESSION = {"experiment", "session", "day"}
 _ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
 _SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
-_RUNS = {"n", "runs", "samples", "count"}
+_RUNS = {"n", "runs", "samples", "count", "rounds"}
 _DEFAULT = {"is_default", "default", "is_baseline"}
 _UNIT = {"unit", "units", "scale"}
 _NOTE = {"note", "notes", "comment", "comments", "remark"}
@@ -28,11 +28,18 @@ _VALUES = (
 )  # fmt: skip
 _MEASURED = re.compile(
     r"(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
-    r"|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
+    r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
 )
 """Names of columns that tools write beside the one that is read."""
 _FEW_ROWS = 4
 _MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
+_IN_SECONDS = (
+    ("command", "mean", "stddev", "median", "user", "system", "min", "max"),
+    ("name", "min", "max", "mean", "stddev", "median", "iqr", "outliers", "ops", "rounds", "iterations"),
+)
+"""The columns of hyperfine and of pytest-benchmark, whose tables are in seconds and do not say so."""
+_NOT_MEASURED = {"outliers", "iterations"}
+"""What pytest-benchmark says of a test beside its times."""
 _UNIT_SUFFIXES = {
     "mb_s": "MB/s", "kb_s": "KB/s", "gb_s": "GB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "gib_s": "GiB/s",
     "kbps": "KBps", "mbps": "MBps", "ops_s": "ops/s", "req_s": "req/s", "requests_s": "requests/s",
@@ -64,11 +71,15 @@ class Columns:
     unit: str = ""
     index_of: tuple[str, str, str] | None = None
     """Columns baseline, result and index, where the table has all three."""
+    in_seconds: bool = False
+    """Whether the header is of a tool whose tables are in seconds."""
 
     @property
     def value_unit(self) -> str:
-        """The unit that the value column's name tells: MB/s for `mean_mb_s`."""
+        """The unit that the value column's name tells: MB/s for `mean_mb_s`; or whose table it is."""
         name = self.value.lower()
+        if self.in_seconds and name != "ops":
+            return "s"
         if name in _UNIT_SUFFIXES:
             return _UNIT_SUFFIXES[name]
         endings = [ending for ending in _UNIT_SUFFIXES if name.endswith(f"_{ending}")]
@@ -93,7 +104,8 @@ def understand(header: list[str], file: SourceFile) -> Columns:
 
     index_of = _index_columns(names)
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
-    value = asked.value or _value(names, taken)
+    # An index is computed from the result, and rounded once more.
+    value = asked.value or (index_of[1] if index_of else _value(names, taken))
     taken.add(value)
     block = one(_BLOCK)
     run = block or one(_RUN)
@@ -101,6 +113,8 @@ def understand(header: list[str], file: SourceFile) -> Columns:
     families = tuple(name for name in (metric, knob, session) if name)
     default, unit, _ = one(_DEFAULT), one(_UNIT), one(_NOTE)
     taken |= set(index_of or ())
+    in_seconds = any(set(each) <= set(header) for each in _IN_SECONDS)
+    taken |= _NOT_MEASURED if in_seconds else set()
     groups = asked.group_by or tuple(name for name in header if name not in taken)
     return Columns(
         value=value,
@@ -118,6 +132,7 @@ def understand(header: list[str], file: SourceFile) -> Columns:
         default=default,
         unit=unit,
         index_of=index_of,
+        in_seconds=in_seconds,
     )
 
 

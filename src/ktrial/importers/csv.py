@@ -3,8 +3,10 @@
 import csv
 import io
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ktrial.format.number_format import counted, percentage
 from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups
@@ -44,10 +46,9 @@ class Csv:
         """Families and groups, in the table's order."""
         header, rows = _table(file)
         columns = understand(header, file)
-        if columns.index_of is not None and not file.choices.value:
-            return Imported(
-                source=file.name, format=self.name, families=(), index_rows=_index(file, columns, rows)
-            )
+        index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
+        if index_rows and not columns.groups:
+            return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
         if not columns.value:
             problem = f"no column is one of numbers by its name ({', '.join(header)}); name it with --value"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
@@ -61,8 +62,9 @@ class Csv:
             source=file.name,
             format=self.name,
             families=families,
+            index_rows=index_rows,
             scores=_scores(families, reader.places(columns.value)),
-            warnings=(*left_out, *reader.warnings()),
+            warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
         )
 
 
@@ -267,6 +269,28 @@ def _index(file: SourceFile, columns: Columns, rows: list[CsvLine]) -> tuple[Ind
             )
         )
     return tuple(index_rows)
+
+
+def _rounded_indices(
+    file: SourceFile, families: tuple[Family, ...], columns: Columns, reader: _Reader
+) -> Iterator[DataWarning]:
+    """That UnixBench's indices are all that there is: results are not rounded to so few digits."""
+    indices = [
+        value
+        for family in families
+        if family.metric in BASELINES
+        for group in family.groups
+        for value in group.values
+    ]
+    if columns.value_unit != "index" or not indices or min(indices) <= 0:
+        return
+    places = reader.places(columns.value)
+    yield DataWarning(
+        kind=WarningKind.COARSE_VALUES,
+        text=f"{file.name}: only UnixBench's indices are there, rounded to {counted(places, 'decimal')}: "
+        f"that alone moves them by up to {percentage(0.5 * 10.0**-places / min(indices))}",
+        advice="give the reports or the logs: they have the results that the indices are computed from",
+    )
 
 
 def _scores(families: tuple[Family, ...], places: int) -> tuple[Score, ...]:

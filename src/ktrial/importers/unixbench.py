@@ -2,13 +2,16 @@
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from ktrial.format.number_format import percentage
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile
 from ktrial.importers.reading import rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.numbers import number
 
@@ -24,6 +27,17 @@ _FACT = re.compile(r"^# (COUNT0|COUNT1|TIME|elapsed): (\S{1,40})$")
 _UNIT = re.compile(r"^# COUNT2: (\S{1,12})$")
 _ONE_COPY = 1
 _LONGEST_LINE = 300
+_COARSE = 0.001
+"""Half a unit of a result's last digit, as a part of it, that is told: a tenth of the usual margin."""
+_UNITS = {
+    "Double-Precision Whetstone": "MWIPS",
+    "File Copy 1024 bufsize 2000 maxblocks": "KBps",
+    "File Copy 256 bufsize 500 maxblocks": "KBps",
+    "File Copy 4096 bufsize 8000 maxblocks": "KBps",
+    "Shell Scripts (1 concurrent)": "lpm",
+    "Shell Scripts (8 concurrent)": "lpm",
+}
+"""Of the tests of the index whose results are not in loops a second (UnixBench's Run)."""
 
 
 @dataclass
@@ -42,6 +56,7 @@ class _Run:
 class UnixBench:
     """One report or log is one run of its group: passes inside are averaged, as UnixBench does.
 
+    A test's values are its results, not its indices: those are computed from them, and rounded once more.
     A file into which several reports were written has as many runs.
     """
 
@@ -73,8 +88,28 @@ class UnixBench:
             ),
             index_rows=tuple(row for item in named for row in _index_rows(file, *item)),
             scores=tuple(score for item in named for score in _scores(file, *item)),
+            warnings=tuple(_coarse(file, [run for _, run in named])),
             started=_started(file.text),
         )
+
+
+def _coarse(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
+    """That rounding alone may move a result by so much that it matters."""
+    shares = {
+        test: result.half_unit / result.value
+        for run in runs
+        for test, (_, result, _) in run.rows.items()
+        if result.value
+    }
+    if not shares or (most := max(shares.values())) < _COARSE:
+        return
+    worst = max(shares, key=shares.__getitem__)
+    yield DataWarning(
+        kind=WarningKind.COARSE_VALUES,
+        text=f"{file.name}: {worst}: the result is printed to one decimal: rounding alone moves it by up to "
+        f"{percentage(most)}",
+        advice="give the log that UnixBench writes beside the report: every pass is in it",
+    )
 
 
 def _started(text: str) -> datetime | None:
@@ -239,12 +274,12 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
     """One a test, its values one a run; the score's as a test's."""
     values: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for name, run in _named(file, runs):
-        for test, (_, _, index) in run.rows.items():
-            values.setdefault((test, "index"), []).append((name, index.value))
-        if run.score is not None and not run.partial:
-            values.setdefault((SCORE, "index"), []).append((name, run.score.value))
-        for test, (result, unit) in run.results.items():
-            values.setdefault((test, unit), []).append((name, result))
+        for test, (_, result, _) in run.rows.items():
+            values.setdefault((test, _UNITS.get(test, "lps")), []).append((name, result.value))
+        if (score := _whole_score(run)) is not None:
+            values.setdefault((SCORE, "index"), []).append((name, score))
+        for test, (other, unit) in run.results.items():
+            values.setdefault((test, unit), []).append((name, other))
     copies = runs[0].copies
     return [
         Family(
@@ -262,6 +297,14 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
         )
         for (test, unit), of_test in values.items()
     ]
+
+
+def _whole_score(run: _Run) -> float | None:
+    """The geometric mean of all indices: from the results, or as it was printed where some are missing."""
+    if set(run.rows) == set(BASELINES) and all(result.value for _, result, _ in run.rows.values()):
+        logs = [math.log(10 * result.value / base.value) for base, result, _ in run.rows.values()]
+        return math.exp(math.fsum(logs) / len(logs))
+    return run.score.value if run.score is not None and not run.partial else None
 
 
 def _index_rows(file: SourceFile, name: str, run: _Run) -> list[IndexRow]:

@@ -75,14 +75,32 @@ def test_phoronix_s_failed_runs_are_noticed_by_the_number_of_run_times() -> None
     assert (nothing.kind, "N-Queens, 0.50s" in nothing.text) == (WarningKind.INPUT_INCOMPLETE, True)
 
 
-def test_a_unixbench_report_gives_every_index_and_the_score() -> None:
+def test_a_unixbench_report_gives_every_result_and_the_score() -> None:
     imported = read(FOREIGN / "unixbench_experimental.txt", label="muqss")
     assert len(imported.families) == 13
-    score = next(family for family in imported.families if family.metric == SCORE)
-    assert (score.groups[0].label, score.groups[0].values) == ("muqss", (2023.6,))
+    families = {family.metric: family for family in imported.families}
+    assert families[SCORE].groups[0].label == "muqss"
+    assert families[SCORE].groups[0].values == pytest.approx((2023.641,), abs=0.0005), "printed as 2023.6"
+    creation, shell = families["Process Creation"], families["Shell Scripts (8 concurrent)"]
+    assert (creation.groups[0].values, creation.unit) == ((17578.6,), "lps"), "its index is 1395.1"
+    assert (shell.groups[0].values, shell.unit) == ((2851.2,), "lpm"), "its index is 4752.1"
+    assert not imported.warnings, "one decimal of a result is enough"
     assert len(imported.index_rows) == 12
     assert imported.scores[0].tests == 12
     assert str(imported.started) == "2021-08-23 15:30:34"
+
+
+def test_a_result_of_few_digits_is_told(tmp_path: Path) -> None:
+    text = """System Benchmarks Partial Index              BASELINE       RESULT    INDEX
+Pipe Throughput                               12440.0    2537501.7   2039.8
+Shell Scripts (8 concurrent)                      6.0          4.2      7.0
+                                                                   ========
+System Benchmarks Index Score (Partial Only)                          119.5
+"""
+    (told,) = read(written(tmp_path, text, "slow.txt")).warnings
+    assert told.kind is WarningKind.COARSE_VALUES
+    assert "Shell Scripts (8 concurrent): the result is printed to one decimal" in told.text
+    assert "by up to 1.2\N{NO-BREAK SPACE}%" in told.text
 
 
 def test_reports_of_one_kernel_after_another_s_are_confounded_with_time() -> None:
@@ -123,10 +141,10 @@ System Benchmarks Index Score (Partial Only)                        16318.3
 """
     imported = read(written(tmp_path, text, "partial.txt"))
     assert [(family.name, family.unit) for family in imported.families] == [
-        ("Pipe Throughput", "index"),
+        ("Pipe Throughput", "lps"),
         ("Process Creation", ""),
         ("Arithmetic Overhead", ""),
-        ("Pipe Throughput, 8 copies", "index"),
+        ("Pipe Throughput, 8 copies", "lps"),
     ]
     assert [score.tests for score in imported.scores] == [1, 1]
     kinds = {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
@@ -143,6 +161,7 @@ def test_a_unixbench_log_s_results_are_recomputed_from_its_passes() -> None:
     assert "Process Creation, 2 copies" in {family.name for family in imported.families}
 
 
+PIPE, CALLS = 705597.0, 523397.4
 NON_INDEX = {
     "Arithoh": 131450338.1,
     "Exec System Call Overhead": 197.8,
@@ -154,19 +173,19 @@ NON_INDEX = {
 @pytest.mark.parametrize("name", ["unixbench-6.0.0-01.txt", "unixbench-6.0.0-01.log"])
 def test_a_real_run_s_report_and_log_give_tests_outside_the_index_too(name: str) -> None:
     families = {family.name: family for family in read(FOREIGN / name).families}
-    index = {"Pipe Throughput": 567.2, "System Call Overhead": 348.9}
+    index = {"Pipe Throughput": PIPE, "System Call Overhead": CALLS}
     assert set(families) == {*NON_INDEX, *index}
     for test, value in {**NON_INDEX, **index}.items():
         (only,) = families[test].groups[0].values
         assert only == pytest.approx(value, abs=0.05)
-        assert families[test].unit == ("index" if test in index else "lps")
+        assert families[test].unit == "lps"
 
 
 def test_two_reports_or_logs_in_one_file_are_two_runs(tmp_path: Path) -> None:
     report, other = ((FOREIGN / f"unixbench-6.0.0-0{n}.txt").read_text() for n in (1, 2))
     families = {family.name: family for family in read(written(tmp_path, report + other, "r.txt")).families}
     assert [len(family.groups[0].values) for family in families.values()] == [2] * 5
-    assert families["Pipe Throughput"].groups[0].values[0] == 567.2
+    assert families["Pipe Throughput"].groups[0].values[0] == PIPE
     log = (FOREIGN / "unixbench-6.0.0-01.log").read_text()
     twice = read(written(tmp_path, log + log, "r.log"))
     assert {len(family.groups[0].values) for family in twice.families} == {2}

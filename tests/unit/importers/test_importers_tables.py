@@ -63,6 +63,60 @@ def test_numbers_beside_the_one_that_is_read_are_no_groups(
     assert bool(told) == bool(left_out)
 
 
+RESULTS = [("a", 1, 5744.4), ("a", 2, 5750.4), ("b", 1, 5844.4), ("b", 2, 5850.9)]
+HYPERFINE = (
+    "command,mean,stddev,median,user,system,min,max",
+    "sleep 0.002,0.002999480875,6.9224e-05,0.0029669475,0.000716875,0.000122,0.00295149,0.003138126",
+    "sleep 0.003,0.005945635125,0.0020727454000162224,0.0057984895,0.000881875,0,0.003945124,0.008060111",
+)
+"""What hyperfine 1.15.0 exported."""
+PYTEST_BENCHMARK = (
+    "name,param:n,min,max,mean,stddev,median,iqr,outliers,ops,rounds,iterations",
+    "t.py::sum[10],10,1.17e-07,0.00058,4.41e-07,8.89e-06,1.18e-07,1.97e-09,427;13509,2265976.28,197317,36",
+    "t.py::sum[99],99,9.97e-06,0.02025,4.30e-05,0.000574,1.02e-05,3.90e-07,309;15542,23247.54,83697,1",
+)
+"""What pytest-benchmark 5.3.1 wrote, with fewer digits."""
+
+
+def test_hyperfine_s_table_is_in_seconds_and_lacks_the_number_of_runs(tmp_path: Path) -> None:
+    imported = read(table(tmp_path, *HYPERFINE))
+    family = only_family(imported)
+    assert (family.unit, family.direction) == ("s", Direction.LOWER)
+    told = [one.text for one in analyse((imported,), HowToAnalyse()).findings]
+    assert any(
+        "2 of 2 groups have a mean and a standard deviation, and nothing says of how" in one for one in told
+    )
+    assert not any("no spread" in one for one in told)
+
+
+def test_pytest_benchmark_s_table_says_how_many_rounds_there_were(tmp_path: Path) -> None:
+    family = only_family(read(table(tmp_path, *PYTEST_BENCHMARK)))
+    assert (family.unit, family.direction) == ("s", Direction.LOWER)
+    assert [group.summary.runs for group in family.groups if group.summary] == [197317, 83697]
+    assert [group.label for group in family.groups] == ["t.py::sum[10] · 10", "t.py::sum[99] · 99"]
+
+
+def test_results_beside_their_indices_are_compared(tmp_path: Path) -> None:
+    rows = [
+        f"{group},{run},Process Creation,126.0,{result},{result / 12.6:.1f}" for group, run, result in RESULTS
+    ]
+    imported = read(table(tmp_path, "group,run,test,baseline,result,index", *rows))
+    family = only_family(imported)
+    assert {group.label: group.values for group in family.groups} == {
+        "a": (5744.4, 5750.4),
+        "b": (5844.4, 5850.9),
+    }
+    assert len(imported.index_rows) == 4
+    assert not imported.warnings
+
+
+def test_indices_without_the_results_behind_them_are_told_as_rounded() -> None:
+    (told,) = read(PAPERS / "slab_muqss_unixbench_index.csv").warnings
+    assert told.kind is WarningKind.COARSE_VALUES
+    assert "only UnixBench's indices are there, rounded to 1\N{NO-BREAK SPACE}decimal" in told.text
+    assert "up to 0.032\N{NO-BREAK SPACE}%" in told.text
+
+
 def test_a_table_of_runs(tmp_path: Path) -> None:
     path = table(tmp_path, "kernel,run,time_ms", "6.1,1,10.5", "6.12,1,11.5", "6.1,2,10.25", "6.12,2,n/a")
     imported = read(path)

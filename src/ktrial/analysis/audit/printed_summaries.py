@@ -166,7 +166,15 @@ def small_samples(files: Sequence[Imported]) -> Iterator[DataWarning]:
     """A file at a time: how many groups have no spread, and what the fewest runs are."""
     for file in files:
         known = [moments(group) for family in file.families for group in family.groups]
-        without = [each.label for each in known if not each.testable]
+        uncounted = [each for each in known if each.sd is not None and each.runs is None]
+        if uncounted:
+            yield DataWarning(
+                kind=WarningKind.TOO_FEW_RUNS,
+                text=f"{file.source}: {len(uncounted)} of {len(known)} groups have a mean and a standard "
+                "deviation, and nothing says of how many runs",
+                advice="a column `runs` says it; better, publish every run (hyperfine --export-json does)",
+            )
+        without = [each for each in known if not each.testable and each not in uncounted]
         if without:
             text = f"{file.source}: {len(without)} of {len(known)} groups have a mean and no spread"
             yield DataWarning(
