@@ -13,6 +13,8 @@ from typing import Any
 _HERE = Path(__file__).resolve().parent
 _KEPT = _HERE / "published_changes.json"
 _CYCLES = "modelled-cycles"
+_NOT_RUN = "change-not-run"
+"""ktrial's warning that the workload ran nothing of what differs."""
 _MOST_FUNCTIONS = 3
 
 
@@ -40,6 +42,7 @@ def reduced(result: dict[str, Any]) -> dict[str, Any]:
         "kernel": result["kernels"][0]["before"]["version"] if result["kernels"] else "",
         "instructions": _comparison(instructions),
         "cycles": _comparison(cycles),
+        "ran": all(warning["kind"] != _NOT_RUN for warning in result["warnings"]),
         "functions": {row["function"]: round(row["difference"], 1) for row in rows[:_MOST_FUNCTIONS]},
     }
 

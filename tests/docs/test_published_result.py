@@ -23,11 +23,19 @@ def test_both_counts_and_the_functions_that_differ_most_are_kept() -> None:
             ],
             "why": [{"functions": [*functions, {"function": "d", "difference": 0.5}]}],
             "kernels": [{"before": {"version": "7.2.13"}}],
+            "warnings": [{"kind": "wide-spread"}],
         }
     )
+    assert told["ran"]
     assert (told["instructions"]["ratio"], told["cycles"]["ratio"]) == (0.98, 0.99)
     assert list(told["functions"]) == ["b", "c", "a"]
     assert (told["kernel"], told["workload"]) == ("7.2.13", "dup1(kind=threads)")
+
+
+def test_a_change_of_which_nothing_ran_is_told_as_that() -> None:
+    rows = [comparison("instructions", "call", 98), comparison("cycles", "modelled-cycles", 99)]
+    warnings = [{"kind": "change-not-run"}]
+    assert not reduced({"comparisons": rows, "why": [], "kernels": [], "warnings": warnings})["ran"]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ _SWITCHED_OFF = (
     "the verdicts say nothing about it: switch on what it brings (options in [kernels.NAME]), or take "
     "workloads that run it"
 )
+_ONLY_MOVED = (
+    "the verdicts tell of placement alone: if more was to change, switch on what it brings (options in "
+    "[kernels.NAME])"
+)
 
 
 def with_reach(
@@ -92,8 +96,10 @@ def warnings_of(study: Study, steps: Iterable[KernelStep]) -> Iterator[DataWarni
 
 def _of_reach(reach: Reach, name: str, what: str, options: str) -> Iterator[DataWarning]:
     if not reach.functions and not reach.data:
-        text = f"{name}: {what} changes no function and no variable of the kernel{options}"
-        yield DataWarning(kind=WarningKind.CHANGE_NOT_RUN, text=text, advice=_SWITCHED_OFF)
+        text = (
+            f"{name}: {what} changes no function and no variable of the kernel, only where they lie{options}"
+        )
+        yield DataWarning(kind=WarningKind.CHANGE_NOT_RUN, text=text, advice=_ONLY_MOVED)
     elif not reach.functions:
         text = (
             f"{name}: {what} changes data only ({listed(reach.named)}): no profile tells whether that is read"

@@ -142,6 +142,15 @@ def test_changed_data_is_told_as_what_no_profile_shows(tmp_path: Path) -> None:
     assert "changes data only (slice): no profile tells whether that is read" in warning.text
 
 
+def test_a_patch_that_only_moves_what_is_there_is_told_as_placement(tmp_path: Path) -> None:
+    """As f3856cd343b6 does in Linux 7.2: one variable of each CPU lies among others."""
+    room = '__asm__(".text\\n.skip 4096\\n");'
+    warning = warning_of(measured(tmp_path, {"fork": {"pick": 1}, "pipe": {"pick": 1}}, inserted=room))
+    assert warning.kind is WarningKind.CHANGE_NOT_RUN
+    assert "changes no function and no variable of the kernel, only where they lie" in warning.text
+    assert "the verdicts tell of placement alone" in warning.advice
+
+
 def test_a_patch_that_changes_nothing_in_the_image_is_the_same_image_and_not_equivalent(
     tmp_path: Path,
 ) -> None:
