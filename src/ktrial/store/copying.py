@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, RowMapping, Table, insert, select
 
 from ktrial.fault_points import fault_point
-from ktrial.store import copying_study, trial_digests
+from ktrial.store import copying_study, trial_digests, trial_sets
 from ktrial.store.errors import NotItsCopy, StoreDamaged
 from ktrial.store.existing_tables import has
 from ktrial.store.failures import Conflict
@@ -77,11 +77,19 @@ def copy_study(
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
+    missing = source.missing_trials(number)
     damaged, differing = target.transactions.write(
         lambda connection: copying_study.put_parts(connection, study, own)
     )
     copied, there, odd, other = trials_copied
-    return Copied(own, study.row["name"], copied, there, (*odd, *damaged), (*other, *differing))
+    return Copied(
+        own,
+        study.row["name"],
+        copied,
+        there,
+        (*odd, *damaged, *filter(None, [missing])),
+        (*other, *differing),
+    )
 
 
 def check_is_copy(source: Store, target: Store) -> None:
@@ -214,6 +222,7 @@ def _put(
 ) -> None:
     """Insert trials with all that belongs to them."""
     moved = [(_of_study(parts, study_id), noted) for parts, noted in read]
+    before = trial_sets.before_change(connection, study_id)
     query = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     numbers = connection.scalars(query, [_without_id(parts.trial) for parts, _ in moved]).all()
     fault_point("store: copied trials inserted")
@@ -228,6 +237,8 @@ def _put(
     fault_point("store: what belongs to copied trials inserted")
     made = (trial_digests.digest_row(number, parts) for number, (parts, noted) in numbered if noted.digests)
     _insert(connection, digests, made)
+    added = trial_sets.members(connection, trials.c.id.in_(numbers))
+    trial_sets.note(connection, study_id, before.changed(added=added))
 
 
 def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, RowMapping, Table, insert, select, text
 
 from ktrial.fault_points import fault_point
-from ktrial.store import study_digests, study_rows
+from ktrial.store import study_digests, study_rows, trial_sets
 from ktrial.store.errors import NotItsCopy
 from ktrial.store.existing_tables import has
 from ktrial.store.postgresql import is_postgresql
@@ -34,15 +34,15 @@ class StudyRows(NamedTuple):
 
 def numbers(connection: Connection) -> dict[int, tuple[str, str]]:
     """Number → digest and name, of every study."""
-    rows = connection.execute(select(studies.c.id, studies.c.digest, studies.c.name))
-    return {number: (digest, name) for number, digest, name in rows}
+    names = dict(study_digests.named(connection))
+    rows = connection.execute(select(studies.c.id, studies.c.digest))
+    return {number: (digest, names[number]) for number, digest in rows}
 
 
 def read(connection: Connection, number: int) -> StudyRows:
     """Raises NotAsStored where the study's own row is not what was stored."""
-    row = connection.execute(select(studies).where(studies.c.id == number)).mappings().one()
+    row = study_rows.row_of(connection, number)
     noted = study_digests.noted(connection, number)
-    study_rows.check(noted, row)
     parts = {
         table.name: list(
             connection.execute(
@@ -74,6 +74,7 @@ def put(connection: Connection, study: StudyRows, source: str, target: str, *, k
         connection.execute(text(_NEXT))
     if digest := study.noted.get((number, STUDY)):
         study_digests.note(connection, int(inserted[0]), STUDY, digest)
+    trial_sets.note(connection, int(inserted[0]), trial_sets.TrialSet())
     return int(inserted[0])
 
 

@@ -129,6 +129,15 @@ class TrialsDamaged(StoreDamaged):
     )
 
 
+class TrialsMissing(StoreDamaged):
+    """Store {store}: of study {study}, {problem}: no verdict comes from the others."""
+
+    hint = (
+        "put a copy of the store back if there is one; or ktrial store verify {study} --remove-damaged takes "
+        "those that are there for all, and the command that ran the study runs the others again"
+    )
+
+
 class StudyDamaged(StoreDamaged):
     """Store {store}: the {what} of study {study} is not what was stored: nothing is said from it."""
 

@@ -139,7 +139,7 @@ def _bring_up_to_date(engine: Engine) -> None:
     """Make the tables that are not there, once: another process may be at it too.
 
     Schemas 2, 3, 4 and 6 to 12 have one table more than the one before, 13 has two; 5, 7 and 8 new fields
-    in JSON.
+    in JSON; 14 a row more a study, which is written with the next trial.
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         if postgresql.is_postgresql(connection):

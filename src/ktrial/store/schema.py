@@ -196,8 +196,8 @@ study_digests = Table(
     Column("digest", String(64), nullable=False),
     UniqueConstraint("study_id", "what"),
 )
-"""SHA-256 of a study's own row, of its answer and of each difference between its kernels (`study_digests`).
-What an older ktrial stored has none."""
+"""SHA-256 of a study's own row, of its answer and of each difference between its kernels (`study_digests`),
+and which trials it has (`trial_sets`). What an older ktrial stored has none."""
 
 activities = Table(
     "activities",

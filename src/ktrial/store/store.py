@@ -32,6 +32,7 @@ from ktrial.store import (
     summaries,
     trial_digests,
     trial_rows,
+    trial_sets,
 )
 from ktrial.store.errors import PartLost, StudyNotStored, TrialsDamaged
 from ktrial.store.failures import Conflict
@@ -128,8 +129,8 @@ class Store:
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
-        query = select(studies.c.name).distinct()
-        return self.transactions.read(lambda connection: frozenset(connection.scalars(query)))
+        named = self.transactions.read(study_digests.named)
+        return frozenset(study.name for study in named)
 
     def newest(self, *, digest: str | None = None) -> StoredStudy | None:
         """The study stored last; or the one with this digest (model.base.digest). None: there is none."""
@@ -166,6 +167,14 @@ class Store:
         return self.transactions.read(
             lambda connection: trial_digests.checks(connection, study_id, self.files.fill)
         )
+
+    def missing_trials(self, study_id: int) -> str:
+        """That the study does not have the trials that it had: `2 trials are missing`; empty where it has."""
+        return self.transactions.read(lambda connection: trial_sets.difference_of_all(connection, study_id))
+
+    def accept_missing_trials(self, study_id: int) -> None:
+        """Take the trials that are there for all that the study has."""
+        self.transactions.write(lambda connection: trial_rows.accept(connection, study_id))
 
     def check_studies(self) -> tuple[StudyCheck, ...]:
         """Compare what is stored of every study, apart from its trials, with its digests."""

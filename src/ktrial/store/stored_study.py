@@ -104,9 +104,11 @@ def _one_by_one(
 
 def newest(connection: Connection, *which: ColumnElement[bool]) -> StoredStudy | None:
     """The study stored last of those; None where there is none."""
-    last = select(func.max(studies.c.id)).where(*which).scalar_subquery()
-    row = connection.execute(_STUDIES.where(studies.c.id == last)).mappings().one_or_none()
-    return None if row is None else _stored(row, study_digests.noted(connection, row["id"]))
+    number = connection.scalar(select(func.max(studies.c.id)).where(*which))
+    if number is None:
+        return None
+    row = study_rows.row_of(connection, number, _STUDIES.where(studies.c.id == number))
+    return _stored(row, study_digests.noted(connection, number))
 
 
 def _stored(row: RowMapping, noted: dict[tuple[int, str], str]) -> StoredStudy:

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, LargeBinary, cast, delete, insert, select
 
 from ktrial.fault_points import fault_point
 from ktrial.store.existing_tables import has
@@ -14,6 +14,8 @@ from ktrial.store.study_summary import study_digest
 from ktrial.store.text_damage import undecodable_text
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
+TRIALS = "trials"
+"""Noted in place of a digest: which trials there are (`trial_sets`)."""
 REMOVAL = "removal of trials"
 """Noted in place of a digest: a number that no other removal has."""
 UNREADABLE = (ValueError, TypeError, LookupError)
@@ -90,8 +92,15 @@ def fits(there: dict[tuple[int, str], str], study_id: int, what: str, made: str)
 
 def named(connection: Connection) -> tuple[StudyName, ...]:
     """Every study, the newest last; also one whose row cannot be read."""
-    rows = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
-    return tuple(StudyName(number, name) for number, name in rows)
+    query = select(studies.c.id, studies.c.name).order_by(studies.c.id)
+    try:
+        with undecodable_text():
+            return tuple(StudyName(number, name) for number, name in connection.execute(query))
+    except UnicodeError:
+        query = select(studies.c.id, cast(studies.c.name, LargeBinary)).order_by(studies.c.id)
+        return tuple(
+            StudyName(number, name.decode(errors="replace")) for number, name in connection.execute(query)
+        )
 
 
 def checks(connection: Connection) -> Iterator[StudyCheck]:

@@ -1,17 +1,20 @@
 """What is stored of a study beside its trials: written with its digest, compared with it when it is read."""
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, update
 from sqlalchemy.schema import CreateIndex
 
 from ktrial.fault_points import fault_point
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.proof import Proof
 from ktrial.model.tuning import Tuned
-from ktrial.store import row_conversion, study_digests
+from ktrial.store import row_conversion, study_digests, trial_sets
 from ktrial.store.existing_tables import has
 from ktrial.store.postgresql import is_postgresql
 from ktrial.store.schema import answers, kernel_differences, proofs, studies, trials_by_outcome
 from ktrial.store.study_digests import ANSWER, PROOF, STUDY, NotAsStored
+from ktrial.store.text_damage import undecodable_text
 
 
 def store(connection: Connection, values: row_conversion.Row) -> int:
@@ -22,21 +25,36 @@ def store(connection: Connection, values: row_conversion.Row) -> int:
     if not is_postgresql(connection):  # where it was made with the tables, and this would wait for writers
         # A file that an older ktrial made does not have it.
         connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
-    there = connection.execute(select(studies).where(studies.c.digest == values["digest"])).mappings().first()
-    if there is None:
+    number = connection.scalar(select(studies.c.id).where(studies.c.digest == values["digest"]))
+    if number is None:
         inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
         assert inserted is not None, "every table has one integer as its key"
         number = int(inserted[0])
         fault_point("store: study inserted")
         study_digests.note(connection, number, STUDY, study_digests.of_study(values))
+        trial_sets.note(connection, number, trial_sets.TrialSet())
         return number
-    number = int(there["id"])
-    if not study_digests.fits(
-        study_digests.noted(connection, number), number, STUDY, study_digests.of_study(there)
-    ):
+    try:
+        row_of(connection, number)
+    except (NotAsStored, *study_digests.UNREADABLE):
         connection.execute(update(studies).where(studies.c.id == number).values(**values))
         study_digests.note(connection, number, STUDY, study_digests.of_study(values))
-    return number
+    return int(number)
+
+
+def row_of(connection: Connection, number: int, query: Select[Any] | None = None) -> RowMapping:
+    """The study's row. Raises NotAsStored where it is not what was stored, or has a text that is none.
+
+    `query`: which reads it; without, all columns and nothing else.
+    """
+    query = select(studies).where(studies.c.id == number) if query is None else query
+    try:
+        with undecodable_text():
+            row = connection.execute(query).mappings().one()
+    except UnicodeError as error:
+        raise NotAsStored(STUDY, number) from error
+    check(study_digests.noted(connection, number), row)
+    return row
 
 
 def check(noted: dict[tuple[int, str], str], row: RowMapping) -> None:

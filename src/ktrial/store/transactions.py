@@ -15,8 +15,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
-from ktrial.store import postgresql, study_digests
-from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged
+from ktrial.store import postgresql, study_digests, trial_sets
+from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged, TrialsMissing
 from ktrial.store.failures import Conflict, failure
 
 WAIT_SECONDS = 600.0
@@ -112,6 +112,8 @@ class Transactions:
         except study_digests.NotAsStored as error:
             facts = {"what": error.what, "study": error.study_id}
             raise StudyDamaged(store=self.name, **facts) from None
+        except trial_sets.TrialsNotThere as error:
+            raise TrialsMissing(store=self.name, problem=error.problem, study=error.study_id) from None
         except IntegrityError as error:
             raise Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:

@@ -10,10 +10,10 @@ from ktrial.fault_points import fault_point
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import row_conversion, stored_text, study_digests, trial_digests
+from ktrial.store import row_conversion, stored_text, study_digests, trial_digests, trial_sets
 from ktrial.store.existing_tables import has
 from ktrial.store.part_files import Fill, Placed, kept
-from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+from ktrial.store.schema import counters, digests, part_files, profiles, samples, series, trials
 
 
 def read(
@@ -21,7 +21,7 @@ def read(
 ) -> tuple[tuple[Trial, ...], int]:
     """A study's trials in run order, and none if some are not what was stored: then how many these are.
 
-    `workload`: with its samples only, though all are compared with their digests.
+    `workload`: with its samples only, though all are compared with their digests. Raises TrialsNotThere.
     """
     of_study = select(trials.c.id).where(trials.c.study_id == study_id)
     query = stored_text.TRIALS.where(*_of_study(study_id)).order_by(trials.c.run_order, trials.c.id)
@@ -36,6 +36,9 @@ def read(
     ]
     if not all(whole):
         return (), whole.count(False)
+    now = trial_sets.TrialSet.of((row.key, noted[row.id][0] if row.id in noted else None) for row in records)
+    if problem := trial_sets.difference(connection, study_id, now):
+        raise trial_sets.TrialsNotThere(problem, study_id)
     return tuple(
         stored_text.trial(row, sampled.get(row.id, ()), risen.get(row.id, ()), workload, row.id in noted)
         for row in records
@@ -100,14 +103,19 @@ def add(
     """Insert trials, each in place of one of its key with one of these outcomes; False where that stays."""
     keys = [one.key for one in ended]
     same = (trials.c.study_id == study_id, trials.c.key.in_(keys))
+    before = trial_sets.before_change(connection, study_id)
+    removed: list[trial_sets.Member] = []
     if replaces:
         old = trials.c.outcome.in_([outcome.value for outcome in replaces])
+        removed = trial_sets.members(connection, *same, old)
         connection.execute(delete(trials).where(*same, old))
         fault_point("store: older trial removed")
     there = set(connection.scalars(select(trials.c.key).where(*same)))
     new = {key: one for key, one in zip(keys, ended, strict=True) if key not in there}
     if new:
         store(connection, study_id, tuple(new.values()), placed)
+        added = trial_sets.members(connection, trials.c.study_id == study_id, trials.c.key.in_(list(new)))
+        trial_sets.note(connection, study_id, before.changed(added=added, removed=removed))
     return tuple(new.get(key) is one for key, one in zip(keys, ended, strict=True))
 
 
@@ -139,9 +147,23 @@ def remove(connection: Connection, *which: ColumnElement[bool]) -> None:
     """Take trials away, with all that belongs to them. Their studies' states change, though the same number
     of trials, with the same numbers, may come in their place.
     """
-    for study_id in set(connection.scalars(select(trials.c.study_id).where(*which))):
+    for study_id in sorted(set(connection.scalars(select(trials.c.study_id).where(*which)))):
+        before = trial_sets.before_change(connection, study_id)
+        gone = trial_sets.members(connection, trials.c.study_id == study_id, *which)
+        trial_sets.note(connection, study_id, before.changed(removed=gone))
         study_digests.note(connection, study_id, study_digests.REMOVAL, secrets.token_hex(32))
     connection.execute(delete(trials).where(*which))
+
+
+def accept(connection: Connection, study_id: int) -> None:
+    """Take those that are there for all that the study has. What is left of others goes: a new trial would
+    get their number, and what belonged to them.
+    """
+    trial_sets.before_change(connection, study_id)
+    for table in (samples, counters, profiles, series, part_files, digests):
+        connection.execute(delete(table).where(table.c.trial_id.not_in(select(trials.c.id))))
+    trial_sets.note(connection, study_id, trial_sets.there(connection, study_id))
+    study_digests.note(connection, study_id, study_digests.REMOVAL, secrets.token_hex(32))
 
 
 def _parts(trial_id: int, row: row_conversion.Row, ended: EndedTrial) -> trial_digests.TrialRows:

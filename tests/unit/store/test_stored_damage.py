@@ -12,8 +12,10 @@ from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE, PROOF
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
+from ktrial.model.trial import Outcome
 from ktrial.store import Store, open_store
-from ktrial.store.errors import StoreDamaged, TrialsDamaged
+from ktrial.store.copying import check_is_copy, copy_study
+from ktrial.store.errors import StoreDamaged, StudyDamaged, TrialsDamaged, TrialsMissing
 from ktrial.store.quick_reader import NoQuickReading, quick_reader
 
 ONE_BIT = {
@@ -137,6 +139,66 @@ def test_trials_of_an_older_ktrial_are_read_and_counted(path: Backend) -> None:
         assert [one.has_digest for one in store.check_trials(1)] == [False, False, True]
 
 
+@pytest.mark.parametrize("orphans", [True, False], ids=["row alone", "all that belongs to it"])
+def test_a_trial_that_was_taken_out_is_missed_and_can_be_run_again(path: Backend, orphans: bool) -> None:
+    taken_out(path, planned(number=1).key, orphans=orphans)
+    with open_store(path.location, read_only=True) as store, pytest.raises(TrialsMissing) as caught:
+        store.trials(1, counted=False)
+    assert "of study 1, 1 trial is missing: no verdict comes from the others" in caught.value.message
+    said = ran("verify", "--store", path.location)
+    assert (said.exit_code, "damaged: quick: 1 trial is missing" in said.stdout) == (1, True)
+    assert "put a copy of it back" in said.stderr
+    (told,) = json.loads(ran("verify", "--store", path.location, "--json").stdout)
+    assert (told["missing"], told["damaged"]) == ("1 trial is missing", [])
+    accepted = ran("verify", "--store", path.location, "--remove-damaged")
+    assert (accepted.exit_code, "runs the missing trials again" in accepted.stderr) == (0, True)
+    with open_store(path.location) as store:
+        assert [one.planned.key for one in store.trials(1)] == [planned(number=0).key]
+        store.add_trial(1, a_trial(planned(number=1)))
+        assert len(store.trials(1)) == 2
+    assert ran("verify", "--store", path.location).exit_code == 0
+
+
+def taken_out(path: Backend, key: str, *, orphans: bool) -> None:
+    """As another program would: SQLite leaves rows that refer to it, unless it is told otherwise."""
+    if orphans and not path.is_file:
+        pytest.skip("PostgreSQL takes all that belongs to it")
+    ((number,),) = path.sql(f"SELECT id FROM trials WHERE key = '{key}'")
+    if not orphans:
+        for table in ("samples", "counters", "profiles", "series", "digests"):
+            path.sql(f"DELETE FROM {table} WHERE trial_id = {number}")
+    path.sql(f"DELETE FROM trials WHERE id = {number}")
+
+
+def test_a_trial_in_place_of_another_is_seen(path: Backend) -> None:
+    path.sql("UPDATE digests SET content = '0' || substr(content, 2) WHERE trial_id = 2")
+    with open_store(path.location) as store:
+        assert store.missing_trials(1) == "trials are not those that were stored"
+
+
+def test_trials_that_ktrial_takes_away_or_replaces_are_not_missed(path: Backend) -> None:
+    failed = a_trial(planned(number=2), outcome=Outcome.HUNG)
+    with open_store(path.location) as store:
+        store.remove_trials_of(1, [planned(number=0).key])
+        store.add_trial(1, failed)
+        assert store.add_trial(1, a_trial(planned(number=2)), replaces=frozenset({Outcome.HUNG}))
+        assert not store.add_trial(1, a_trial(planned(number=2)))
+        assert store.missing_trials(1) == ""
+        assert len(store.trials(1)) == 2
+
+
+def test_an_older_store_s_trials_are_missed_from_the_next_one_on(path: Backend) -> None:
+    path.sql("DELETE FROM study_digests WHERE what = 'trials'")
+    path.sql("UPDATE ktrial_schema SET version = 13")
+    with open_store(path.location) as store:
+        assert (store.missing_trials(1), len(store.trials(1))) == ("", 2)
+        store.add_trial(1, a_trial(planned(number=2)))
+        assert (store.missing_trials(1), len(store.trials(1))) == ("", 3)
+    taken_out(path, planned(number=0).key, orphans=False)
+    with open_store(path.location) as store:
+        assert store.missing_trials(1) == "1 trial is missing"
+
+
 OF_THE_STUDY = {
     "what it asks for": (
         "study",
@@ -144,6 +206,8 @@ OF_THE_STUDY = {
     ),
     "its name": ("study", "UPDATE studies SET name = 'quicj'"),
     "its digest": ("study", "UPDATE studies SET digest = '0' || substr(digest, 2)"),
+    "its name, no UTF-8": ("study", "UPDATE studies SET name = CAST(X'71c163' AS TEXT)"),
+    "what it asks for, no UTF-8": ("study", "UPDATE studies SET spec = CAST(X'7bc17d' AS TEXT)"),
     "when it was made": ("study", "UPDATE studies SET created = '2025' || substr(created, 5)"),
     "no JSON": ("study", "UPDATE studies SET spec = replace(spec, '{', 'z')"),
     "the answer": ("answer", "UPDATE answers SET content = CHANGED"),
@@ -204,13 +268,34 @@ def test_one_changed_bit_in_a_study_or_its_answer_is_seen_and_told(what: str, wi
     assert ran("verify", "--store", with_answer.location).exit_code == 0
 
 
-def test_what_a_study_asks_for_is_put_right_by_asking_again_and_its_trials_stay(path: Backend) -> None:
-    one_bit_less(OF_THE_STUDY["what it asks for"][1], path)
+@pytest.mark.parametrize("what", ["what it asks for", "its name, no UTF-8"])
+def test_what_a_study_asks_for_is_put_right_by_asking_again_and_its_trials_stay(
+    what: str, path: Backend
+) -> None:
+    one_bit_less(OF_THE_STUDY[what][1], path)
     with open_store(path.location) as store:
         assert store.study(a_study()) == 1
         (study,) = store.studies()
         assert (study.study, study.finished) == (a_study(), 2)
     assert ran("verify", "--store", path.location).exit_code == 0
+
+
+@pytest.mark.parametrize("what", ["its name, no UTF-8", "what it asks for, no UTF-8"])
+def test_a_study_with_a_text_that_is_none_is_told_by_its_number(what: str, path: Backend) -> None:
+    one_bit_less(OF_THE_STUDY[what][1], path)
+    copied = f"{path.location}.copy"
+    with open_store(path.location) as store, open_store(copied) as other:
+        for ask in (
+            lambda: store.find(1),
+            store.newest,
+            lambda: copy_study(store, other, 1, keeps_number=True),
+        ):
+            with pytest.raises(StudyDamaged, match="the study of study 1 is not what was stored"):
+                ask()
+        store.study(a_study(name="another"))
+        assert store.find("another").id == 2
+        assert "another" in store.names()
+        check_is_copy(store, other)
 
 
 @pytest.mark.parametrize("how", [(), ("--json",)], ids=["table", "json"])

@@ -48,23 +48,39 @@ def verify(
     from ktrial.store import open_store
 
     with open_store(store, read_only=not remove_damaged) as opened:
-        checked = []
+        checked, missing = [], {}
         with messages().status("") as status:
             for study in _wanted(opened, studies or []):
                 status.update(f"{study.name}: reading its trials")
                 checked.append((study, opened.check_trials(study.id)))
+                if problem := opened.missing_trials(study.id):
+                    missing[study.id] = problem
         damaged = [check for _, checks in checked for check in checks if check.damaged]
         parts = [study for study, _ in checked if study.damaged]
         if remove_damaged:
             opened.remove_trials([check.trial_id for check in damaged])
+            for study, checks in checked:
+                if study.id in missing or any(check.damaged for check in checks):
+                    opened.accept_missing_trials(study.id)
             for study in parts:
                 opened.remove_damaged(study)
     if json:
-        print_json([_data(study, checks, removed=remove_damaged) for study, checks in checked])
+        print_json(
+            [
+                {**_data(study, checks, removed=remove_damaged), "missing": missing.get(study.id, "")}
+                for study, checks in checked
+            ]
+        )
     else:
-        output().print(_table(checked))
-        for line in _lines(checked):
+        output().print(_table(checked, missing))
+        for line in _lines(checked, missing):
             print(line)
+    if missing and not remove_damaged:
+        messages().print(
+            "what is missing was in the store: put a copy of it back if there is one; or ktrial store verify "
+            "--remove-damaged takes the trials that are there for all, and the command that ran the study "
+            "runs the others again"
+        )
     if (damaged or parts) and not remove_damaged:
         rest = "the command that ran the study then runs them again"
         messages().print(f"take them away: ktrial store verify --remove-damaged; {rest}")
@@ -78,7 +94,10 @@ def verify(
                 "what a study asks for is put right by the command that ran it, and its trials stay; "
                 "--remove-damaged takes them away with it"
             )
+    if (damaged or parts or missing) and not remove_damaged:
         raise typer.Exit(DAMAGED)
+    if missing:
+        messages().print("the command that ran the study runs the missing trials again")
     if damaged or parts:
         count = len(damaged) + sum(len(study.damaged) for study in parts)
         messages().print(f"{count} removed: the command that ran the study runs them again")
@@ -119,7 +138,7 @@ def _data(study: "StudyCheck", checks: "tuple[TrialCheck, ...]", *, removed: boo
     }
 
 
-def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]") -> Any:
+def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> Any:
     from rich.table import Table
 
     table = Table("number", "study", "trials", "without digest", "damaged", box=None, pad_edge=False)
@@ -127,15 +146,16 @@ def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]") -> Any:
         counts = (
             len(checks),
             sum(not each.has_digest for each in checks),
-            sum(bool(each.damaged) for each in checks) + len(study.damaged),
+            sum(bool(each.damaged) for each in checks) + len(study.damaged) + (study.id in missing),
         )
         table.add_row(str(study.id), study.name, *map(str, counts))
     return table
 
 
-def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]") -> list[str]:
+def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> list[str]:
     """Each damaged trial, and that older ones cannot be judged."""
-    lines = [
+    lines = [f"damaged: {study.name}: {missing[study.id]}" for study, _ in checked if study.id in missing]
+    lines += [
         f"damaged: {study.name}, {what}: it is not what was stored"
         for study, _ in checked
         for what in study.damaged
