@@ -49,6 +49,12 @@ def test_analyze_prints_json_and_nothing_else(ktrial: CommandLine) -> None:
     assert {finding["kind"] for finding in told["findings"]} >= {"repeats-disagree", "order-confounded"}
 
 
+def test_sums_of_squares_of_seconds_are_no_zeros(ktrial: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "short.csv"
+    path.write_text("group,seconds\na,0.0010\na,0.0011\nb,0.0012\nb,0.0014\n")
+    assert "SS 6.25e-08 between, 2.5e-08 within" in words(ktrial("analyze", str(path)).output)
+
+
 def test_an_infinite_f_is_still_json(ktrial: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "flat.csv"
     path.write_text("level,mean,sd,n\na,1,0.000001,3\nb,2,0.000001,3\nc,2,0,3\n")

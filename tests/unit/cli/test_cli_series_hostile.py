@@ -114,6 +114,14 @@ def test_what_a_series_file_names_has_to_be_a_file_that_ends(
     assert "root:" not in told.messages
 
 
+@pytest.mark.parametrize("makes", [pipe, device])
+def test_a_mailbox_has_to_be_a_file_that_ends(
+    makes: Callable[[Path], None], ktrial: CommandLine, tmp_path: Path
+) -> None:
+    makes(tmp_path / "x.mbx")
+    refused(ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run"), "it is no file")
+
+
 def test_a_shallow_clone_says_how_to_deepen_it(ktrial: CommandLine, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

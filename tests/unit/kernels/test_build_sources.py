@@ -19,6 +19,7 @@ from ktrial.kernels.build import build_trees, requested, source_directory
 from ktrial.kernels.build.errors import (
     BadConfigFile,
     BadMakeVariable,
+    BadPatch,
     NotASource,
     SourceChanged,
     SourceUnusable,
@@ -259,3 +260,13 @@ def test_variables_of_make_are_those_of_the_compilation(
 def test_a_configuration_that_is_not_there_is_refused(source: Path) -> None:
     with pytest.raises(BadConfigFile, match="nowhere"):
         requested(str(source), config="nowhere", directory=source)
+
+
+def test_patches_and_configurations_are_files_that_end(source: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for endless in (str(pipe), "/dev/zero"):
+        with pytest.raises(BadConfigFile, match="it is no file"):
+            requested(str(source), config=endless, directory=source)
+        with pytest.raises(BadPatch, match="it is no file"):
+            requested(str(source), patches=(endless,), directory=source)

@@ -72,12 +72,17 @@ def _runs(group: GroupAnalysis) -> str:
 
 def _tests(family: FamilyAnalysis) -> list[str]:
     lines = []
-    if family.anova and family.anova.ss_between is not None:
-        sums = f"SS {family.anova.ss_between:.4f} between, {family.anova.ss_within:.4f} within"
+    if family.anova and family.anova.ss_between is not None and family.anova.ss_within is not None:
+        sums = f"SS {_sum(family.anova.ss_between)} between, {_sum(family.anova.ss_within)} within"
         lines.append(f"one-way ANOVA: {_f(family.anova)}; {sums}")
     if family.welch:
         lines.append(f"Welch ANOVA: {_f(family.welch)}")
     return lines
+
+
+def _sum(squares: float) -> str:
+    """Four decimals, as tables of papers have them; of times in seconds these would be zeros."""
+    return f"{squares:.4f}" if squares >= 1 or not squares else f"{squares:.5g}"
 
 
 def _f(test: Anova) -> str:

@@ -106,6 +106,8 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
     if config in {GUEST, DEFCONFIG, DEBIAN}:
         return config, ""
     path = _absolute(Path(config), directory)
+    if _may_have_no_end(path):
+        raise BadConfigFile(name=path, directory="", path=path, problem="it is no file")
     try:
         return str(path), hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -117,6 +119,8 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
 
 def _patch(patch: str, directory: Path) -> Patch:
     path = _absolute(Path(patch), directory)
+    if _may_have_no_end(path):
+        raise bad(path, "it is no file", "give the path of a file")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -124,6 +128,11 @@ def _patch(patch: str, directory: Path) -> Patch:
     series_patch = Patch(path=str(path), digest=hashlib.sha256(content).hexdigest())
     paths_in(series_patch.path, text_of(series_patch))
     return series_patch
+
+
+def _may_have_no_end(path: Path) -> bool:
+    """Whether it is a pipe or a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _variable(name: str, value: str) -> str:

@@ -107,6 +107,9 @@ def mails_in(path: Path, content: bytes) -> Iterator[Mail]:
 
 def _content(path: Path) -> bytes:
     try:
+        if not path.is_file() and not path.is_dir() and path.exists():
+            # A pipe or a device may never end.
+            raise _bad(path, "it is no file", _WRITE_IT)
         if path.stat().st_size > _MOST_BYTES:
             raise _bad(
                 path, f"it is larger than {_MOST_BYTES >> 20} MiB", "give the mails of one series only"
