@@ -164,6 +164,12 @@ def test_a_score_that_is_not_the_geometric_mean_is_a_finding(score: float, is_fi
     assert (WarningKind.INDEX_MISMATCH in kinds(scores=(published,))) is is_finding
 
 
+def test_a_score_without_any_of_its_indices_is_a_finding() -> None:
+    """As of a log that lost the line which begins its table."""
+    cut = Score(group="g", score=Rounded(value=444.9, half_unit=0.05), indices={}, tests=0)
+    assert kinds(scores=(cut,)) == [WarningKind.INDEX_MISMATCH]
+
+
 def test_three_runs_a_group_and_groups_without_a_spread_are_findings() -> None:
     assert kinds(family(runs("a", 1.1, 1.2, 1.3), runs("b", 1.5, 1.7, 1.8))) == [WarningKind.TOO_FEW_RUNS]
     assert kinds(family(runs("a", 1.1), runs("b", 1.5))) == [WarningKind.TOO_FEW_RUNS]

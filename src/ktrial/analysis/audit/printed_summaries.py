@@ -54,6 +54,14 @@ def _index(source: str, row: IndexRow) -> Iterator[DataWarning]:
 
 
 def _score(source: str, score: Score) -> Iterator[DataWarning]:
+    if not score.indices:
+        yield DataWarning(
+            kind=WarningKind.INDEX_MISMATCH,
+            text=f"{source}: {_who(score.group, score.run)}: the score is given as {score.score.value:g}, "
+            "and none of the indices that it is made of is there",
+            advice="the log was cut or damaged: go back to the whole one",
+        )
+        return
     if len(score.indices) != score.tests or min(each.value for each in score.indices.values()) <= 0:
         return
     least = geometric_mean(each.least for each in score.indices.values())
