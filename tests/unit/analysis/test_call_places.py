@@ -307,3 +307,54 @@ def test_what_the_program_s_string_instructions_moved_is_the_program_s() -> None
     (program,) = [row for row in explain(plain, moved).rows if row.function == "[program]"]
     assert (program.before.string_bytes, program.after.string_bytes) == (0, 77)
     assert (program.after.instructions, program.subsystem, program.match) == (20, "user program", Match.SAME)
+
+
+WORKERS = ("vm_normal", "folio_remove", "tlb_flush", "rmap_drop")
+
+
+def zapping(name: str, *, between: str = "", own: int = 900, callees: tuple[str, ...] = WORKERS) -> Profile:
+    """`unmap_vmas` calls the function, by another one or itself; it calls what unmaps pages."""
+    tree: Tree = [(0, "unmap_vmas", 500, 10)]
+    if between:
+        tree.append((1, between, 40, 10))
+    tree.append((len(tree), name, own, 10))
+    place = len(tree)
+    tree += [(place, callee, 100, 20) for callee in callees]
+    return a_tree(tree)
+
+
+@pytest.mark.parametrize(
+    ("new", "file", "is_one"),
+    [
+        (zapping("__zap_vma_range"), "mm/memory.c", True),
+        (zapping("__zap_vma_range"), "mm/mmap.c", False),
+        (zapping("__zap_vma_range"), "", False),
+        (zapping("__zap_vma_range", own=1801), "mm/memory.c", False),
+        (zapping("__zap_vma_range", callees=(*WORKERS[:2], "more", "others")), "mm/memory.c", False),
+        (zapping("__zap_vma_range", between="unmap_vmas_one"), "mm/memory.c", True),
+    ],
+)
+def test_a_function_is_the_same_where_what_was_between_it_and_its_caller_has_gone(
+    new: Profile, file: str, is_one: bool
+) -> None:
+    """6.12's unmap_vmas calls unmap_single_vma, and that unmap_page_range; 7.2's calls __zap_vma_range."""
+    old = zapping("unmap_page_range", between="unmap_single_vma")
+    named = {"unmap_page_range": "mm/memory.c", "__zap_vma_range": file}
+    for before, after, pair in (
+        (old, new, "unmap_page_range → __zap_vma_range"),
+        (new, old, "__zap_vma_range → unmap_page_range"),
+    ):
+        rows = matches(before, after, **{name: place for name, place in named.items() if place})
+        assert (pair in rows) is is_one
+        if is_one:
+            assert (rows[pair].match, "both are called by unmap_vmas" in rows[pair].evidence) == (
+                Match.PLACED,
+                True,
+            )
+
+
+def test_two_callees_in_common_are_too_few_for_that() -> None:
+    old = zapping("unmap_page_range", between="unmap_single_vma", callees=WORKERS[:2])
+    new = zapping("__zap_vma_range", callees=WORKERS[:2])
+    rows = matches(old, new, unmap_page_range="mm/memory.c", __zap_vma_range="mm/memory.c")
+    assert "unmap_page_range → __zap_vma_range" not in rows

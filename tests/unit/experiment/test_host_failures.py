@@ -97,6 +97,7 @@ def test_what_an_older_ktrial_stored_of_a_failed_machine_answers_nothing(store: 
         store.add_trial(number, a_trial(planned))
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DELETE FROM digests")
+        raw.execute("DELETE FROM study_digests WHERE what = 'trials'")
         raw.execute("UPDATE trials SET outcome = 'machine-failed' WHERE id = 1")
         raw.commit()
     assert len(store.trials(number)) == 1

@@ -45,6 +45,9 @@ _CALLEES_OF_ONE = 0.3
 _CALLERS_OF_A_LONGER_NAME = 0.3
 _WORDS_OF_A_LONG_NAME = 3
 """`__list_add_valid` → `__list_add_valid_or_report`: its callers may be others, where it calls nothing."""
+_CALLEES_IN_COMMON = 3
+"""`unmap_page_range` → `__zap_vma_range`: nothing of the name, and the function between it and its caller has
+gone; the file, the calls and the size are the same."""
 _HOOKS = "security/"
 """Security modules hook the same functions: `cap_mmap_file` and `ipe_mmap_file` have one caller."""
 
@@ -215,9 +218,12 @@ def _same_places(old: Functions, new: Functions, paired: FunctionPairs) -> Itera
     come = [key for key in new.counts if key not in paired.back and not old.has(key) and is_evidence(key)]
     fits: dict[Key, list[Key]] = defaultdict(list)
     fitting: dict[Key, list[Key]] = defaultdict(list)
-    called = _by_caller(come, new)
+    called = _by_caller(come, old, new, paired)
     for one in gone:
-        above = paired.translated(old.places.callers.get(one, {}))
+        above = {
+            **paired.translated(old.places.callers.get(one, {})),
+            **paired.translated(_callers_of_callers(old, new, one, paired.there)),
+        }
         for other in dict.fromkeys(callee for caller in above for callee in called.get(caller, ())):
             if _fit(old, new, one, other, paired):
                 fits[one].append(other)
@@ -227,11 +233,14 @@ def _same_places(old: Functions, new: Functions, paired: FunctionPairs) -> Itera
             yield one, others[0], _place(old, new, one, others[0], paired)
 
 
-def _by_caller(come: list[Key], new: Functions) -> dict[Key, list[Key]]:
-    """Those that a function calls: without a caller in common, no two fit."""
+def _by_caller(
+    come: list[Key], old: Functions, new: Functions, paired: FunctionPairs
+) -> dict[Key, list[Key]]:
+    """Those that a function calls, itself or by one that has come: without a caller in common, no two fit."""
     called: dict[Key, list[Key]] = defaultdict(list)
     for callee in come:
-        for caller in new.places.callers.get(callee, {}):
+        between = _callers_of_callers(new, old, callee, paired.back)
+        for caller in dict.fromkeys((*new.places.callers.get(callee, {}), *between)):
             called[caller].append(callee)
     return called
 
@@ -244,12 +253,16 @@ def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionP
     if file.startswith(_HOOKS) and _first_word(one[0]) != _first_word(other[0]):
         return False
     callers = alike(paired.translated(old.places.callers.get(one, {})), new.places.callers.get(other, {}))
-    if callers < _CALLERS_OF_A_LONGER_NAME:
-        return False
     below, below_other = old.places.callees.get(one, {}), new.places.callees.get(other, {})
     callees = alike(paired.translated(below), below_other)
     sizes = sorted((old.own(one), new.own(other)))
     like_in_size = sizes[1] <= _LIKE_IN_SIZE * sizes[0]
+    if callers < _CALLERS_OF_A_LONGER_NAME:
+        in_common = [
+            callee for callee in _in_both(paired.translated(below), below_other) if is_evidence(callee)
+        ]
+        work = like_in_size and callees >= _SAME_CALLEES and len(in_common) >= _CALLEES_IN_COMMON
+        return bool(file) and file == other_file and work and _one_call_apart(old, new, one, other, paired)
     leaves = not below and not below_other and like_in_size
     named = _words_in_common(one[0], other[0]) >= _WORDS_IN_COMMON
     if named and file and other_file:
@@ -259,6 +272,25 @@ def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionP
         work = like_in_size or callees >= _CALLEES_OF_ONE
         return (callers >= _SAME_CALLERS and work) or alike_places or longer
     return callers >= _SAME_CALLERS and (callees >= _SAME_CALLEES or (leaves and named))
+
+
+def _one_call_apart(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionPairs) -> bool:
+    """Whether they have the same callers, once what is between, and has gone or come too, is left out."""
+    above = _callers_of_callers(old, new, one, paired.there)
+    above_other = _callers_of_callers(new, old, other, paired.back)
+    return alike(paired.translated(above), above_other) >= _SAME_CALLERS
+
+
+def _callers_of_callers(
+    side: Functions, other: Functions, key: Key, paired: Mapping[Key, Key]
+) -> dict[Key, Fraction]:
+    """A function's callers; in place of those that the other kernel does not have, their only callers."""
+    callers: dict[Key, Fraction] = defaultdict(Fraction)
+    for caller, calls in side.places.callers.get(key, {}).items():
+        is_alone = caller not in paired and not other.has(caller) and caller != ENTRY
+        above = _only_caller(side, caller) if is_alone else None
+        callers[above or caller] += calls
+    return dict(callers)
 
 
 def _first_word(name: str) -> str:
@@ -284,7 +316,12 @@ def _place(old: Functions, new: Functions, one: Key, other: Key, paired: Functio
     often = " and ".join(f"{float(side.places.entered(key)):.4g}" for side, key in ((old, one), (new, other)))
     calls = f", and call {names_of(_in_both(callees, below))}" if _in_both(callees, below) else ""
     operation = "an operation" if old.workloads == 1 else f"an operation of each of {old.workloads} workloads"
-    return f"both are called by {names_of(_in_both(callers, above))}, {often} times {operation}{calls}"
+    both = _in_both(callers, above)
+    if not both:
+        there = _callers_of_callers(old, new, one, paired.there)
+        both = _in_both(paired.translated(there), _callers_of_callers(new, old, other, paired.back))
+        calls += "; a function between has gone or come"
+    return f"both are called by {names_of(both)}, {often} times {operation}{calls}"
 
 
 def _in_both(calls: Mapping[Key, Fraction], others: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
