@@ -1,11 +1,12 @@
 //! What QEMU calls while the guest runs.
 
+use crate::block::{KeptBlock, Site};
 use crate::calls::Calls;
 use crate::decode::Mark;
 use crate::layout::{repeat, RepeatCounter, FLOWS};
-use crate::machine_model::{Block, MachineModel, Place, Site};
+use crate::machine_model::{MachineModel, Place};
 use crate::plan::Pending;
-use crate::plugin::{with_plugin, Plugin};
+use crate::plugin::{with_model, with_plugin, Plugin};
 use crate::qemu;
 use crate::region::Moment;
 use crate::roles::Role;
@@ -135,24 +136,29 @@ pub extern "C" fn at_fetch(_: c_uint, data: *mut c_void) {
 
 /// A block starts, of which `data` is known.
 pub extern "C" fn at_block(_: c_uint, data: *mut c_void) {
-    // SAFETY: made by `kept` in `Plugin::hook_model`.
-    let block = unsafe { &*data.cast::<Block>() };
-    with_plugin(|plugin| {
-        if let Some(model) = &mut plugin.model {
-            model.block(block);
+    // SAFETY: made by `keep` in `Plugin::hook_model`.
+    let block = unsafe { &*data.cast::<KeptBlock>() };
+    with_model(|model| model.block(block));
+}
+
+/// Data was used, at most `LONGEST` bytes at a time; `data`: by what.
+pub extern "C" fn at_modelled_access<const LONGEST: u64>(
+    _: c_uint,
+    access: u32,
+    address: u64,
+    data: *mut c_void,
+) {
+    with_model(|model| {
+        if !model.ignores(address, LONGEST) {
+            look_up(model, access, address, data);
         }
     });
 }
 
-/// Data was used; `data`: by what.
-pub extern "C" fn at_modelled_access(_: c_uint, access: u32, address: u64, data: *mut c_void) {
-    // SAFETY: made by `kept` in `Plugin::hook_access`.
-    let site = || unsafe { *data.cast::<Site>() };
-    with_plugin(|plugin| {
-        if let Some(model) = &mut plugin.model {
-            used(model, site, access, address);
-        }
-    });
+#[inline(never)]
+fn look_up(model: &mut MachineModel, access: u32, address: u64, data: *mut c_void) {
+    // SAFETY: made by `keep` in `Plugin::hook_access`.
+    used(model, || unsafe { *data.cast::<Site>() }, access, address);
 }
 
 fn used(model: &mut MachineModel, site: impl FnOnce() -> Site, access: u32, address: u64) {
@@ -164,14 +170,19 @@ fn used(model: &mut MachineModel, site: impl FnOnce() -> Site, access: u32, addr
 
 /// A block that is one repeated string instruction, of which `data` is known, has used data.
 pub extern "C" fn at_string_access(_: c_uint, access: u32, address: u64, data: *mut c_void) {
-    // SAFETY: made by `kept` in `Plugin::hook_model`.
-    let block = unsafe { &*data.cast::<Block>() };
-    with_plugin(|plugin| {
-        if let Some(model) = &mut plugin.model {
-            model.string_block(block);
-            used(model, || block.last_site(), access, address);
+    // SAFETY: made by `keep` in `Plugin::hook_model`.
+    let block = unsafe { &*data.cast::<KeptBlock>() };
+    with_model(|model| {
+        if !(model.goes_on(block) && model.ignores(address, block.width())) {
+            look_up_string(model, block, access, address);
         }
     });
+}
+
+#[inline(never)]
+fn look_up_string(model: &mut MachineModel, block: &'static KeptBlock, access: u32, address: u64) {
+    model.string_block(block);
+    used(model, || block.last_site(), access, address);
 }
 
 /// The block at `address` starts, which may come after a repeated string instruction.

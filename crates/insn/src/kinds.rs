@@ -134,6 +134,19 @@ pub fn branch(bytes: &[u8], end: u64) -> Branch {
     }
 }
 
+/// At most so many bytes the instruction in `bytes` (exactly one) reads or writes in one access: vectors more than others.
+/// QEMU does what is longer in several.
+pub fn longest_access(bytes: &[u8]) -> u64 {
+    let prefixes = Prefixes::read(bytes);
+    match bytes[prefixes.length.min(bytes.len())..] {
+        [0x0f, 0x40..=0x4f | 0x90..=0x9f | 0xa3..=0xa5 | 0xab..=0xad | 0xaf..=0xb7 | 0xba..=0xc1, ..] => {
+            8
+        }
+        [0x0f | 0x62 | 0xc4 | 0xc5, ..] => 16,
+        _ => 8,
+    }
+}
+
 fn conditional(end: u64, offset: i64) -> Branch {
     Branch::Conditional {
         target: end.wrapping_add_signed(offset),

@@ -8,12 +8,14 @@
 extern crate alloc;
 
 pub mod arguments;
+pub mod block;
 pub mod branches;
 pub mod caches;
 pub mod calls;
 pub mod decode;
 pub mod functions;
 pub mod hierarchy;
+pub mod kept;
 pub mod kinds;
 pub mod layout;
 pub mod machine;
@@ -23,6 +25,7 @@ pub mod page_tables;
 pub mod pages;
 pub mod paging_caches;
 pub mod plan;
+pub mod recent;
 pub mod region;
 pub mod repeats;
 pub mod roles;

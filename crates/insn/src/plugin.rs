@@ -3,12 +3,14 @@
 //! Everything runs in QEMU's one TCG thread: `-icount` knows no other.
 
 use crate::arguments::Arguments;
+use crate::block::{KeptBlock, Site};
 use crate::caches::Caches;
 use crate::calls::Calls;
 use crate::counters::Counters;
 use crate::functions::Functions;
 use crate::guest::Guest;
 use crate::host::{give_up, read_file, File};
+use crate::kept::Kept;
 use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
 use crate::machine_model::MachineModel;
 use crate::output::{self, Names};
@@ -38,6 +40,9 @@ pub struct Plugin {
     pub flows: u64,
     pub caches: Option<Caches>,
     pub model: Option<MachineModel>,
+    /// What the hooks of the machine model are given.
+    pub blocks: Kept<KeptBlock>,
+    pub sites: Kept<Site>,
     /// Where QEMU keeps the guest's physical address 0; None until code of the kernel image was seen.
     pub memory: Option<usize>,
     /// The guest has run. Without a CPU that ran, QEMU has no counters to read.
@@ -61,6 +66,15 @@ pub fn with_plugin(act: impl FnOnce(&mut Plugin)) {
     if let Some(plugin) = unsafe { &mut *INSTANCE.0.get() } {
         act(plugin);
     }
+}
+
+/// What the hooks of the machine model do.
+pub fn with_model(act: impl FnOnce(&mut MachineModel)) {
+    with_plugin(|plugin| {
+        if let Some(model) = &mut plugin.model {
+            act(model);
+        }
+    });
 }
 
 /// From here on the hooks do something.
@@ -115,6 +129,8 @@ impl Plugin {
                 .model
                 .as_ref()
                 .map(|machine| MachineModel::new(machine, REPEATS, guest_memory())),
+            blocks: Kept::default(),
+            sites: Kept::default(),
             memory: None,
             ran: false,
             lines: Vec::new(),

@@ -1,14 +1,14 @@
 //! What happens as QEMU translates a block: hooks are put where `plan` says.
 
+use crate::block::{self, Change, Site};
 use crate::decode::{decode, Flow, Reach, Repeat};
 use crate::functions::{OTHERS, UNKNOWN};
 use crate::hooks::{
     after_repeat, at_access, at_block, at_call, at_enter, at_fetch, at_leave, at_mark,
     at_modelled_access, at_return, at_string_access, kept,
 };
-use crate::kinds::{branch, class, selected, Class};
+use crate::kinds::{branch, class, longest_access, selected, Class};
 use crate::layout::{repeat, RepeatCounter, ALL, ENTERED, FLOWS, PAGES};
-use crate::machine_model::{self, Change, Site};
 use crate::plan::{plan, Action, Line, Pending};
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu::{Block, Instruction, OnAccess};
@@ -200,7 +200,7 @@ impl Plugin {
     /// What an instruction's accesses cost is modelled; gives what it costs by its class. `register`: what is known of
     /// ecx.
     fn hook_access(
-        &self,
+        &mut self,
         instruction: &Instruction,
         line: &Line,
         together: usize,
@@ -208,15 +208,19 @@ impl Plugin {
     ) -> u64 {
         let Some(model) = &self.model else { return 0 };
         let apart = together == 1 && repeats(core::slice::from_ref(line));
+        let mut buffer = [0; 16];
+        let bytes = instruction.bytes(&mut buffer);
         if line.decoded.reach != Reach::Nothing && !apart {
             let site = Site {
                 owner: line.function,
                 instruction: instruction.address(),
             };
-            instruction.on_access(at_modelled_access, kept(site));
+            let hook = match longest_access(bytes) {
+                8 => at_modelled_access::<8>,
+                _ => at_modelled_access::<16>,
+            };
+            instruction.on_access(hook, self.sites.keep(site));
         }
-        let mut buffer = [0; 16];
-        let bytes = instruction.bytes(&mut buffer);
         *register = selected(bytes, *register);
         model.costs().of(class(bytes, *register))
     }
@@ -238,11 +242,12 @@ impl Plugin {
         let bytes = ending.bytes(&mut buffer);
         let address = block.instruction(0).address();
         let entered = first.first && first.kernel;
-        let modelled = machine_model::Block {
+        let modelled = block::Block {
             owner: first.function,
             address,
             physical: self.physical(&block.instruction(0)),
             length: last.end() - address,
+            width: width(lines),
             cost,
             branch: branch(bytes, last.end()),
             branch_at: last.address,
@@ -252,9 +257,9 @@ impl Plugin {
         };
         if repeats(lines) {
             // It starts anew for each of its passes.
-            ending.on_access(at_string_access, kept(modelled));
+            ending.on_access(at_string_access, self.blocks.keep(modelled.kept()));
         } else {
-            block.on_execution(at_block, kept(modelled));
+            block.on_execution(at_block, self.blocks.keep(modelled.kept()));
         }
     }
 }
@@ -262,6 +267,14 @@ impl Plugin {
 /// Whether a block is one repeated string instruction.
 fn repeats(lines: &[Line]) -> bool {
     matches!(lines, [only] if matches!(only.decoded.flow, Flow::Repeat(_)))
+}
+
+/// Bytes of each access of a block that is one repeated string instruction.
+fn width(lines: &[Line]) -> u8 {
+    match lines[0].decoded.flow {
+        Flow::Repeat(repeat) => repeat.width,
+        _ => 0,
+    }
 }
 
 fn change(class: Class) -> Change {

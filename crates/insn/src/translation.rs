@@ -129,6 +129,11 @@ impl Translation {
         self.beyond_first(key)
     }
 
+    /// The data translation `key`, which is known to be in the first level, is used.
+    pub fn use_again(&mut self, key: u64) {
+        self.data.touch(key);
+    }
+
     /// The set of first-level data translations that `key` belongs to.
     pub fn data_set(&self, key: u64) -> usize {
         self.data.set(key)

@@ -86,3 +86,22 @@ fn branches_by_opcode() {
         assert_eq!(branch(bytes, 0x1000), *expected, "{bytes:02x?}");
     }
 }
+
+#[test]
+fn only_vectors_and_pairs_are_longer_than_eight_bytes_in_one_access() {
+    let table: &[(&[u8], u64)] = &[
+        (&[0x48, 0x89, 0x04, 0x24], 8),              // mov [rsp], rax
+        (&[0x55], 8),                                // push rbp
+        (&[0xff, 0x15, 0, 0, 0, 0], 8),              // call [rip]
+        (&[0x0f, 0xb6, 0x07], 8),                    // movzx eax, byte [rdi]
+        (&[0xf0, 0x48, 0x0f, 0xb1, 0x17], 8),        // lock cmpxchg [rdi], rdx
+        (&[0xf0, 0x48, 0x0f, 0xc7, 0x0f], 16),       // lock cmpxchg16b [rdi]
+        (&[0xf3, 0x0f, 0x6f, 0x06], 16),             // movdqu xmm0, [rsi]
+        (&[0x48, 0x0f, 0xae, 0x07], 16),             // fxsave64 [rdi]
+        (&[0xc5, 0xfe, 0x6f, 0x06], 16),             // vmovdqu ymm0, [rsi]
+        (&[0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x06], 16), // vmovdqu64 zmm0, [rsi]
+    ];
+    for (bytes, expected) in table {
+        assert_eq!(longest_access(bytes), *expected, "{bytes:x?}");
+    }
+}

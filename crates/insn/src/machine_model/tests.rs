@@ -1,7 +1,8 @@
 use super::*;
+use crate::block::Block;
 use crate::branches;
 use crate::hierarchy::Shapes;
-use crate::kinds::{Class, CLASSES};
+use crate::kinds::{Branch, Class, CLASSES};
 use crate::page_tables::tests::Tables;
 use crate::page_tables::{Unknown, HUGE, LARGE, SMALL};
 use crate::set_associative::{Replacement, Shape};
@@ -68,6 +69,7 @@ fn block(address: u64, length: u64) -> Block {
         address,
         physical: Some(address & 0xfff_ffff),
         length,
+        width: 1,
         cost: 0,
         branch: Branch::None,
         branch_at: address + length - 2,
@@ -78,7 +80,7 @@ fn block(address: u64, length: u64) -> Block {
 }
 
 fn run(model: &mut MachineModel, block: Block) {
-    model.block(Box::leak(Box::new(block)));
+    model.block(Box::leak(Box::new(block.kept())));
 }
 
 fn load(model: &mut MachineModel, address: u64) {
@@ -203,7 +205,7 @@ fn what_is_quick_is_exact_all_the_same() {
         let read = || false;
         let place = || Place::Memory(address & 0xffff_ffff);
         quick.access(|| SITE, address, || length, read, place);
-        slow.pages.fill((NOWHERE, 0));
+        slow.recent.forget_pages(|_| {});
         slow.access_slowly(SITE, address, length, false, place);
     }
     assert_eq!(quick.counts(0), slow.counts(0));
@@ -369,7 +371,7 @@ fn a_page_that_is_mapped_elsewhere_is_looked_for_there() {
 #[test]
 fn a_repeated_string_instruction_costs_its_start_and_its_lines_not_its_passes() {
     let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
-    let copy: &'static Block = Box::leak(Box::new(block(CODE, 2)));
+    let copy: &'static KeptBlock = Box::leak(Box::new(block(CODE, 2).kept()));
     model.block(copy);
     let before = model.total();
     for byte in 0..4096 {

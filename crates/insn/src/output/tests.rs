@@ -172,7 +172,7 @@ fn a_region_with_modelled_cycles() {
     let machine = crate::machine::tests::a_machine();
     let mut model = MachineModel::new(&machine, LENGTH, Box::new(Unknown));
     let here = || machine_model::Place::Memory(0x1000);
-    let site = || machine_model::Site {
+    let site = || crate::block::Site {
         owner: 2,
         instruction: 0,
     };
