@@ -182,7 +182,9 @@ pub extern "C" fn at_string_access(_: c_uint, access: u32, address: u64, data: *
 #[inline(never)]
 fn look_up_string(model: &mut MachineModel, block: &'static KeptBlock, access: u32, address: u64) {
     model.string_block(block);
-    used(model, || block.last_site(), access, address);
+    if !model.goes_in_turn(address, block.width()) {
+        used(model, || block.last_site(), access, address);
+    }
 }
 
 /// The block at `address` starts, which may come after a repeated string instruction.

@@ -48,6 +48,7 @@ pub enum Place {
 const PAGE: u64 = 1 << PAGE_BITS;
 /// Pages whose place in memory is kept, so that QEMU is not asked each time.
 const PLACES: usize = 1024;
+const NO_PAGES: (u64, u64) = (NOWHERE, 0);
 /// Bits of the number of a page of 4 KiB.
 const TAG_BITS: u32 = u64::BITS - PAGE_BITS;
 /// So many changes of what is known of pages are told apart by the bits above; the last number stands for nowhere.
@@ -73,7 +74,8 @@ pub struct MachineModel {
     ignored: u64,
     /// The block that ran last: where it led is known when the next one starts.
     before: Option<&'static KeptBlock>,
-    code_page: u64,
+    /// Pages of 4 KiB, from the first to the last, that are parts of the page of which code was fetched last.
+    code_pages: (u64, u64),
     code_line: u64,
     /// Pages of 4 KiB (as `tag` calls them) and where each is in memory; and of which size of page each is a part.
     places: Vec<(u64, u64)>,
@@ -113,7 +115,7 @@ impl MachineModel {
             ignored: lines.ignored,
             sampling,
             before: None,
-            code_page: NOWHERE,
+            code_pages: NO_PAGES,
             code_line: NOWHERE,
             places: alloc::vec![(NOWHERE, 0); PLACES],
             sizes: alloc::vec![(NOWHERE, 0); PLACES],
@@ -172,6 +174,12 @@ impl MachineModel {
     #[inline(always)]
     pub fn ignores(&self, address: u64, longest: u64) -> bool {
         self.recent.covers(address, longest)
+    }
+
+    /// The same of an access of so many bytes, also where it uses what was used last but one, of which note is taken.
+    #[inline(always)]
+    pub fn goes_in_turn(&mut self, address: u64, length: u64) -> bool {
+        self.recent.covers_or_swaps(address, length)
     }
 
     /// Whether a block that is one repeated string instruction has started, and goes on.
@@ -302,7 +310,7 @@ impl MachineModel {
         let ahead = block.ahead();
         let last = block.address + ahead;
         let pages = (block.address >> PAGE_BITS, last >> PAGE_BITS);
-        if pages != (self.code_page, self.code_page) {
+        if pages.0 < self.code_pages.0 || pages.1 > self.code_pages.1 {
             self.fetch_pages(block.owner(), pages);
         }
         let Some(physical) = block.physical() else {
@@ -323,10 +331,11 @@ impl MachineModel {
     #[inline(never)]
     fn fetch_pages(&mut self, owner: usize, (first, last): (u64, u64)) {
         for page in first..=last {
-            if page != self.code_page {
-                self.code_page = page;
+            if page < self.code_pages.0 || page > self.code_pages.1 {
                 let address = page << PAGE_BITS;
                 let bits = self.page_bits(address);
+                let within = (1 << (bits - PAGE_BITS)) - 1;
+                self.code_pages = (page & !within, page | within);
                 let found = self.translation.fetch(self.translation.key(address, bits));
                 self.translated(owner, address, bits, found);
             }
@@ -450,7 +459,7 @@ impl MachineModel {
             self.sizes.fill((NOWHERE, 0));
         }
         self.forget_lines();
-        self.code_page = NOWHERE;
+        self.code_pages = NO_PAGES;
     }
 
     fn forget_lines(&mut self) {

@@ -142,6 +142,7 @@ impl Recent {
 
     /// The same of an access of so many bytes; where it uses the line or the translation that was used last but one in its
     /// set, the two change places, and the cache is told once something else is used there.
+    #[inline]
     pub fn covers_or_swaps(&mut self, address: u64, length: u64) -> bool {
         let (line, end) = (
             address >> self.shape.bits,

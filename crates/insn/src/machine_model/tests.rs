@@ -662,3 +662,24 @@ fn a_copy_to_the_same_place_in_another_page_is_quick_and_exact() {
     assert_eq!(models[0].counts(0), models[1].counts(0));
     assert!(models[0].counts(0).data_misses > 1000);
 }
+
+#[test]
+fn code_in_parts_of_one_large_page_is_translated_once_until_another_page_comes_between() {
+    let mut model = MachineModel::new(&machine(0), 1, Box::new(Unknown));
+    // The image has pages of 2 MiB, a program one of 4 KiB; 128 translations of code in 16 sets.
+    for part in 0..512 {
+        run(&mut model, block(CODE + part * PAGE, 16));
+    }
+    assert_eq!(model.counts(0).walks, 1);
+    run(&mut model, block(CODE + (2 << 20), 16));
+    run(&mut model, block(0x40_0000, 16));
+    run(&mut model, block(0x40_1000, 16));
+    assert_eq!(model.counts(0).walks, 4);
+    let change = Block {
+        change: Change::All,
+        ..block(CODE, 16)
+    };
+    run(&mut model, change);
+    run(&mut model, block(CODE + PAGE, 16));
+    assert_eq!(model.counts(0).walks, 5);
+}
