@@ -33,6 +33,12 @@ MOST_SECONDS = 0.45
 GROUPS = [name for name, entry in COMMANDS.items() if entry.function == "app"]
 
 
+@pytest.fixture(autouse=True)
+def nothing_to_undo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A command that starts reads the journal of what was changed: another test may have one just now."""
+    monkeypatch.setenv("KTRIAL_JOURNAL", str(tmp_path / "journal"))
+
+
 def completion(words: str) -> dict[str, str]:
     return {"_KTRIAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
