@@ -48,8 +48,13 @@ def damaged(archive: bytes, draw: random.Random) -> bytes:
                 made[at:at] = made[at : at + length]
             case 4:
                 made[at : at + 4] = draw.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"PK\1\2", b"PK\5\6"))
+            case _ if draw.random() < 0.3:
+                del made[at:]
             case _:
-                made = made[:at] if draw.random() < 0.3 else made
+                moved = made[at : at + length]
+                del made[at : at + length]
+                to = draw.randrange(len(made) + 1)
+                made[to:to] = moved
     return bytes(made)
 
 
