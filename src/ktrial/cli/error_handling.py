@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import stat
 import sys
 from types import TracebackType
 from typing import Self
@@ -84,8 +85,18 @@ def _told(error: BaseException) -> int:
             tell("standard output cannot be written: its disk is full")
             _drop_output()
             return 1
+        case OSError(errno=errno.EIO, filename=None) if _terminal_is_closed():
+            tell("standard output cannot be written: its terminal is closed")
+            _drop_output()
+            return 1
         case _:
             return _bug(error)
+
+
+def _terminal_is_closed() -> bool:
+    """Whether standard output is a terminal that has been closed: a device, and no terminal any more."""
+    file = sys.stdout.fileno()
+    return stat.S_ISCHR(os.fstat(file).st_mode) and not os.isatty(file)
 
 
 def _drop_output() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
+from ktrial.cli.lasting_messages import messages_that_end_nothing
 from ktrial.errors import KtrialError
 
 STOPS_A_BISECTION = 128
@@ -24,6 +25,9 @@ class OutputClosed(KtrialError):
 def main() -> NoReturn:
     """Run the command line, and exit with what it means."""
     closed = _put_in_place_of_closed_streams()
+    said = sys.__stderr__
+    if said is not None and said is sys.stderr:
+        sys.stderr = messages_that_end_nothing(said)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

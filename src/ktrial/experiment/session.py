@@ -252,11 +252,13 @@ class _Session:
                 executor.begin(trials, jobs)
                 self._see_through(executor, len(trials))
             except BaseException:
-                self.observer.stopping()
-                fault_point("session: stopping")
-                for trial in executor.stop():
-                    if not self.lease.is_lost:
-                        self._store(trial)
+                try:
+                    self.observer.stopping()
+                    fault_point("session: stopping")
+                finally:  # whatever becomes of telling it, nothing stays under way
+                    for trial in executor.stop():
+                        if not self.lease.is_lost:
+                            self._store(trial)
                 raise
             executor.close()
 

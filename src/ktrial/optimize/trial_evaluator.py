@@ -198,10 +198,12 @@ class TrialEvaluator:
                     awaited -= isinstance(event, Ended)
                     awaited += self._withdrawn(event, trials) if isinstance(event, Withdrawn) else 0
             except BaseException:
-                self.observer.stopping()
-                for trial in executor.stop():
-                    if trial.outcome is not Outcome.MACHINE_FAILED:
-                        self.keep(trial)
+                try:
+                    self.observer.stopping()
+                finally:  # whatever becomes of telling it, nothing stays under way
+                    for trial in executor.stop():
+                        if trial.outcome is not Outcome.MACHINE_FAILED:
+                            self.keep(trial)
                 raise
             executor.close()
 

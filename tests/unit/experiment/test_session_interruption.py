@@ -1,5 +1,6 @@
 """Running a study: signals, a store that was deleted, SIGKILL at any instant."""
 
+import errno
 import os
 import random
 import signal
@@ -70,6 +71,19 @@ def test_a_signal_ends_the_run_and_the_next_one_goes_on(store: Store, number: si
     record = ran(store, machine, study)
     assert len(record.trials) == 100
     assert len(machine.programs) == 2 * (100 - len(stored))
+
+
+def test_a_run_is_stopped_even_where_nobody_can_be_told_so(store: Store) -> None:
+    class OnAClosedTerminal(Watching):
+        def stopping(self) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+    machine = ScriptedMachine(seconds=0.01)
+    thread = _after(store, 3, lambda: os.kill(os.getpid(), signal.SIGHUP))
+    with pytest.raises(OSError, match="Input/output error"):
+        ran(store, machine, a_study(perturbations=50), observer=OnAClosedTerminal())
+    thread.join()
+    assert machine.stopped.is_set()
 
 
 def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
