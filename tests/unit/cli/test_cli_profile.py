@@ -89,6 +89,15 @@ def test_a_profile_has_the_functions_and_the_program(cli: Asked) -> None:
     assert "The rows sum to 500; 0 belong to no row." in said.output
 
 
+def test_the_median_operation_is_told_beside_the_mean(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rare operation is most of the mean."""
+    uneven = BEFORE.region.operations.model_copy(update={"median": 120.0, "count": BEFORE.operations})
+    region = BEFORE.region.model_copy(update={"operations": uneven})
+    monkeypatch.setitem(PROFILES, "debian:6.1:cloud", BEFORE.model_copy(update={"region": region}))
+    assert "That is the mean over the operations; the median is 120." in cli(*ONE).output
+    assert json.loads(cli(*ONE, "--json").output)["median_per_operation"] == 120
+
+
 def test_a_profile_tells_the_ways_into_the_kernel_and_the_cpu_s_modes(cli: Asked) -> None:
     table = rows(cli(*ONE).output)
     assert ["kernel", "450", "90.0"] in table

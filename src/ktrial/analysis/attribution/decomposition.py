@@ -100,12 +100,11 @@ def _user_part(before: Profile, after: Profile) -> FunctionDifference:
 
 def _side(profile: Profile) -> ProfileSide:
     region = profile.region
-    bundle = profile.operations / region.operations.count
     return ProfileSide(
         label=profile.label,
         release=profile.release,
         operations=profile.operations,
         instructions=region.instructions,
         string_bytes=region.strings.bytes,
-        median=region.operations.median / bundle,
+        median=profile.median,
     )

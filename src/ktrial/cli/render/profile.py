@@ -34,6 +34,9 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     left = number_format.number(profile.per_operation(region.instructions - region.kernel - region.program))
     moved = number_format.number(profile.per_operation(region.strings.bytes))
     console.print(f"The rows sum to {whole}; {left} belong to no row.")
+    if region.operations.count > 1:
+        median = number_format.number(profile.median)
+        console.print(f"That is the mean over the operations; the median is {median}.")
     if region.cpus is None:
         console.print(f"String instructions worked on {moved} bytes an operation.")
     print_guest_time(profile, console)

@@ -25,6 +25,7 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
         "unit": _UNIT,
         "instructions": region.instructions,
         "per_operation": profile.per_operation(region.instructions),
+        "median_per_operation": profile.median if region.operations.count else None,
         "string_bytes": region.strings.bytes,
         "functions": [_function(profile, each) for each in ranked if each.instructions],
         "programs": [
