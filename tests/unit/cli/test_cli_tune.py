@@ -16,6 +16,7 @@ from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.study import Study
+from ktrial.model.workload import Mode
 from ktrial.store import Store
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
@@ -60,6 +61,25 @@ def test_a_dry_run_says_what_would_be_done_and_measures_nothing(here: Here) -> N
     assert "some of its values lose data" in " ".join(said.output.split())
     assert "noise of one run: none (exact mode)" in said.output
     assert "at most 30 runs" in said.output
+
+
+def test_a_dry_run_tells_that_there_is_nothing_to_try(here: Here) -> None:
+    """With the background's ratio in force, which is 10, no value of the range is allowed."""
+    said = here("tune", *ON, "--knobs", "vm.dirty_ratio=1..5", "--dry-run")
+    assert said.status == 2
+    assert "No configuration meets the constraints" in said.messages
+    assert said.output == ""
+
+
+def test_runs_in_real_time_that_do_not_differ_tell_no_noise(here: Here) -> None:
+    """A program that prints three digits: the next plan took that for exact mode."""
+    here.there = TunableMachine(lambda _boot, _written: 1000.0, mode=Mode.TIMED)
+    search = ("tune", *ON, "--knobs", "vm.swappiness", "--budget", 24, "--no-html")
+    said = here(*search, "--seed", 1)
+    assert said.status == 0, said.messages
+    plan = here(*search, "--seed", 2, "--dry-run").output
+    assert "noise of one run: not known yet" in plan
+    assert "exact mode" not in plan
 
 
 def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> None:

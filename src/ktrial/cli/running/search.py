@@ -165,13 +165,18 @@ def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
 
 
 def _plan(study: Study, machine: Machine, known: NoisePrior) -> dict[str, object]:
-    """What is known before the first run."""
+    """What is known before the first run. Raises NoValidConfiguration, BudgetTooSmall."""
+    import numpy as np
+
     from ktrial.model.workload import EXACT_MODES
     from ktrial.optimize.budget import outlook
+    from ktrial.optimize.encoding import Encoding
 
     search, space = search_of(study)
+    Encoding(space).draw(np.random.default_rng(0))  # a dry run, too, tells that there is nothing to try
     exact = machine.mode in EXACT_MODES
-    noise = 0.0 if exact else known.noise
+    # Runs in real time that do not differ at all were too few, or print too few digits.
+    noise = 0.0 if exact else known.noise or None
     runs = search.budget.runs
     if runs is None and known.seconds and search.budget.seconds:
         runs = int(search.budget.seconds / known.seconds)
