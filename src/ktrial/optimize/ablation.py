@@ -81,13 +81,17 @@ def pruned(surrogate: Surrogate, configuration: Configuration, how: Pruning = BO
     least = KEEP * surrogate.scores.goal.margin
     whole = float(surrogate.gains([configuration])[0])
     allowed = surrogate.scores.goal.margin + how.share * max(whole, 0.0)
+
+    def may_stay(fewer: Configuration) -> bool:
+        return whole - float(surrogate.gains([fewer])[0]) <= allowed and surrogate.safe(fewer)
+
     while configuration:
         weak = [each for each in losses(surrogate, configuration) if _excess(each, least) < how.doubt]
         if not weak:
             break
-        weakest = min(weak, key=lambda loss: _excess(loss, least))
-        fewer = without(configuration, weakest.names)
-        if whole - float(surrogate.gains([fewer])[0]) > allowed or not surrogate.safe(fewer):
+        weak.sort(key=lambda loss: _excess(loss, least))
+        fewer = next((rest for each in weak if may_stay(rest := without(configuration, each.names))), None)
+        if fewer is None:
             break
         configuration = fewer
     return configuration
