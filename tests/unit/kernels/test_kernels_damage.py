@@ -73,6 +73,20 @@ def test_what_is_damaged_is_made_again_before_it_is_used(
     assert len(fetches) == (2 if name in FROM_PACKAGE else 1)
 
 
+def test_a_module_that_nobody_looked_at_does_not_keep_the_rest_from_being_made_again(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    """vmlinux follows from the image; but with the damaged module the kernel would be another one."""
+    before = digests(kernel)
+    assert kernel.modules
+    flip(kernel.modules / "kernel" / "two.ko")
+    flip(kernel.image.parent / "vmlinux")
+    with pytest.warns(UserWarning, match=r"cache \(.*vmlinux.*\): made again from slow-image=1\.0"):
+        assert kernels.obtain("slow:one") == kernel
+    assert digests(kernel) == before
+    assert len((tmp_path / "fetches").read_text().splitlines()) == 2
+
+
 @pytest.mark.parametrize("damage", [flip, Path.unlink])
 def test_a_module_is_looked_at_when_it_is_loaded(damage: Callable[[Path], None], kernel: Kernel) -> None:
     assert kernel.modules

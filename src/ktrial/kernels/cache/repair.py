@@ -91,11 +91,9 @@ def _made_again(
             if build_entry(record.name, _own_parts(home), made, workspace, progress).digest == record.digest:
                 return made, "its image and modules"
         except KtrialError as error:
-            problem = error.message
-        else:
-            problem = "its files have not the digest that it was added with"
-        if manifest is not None:
-            raise _refused(record, damaged, problem)
+            if manifest is not None:
+                raise _refused(record, damaged, error.message) from error
+        # Its content is damaged, too: a module, say, which nobody has looked at.
         made = workspace / "fetched"
     source, how = _source(record)
     if not source:
