@@ -110,16 +110,18 @@ def first_change(journal: Path, process: int) -> bool:
 
 
 def killed_at_a_random_instant(
-    arguments: tuple[str, ...], journal: Path, chance: random.Random, longest: float
+    arguments: tuple[str, ...], journal: Path, chance: random.Random, starts: float
 ) -> bool:
-    """Run the command line, wait for its first change, and kill it within `longest` seconds from then.
+    """Run the command line, wait for its first change, and kill it at a random instant from then.
 
+    `starts`: within so many times what it took to come there, however long that is on this machine now.
     Return whether it had ended by itself before.
     """
+    start = time.monotonic()
     process = forked(partial(run_command, *arguments))
     if first_change(journal, process):
         return True
-    time.sleep(chance.uniform(0, longest))
+    time.sleep(chance.uniform(0, starts * (time.monotonic() - start)))
     if os.waitpid(process, os.WNOHANG)[0]:
         return True
     os.kill(process, signal.SIGKILL)
