@@ -37,9 +37,11 @@ def alike(below: Values, above: Values) -> bool:
     """Whether the perturbations move both sides alike, so that equal ones are held against each other."""
     if below.keys() != above.keys() or min(*below.values(), *above.values()) <= 0:
         return False
-    ratios = [above[key] / value for key, value in below.items()]
-    least = min(_reach(below.values()), _reach(above.values()))
-    return _reach(ratios) < _AS_FAR_APART * least - _ROUNDING
+    # Logarithms, not ratios: a ratio of two numbers may be too small or too large for one.
+    before = {key: math.log(value) for key, value in below.items()}
+    after = {key: math.log(value) for key, value in above.items()}
+    least = min(_reach(before.values()), _reach(after.values()))
+    return _reach([after[key] - before[key] for key in before]) < _AS_FAR_APART * least - _ROUNDING
 
 
 def interval(below: Values, above: Values) -> tuple[float, float]:
@@ -60,5 +62,5 @@ def exceeds(below: Values, above: Values, margin: float) -> bool:
     return all(t > (1 + margin) * b for b, t in held_together(below, above))
 
 
-def _reach(values: Collection[float]) -> float:
-    return math.log(max(values) / min(values))
+def _reach(logarithms: Collection[float]) -> float:
+    return max(logarithms) - min(logarithms)
