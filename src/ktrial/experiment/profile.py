@@ -1,5 +1,6 @@
 """Profile one kernel in one workload: boot it, count the workload's marked region by function."""
 
+import warnings
 from pathlib import Path
 
 from ktrial.experiment.jobs import Job, jobs_of, obtained
@@ -25,6 +26,7 @@ from ktrial.target import StepResult
 from ktrial.target.errors import GuestEnded, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.marked_region import MarkedWorkload
+from ktrial.workloads.protocol import WarnsOfRuns
 
 _MOST_UNKNOWN = 0.05
 """Code without a symbol is rare; much of it means that the addresses are not those of the symbols (KASLR)."""
@@ -94,6 +96,10 @@ def profile_job(
             _check_manipulation(job, done[: len(job.before)], done[after:], target.console)
         results = own_results(done[:after], len(before))
         job.workload.samples(job.use, mode, results)
+        odd = job.workload.warnings(job.use, results) if isinstance(job.workload, WarnsOfRuns) else ()
+        for told in odd:
+            if told.kind is WarningKind.MARKS:
+                warnings.warn(f"{told.text}: {told.advice}", stacklevel=2)
         return counted_profile(job, target.identity, results, symbols)
 
 

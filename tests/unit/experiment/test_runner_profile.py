@@ -25,6 +25,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadDescription, WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
@@ -138,6 +139,19 @@ def test_a_profile_is_what_was_counted_by_operation(kernel: Kernel) -> None:
     assert made.region.instructions == json.loads(REGION)["instructions"]
     assert made.label == "debian:6.1 init_on_alloc=1"
     assert made.cpu_model == "max"
+
+
+def test_marks_that_may_not_be_meant_are_told(kernel: Kernel) -> None:
+    class Marked(BuiltIn):
+        def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
+            return (
+                DataWarning(kind=WarningKind.MARKS, text=f"{use.name}: 6 do not count", advice="leave it"),
+            )
+
+    marked = Marked(WorkloadDescription(name="fork", summary="", does="", metrics=(CALL,)))
+    job = Job("fork", WorkloadUse(name="fork"), marked, Boot(kernel=kernel), ())
+    with pytest.warns(UserWarning, match="fork: 6 do not count: leave it"):
+        profiling.profile_job(Machine(Guest()), job)
 
 
 def test_symbols_are_asked_for_once_and_kept_with_the_kernel(kernel: Kernel) -> None:
