@@ -109,7 +109,9 @@ def _kept(cache: Cache, name: str, progress: Progress) -> Kernel | None:
         return cache.kernel(name)
     except KernelDamaged as error:
         warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
-    except (KernelNotFound, CacheDamaged):
+    except CacheDamaged as error:
+        warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
+    except KernelNotFound:
         return None
     return None
 

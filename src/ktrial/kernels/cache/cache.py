@@ -1,7 +1,8 @@
 """The cache: one directory for each content, named by its digest, and names that lead to them.
 
     <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release>/,
-                                    and manifest.json with the digests of these
+                                    manifest.json with the digests of these, and in names/ one empty file for
+                                    each name's record that may lead here, called by the record's digest
     <root>/names/<name>.json        which content a name stands for, where it came from, when it was added
     <root>/work/<random>/           being put together; its lock file tells whether its maker still lives
     <root>/locks/                   one for each name while it is added, one for the directory itself
@@ -16,16 +17,23 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import sync_directory, write_atomically
-from ktrial.kernels.cache.entry import EntryRecord, NameRecord, build_entry, kernel_of
+from ktrial.kernels.cache.entry import (
+    EntryRecord,
+    NameRecord,
+    build_entry,
+    digest_of_record,
+    is_of_release,
+    kernel_of,
+)
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.cache.manifest import ENTRY_FILE, IMAGE, replace_damaged
@@ -37,6 +45,8 @@ from ktrial.model.suggestions import nearest
 
 BY_DIGEST = "by-digest"
 """The directory of all contents, below the cache's root."""
+_NAMES = "names"
+"""The directory of the names' records, and that of a content's witness of those that may lead to it."""
 _SHORTEST_DIGEST = 6
 _LONGEST_FILE_NAME = 180
 
@@ -49,15 +59,15 @@ class Cache:
 
     def names(self) -> tuple[NameRecord, ...]:
         """Every name that was added, sorted. Raises CacheDamaged."""
-        files = sorted((self.root / "names").glob("*.json"))
-        return tuple(sorted((self._read_name(path) for path in files), key=lambda record: record.name))
+        files = sorted((self.root / _NAMES).glob("*.json"))
+        return tuple(sorted((self._read_name(path)[0] for path in files), key=lambda record: record.name))
 
     def record(self, name: str) -> NameRecord:
         """Return the record of a name, or of the content whose digest starts so. Raises KernelNotFound."""
         path = self._name_file(name)
         if path.exists():
-            return self._read_name(path)
-        known = self.names()
+            return self._read_name(path)[0]
+        known = [record for record, _ in self._readable()]
         by_digest = [record for record in known if record.digest.startswith(name)]
         if len(name) >= _SHORTEST_DIGEST and len({record.digest for record in by_digest}) == 1:
             return by_digest[0]
@@ -90,7 +100,7 @@ class Cache:
     @contextmanager
     def adding(self, name: str, progress: Progress) -> Iterator[None]:
         """Hold the name: a second process that adds it waits here, and then finds it."""
-        for part in (BY_DIGEST, "names", "work", "locks", "providers"):
+        for part in (BY_DIGEST, _NAMES, "work", "locks", "providers"):
             (self.root / part).mkdir(parents=True, exist_ok=True)
         lock = self.root / "locks" / self._name_file(name).with_suffix(".lock").name
         with held(lock, progress, "waiting for another ktrial that adds the same kernel"):
@@ -130,7 +140,9 @@ class Cache:
             else:
                 made.rename(home)
                 sync_directory(home.parent)
-            write_atomically(self._name_file(name), record.model_dump_json(indent=2))
+            text = record.model_dump_json(indent=2)
+            self._admit(home, text, workspace)
+            write_atomically(self._name_file(name), text)
         return kernel_of(record, entry, home)
 
     def remove(self, name: str) -> tuple[str, int]:
@@ -143,6 +155,24 @@ class Cache:
         with self._locked():
             self._name_file(full_name).unlink(missing_ok=True)
         return full_name, self._sweep()
+
+    def _admit(self, home: Path, text: str, workspace: Path) -> None:
+        """Note beside the content that the record `text` may lead to it."""
+        if not (home / _NAMES).exists():
+            # What an older ktrial added has no such notes: records that lead here already go on doing so.
+            (workspace / _NAMES).mkdir()
+            for known, known_text in self._readable():
+                if known.digest == home.name:
+                    (workspace / _NAMES / digest_of_record(known_text)).touch()
+            (workspace / _NAMES).rename(home / _NAMES)
+        (home / _NAMES / digest_of_record(text)).touch()
+        sync_directory(home / _NAMES)
+
+    def _readable(self) -> Iterator[tuple[NameRecord, bytes]]:
+        """Every record, and its text; a damaged one keeps no other kernel from being had, and is left out."""
+        for path in sorted((self.root / _NAMES).glob("*.json")):
+            with suppress(CacheDamaged):
+                yield self._read_name(path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -176,13 +206,39 @@ class Cache:
         plain = quote(name, safe=":+")
         if len(plain) > _LONGEST_FILE_NAME:
             plain = f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        return self.root / "names" / f"{plain}.json"
+        return self.root / _NAMES / f"{plain}.json"
 
-    def _read_name(self, path: Path) -> NameRecord:
+    def _read_name(self, path: Path) -> tuple[NameRecord, bytes]:
+        """The record in a file, which leads to what was added under this very name, and the file's text.
+
+        Raises CacheDamaged.
+        """
         try:
-            return NameRecord.model_validate_json(path.read_bytes())
+            text = path.read_bytes()
+            record = NameRecord.model_validate_json(text)
         except (OSError, ValidationError) as error:
-            raise CacheDamaged(name=path.stem, path=path, problem=_first_line(error)) from error
+            raise CacheDamaged(name=unquote(path.stem), path=path, problem=_first_line(error)) from error
+        if path != self._name_file(record.name):
+            problem = f"it is the record of {record.name}"
+            raise CacheDamaged(name=unquote(path.stem), path=path, problem=problem)
+        if problem := self._leads_astray(record, text):
+            raise CacheDamaged(name=record.name, path=path, problem=problem)
+        return record, text
+
+    def _leads_astray(self, record: NameRecord, text: bytes) -> str:
+        """Why what the record leads to is not what was added under its name; empty where nothing is known."""
+        home = self.entry_directory(record.digest)
+        notes = home / _NAMES
+        if (notes / digest_of_record(text)).exists() or not home.exists():
+            return ""
+        try:
+            release = EntryRecord.model_validate_json((home / ENTRY_FILE).read_bytes()).release
+        except (OSError, ValidationError):
+            release = ""
+        if not notes.exists() and (not release or is_of_release(record.origin, release)):
+            return ""
+        kernel = f"Linux {release}, " if release else ""
+        return f"it leads to {kernel}{record.digest[:12]}, which was not added under this name"
 
 
 def disk_usage(directory: Path) -> int:

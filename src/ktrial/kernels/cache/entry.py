@@ -1,6 +1,7 @@
 """Put a kernel's parts together in the form in which the cache keeps them."""
 
 import hashlib
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from ktrial.kernels.kconfig.config import embedded_config, parse_config
 from ktrial.kernels.modules.depmod import module_files, place_modules, run_depmod
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts
-from ktrial.model.base import Model
+from ktrial.model.base import Model, digest
 from ktrial.model.kernel import BootImage, Kernel, Origin
 
 
@@ -58,6 +59,20 @@ class NameRecord(Model):
     flavour: str = ""
     origin: Origin
     added: datetime
+
+
+def digest_of_record(text: str | bytes) -> str:
+    """What a name's record is known by beside its content. When it was added makes no difference."""
+    return digest({key: value for key, value in json.loads(text).items() if key != "added"})
+
+
+def is_of_release(origin: Origin, release: str) -> bool:
+    """Whether a kernel of that release can be of that origin, as far as packages tell what they hold."""
+    named = [package for package in origin.packages if package.startswith(_DEBIAN_IMAGE)]
+    if named:
+        return any(package.partition("=")[0] == _DEBIAN_IMAGE + release for package in named)
+    tells = origin.packages or (origin.build and origin.build.source.startswith("debian:"))
+    return not (tells and origin.version) or _same_version(origin.version, release)
 
 
 def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
@@ -93,6 +108,8 @@ def _boot_image(entry: EntryRecord, booted: Path) -> BootImage:
     return noted.model_copy(update={"digest": manifest.booted}) if manifest else noted
 
 
+_DEBIAN_IMAGE = "linux-image-"
+"""What the name of Debian's package begins with; the kernel's release follows."""
 _SMALLEST_SYSTEM_MAP = 100_000
 """Debian ships a System.map of one line that says where the real one is; real ones have megabytes."""
 

@@ -1,0 +1,117 @@
+"""The names in the cache of kernels: each leads to what was added under it, or is refused."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import kernel_images as make
+from tests.support import kernel_provider
+
+from ktrial import kernels
+from ktrial.kernels.errors import CacheDamaged
+from ktrial.model.kernel import Kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore:the kernel provider broken")
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the records are."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    kernel_provider.install(tmp_path / "site")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
+    return tmp_path / "cache" / "kernels" / "names"
+
+
+def added(name: str, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """As Debian's packages tell their release."""
+    monkeypatch.setenv("SLOW_PACKAGES", f"linux-image-6.1.0-{name}=6.1.7-1")
+    return kernels.add(f"slow:{name}")
+
+
+def change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def of_an_older_ktrial(kernel: Kernel) -> None:
+    """Which notes beside a content no names."""
+    shutil.rmtree(kernel.image.parent / "names")
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_record_that_leads_to_another_kernel_is_refused(
+    older: bool, names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = added("one", monkeypatch), added("two", monkeypatch)
+    for kernel in (one, two) if older else ():
+        of_an_older_ktrial(kernel)
+    assert kernels.obtain("slow:one") == one
+    change(names / "slow:one.json", digest=two.digest)
+    said = rf"slow:one is damaged .*leads to Linux 6\.1\.0-two, {two.digest[:12]}, which was not added under"
+    for read in (kernels.obtain, kernels.get, kernels.cached):
+        with pytest.raises(CacheDamaged, match=said):
+            read("slow:one")
+    assert kernels.obtain("slow:two") == two
+    with pytest.warns(UserWarning, match=rf"{said} this name\. It is fetched anew"):
+        assert added("one", monkeypatch) == one
+    assert kernels.obtain("slow:one") == one
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda record: change(record, flavour="rt"), "which was not added under this name"),
+        (lambda record: change(record, origin={"provider": "slow", "source": "two"}), "was not added under"),
+        (lambda record: change(record, name="slow:two"), "is the record of slow:two"),
+        (
+            lambda record: shutil.copy(record.with_name("slow:two.json"), record),
+            "it is the record of slow:two",
+        ),
+    ],
+)
+def test_a_record_that_was_changed_is_refused(
+    damage: Callable[[Path], object], told: str, names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added("one", monkeypatch)
+    added("two", monkeypatch)
+    damage(names / "slow:one.json")
+    with pytest.raises(CacheDamaged, match=rf"record of kernel slow:one is damaged .*{told}") as caught:
+        kernels.obtain("slow:one")
+    assert caught.value.advice.endswith("ktrial kernel remove slow:one; ktrial kernel add slow:one")
+
+
+def test_a_damaged_record_is_no_matter_of_other_kernels_and_its_content_stays(
+    names: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    one, two = added("one", monkeypatch), added("two", monkeypatch)
+    record = names / "slow:one.json"
+    whole = record.read_text()
+    change(record, digest=two.digest)
+    three = kernels.obtain("slow:three")
+    assert kernels.get(three.digest[:12]) == three
+    assert [each for each in recwarn if "damaged" in str(each.message)] == []
+    record.write_text(whole)
+    assert kernels.obtain("slow:one") == one
+
+
+def test_kernels_of_an_older_ktrial_go_on_beside_new_ones(names: Path, tmp_path: Path) -> None:
+    image, again = make.vmlinuz(tmp_path), tmp_path / "again"
+    shutil.copy(image, again)
+    before = kernels.add(f"path:{image}")
+    of_an_older_ktrial(before)
+    assert kernels.get(before.name) == before
+    other = kernels.add(f"path:{again}")
+    assert other.digest == before.digest
+    assert [kernels.get(each.name) for each in (before, other)] == [before, other]
+
+
+def test_a_damaged_record_tells_the_name_that_was_added(names: Path, tmp_path: Path) -> None:
+    kernel = kernels.add(f"path:{make.vmlinuz(tmp_path)}")
+    (record,) = names.glob("*.json")
+    record.write_text("{")
+    with pytest.raises(CacheDamaged, match=rf"record of kernel {kernel.name} is damaged"):
+        kernels.get(kernel.name)
