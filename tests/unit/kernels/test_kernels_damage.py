@@ -73,6 +73,45 @@ def test_what_is_damaged_is_made_again_before_it_is_used(
     assert len(fetches) == (2 if name in FROM_PACKAGE else 1)
 
 
+def flipped_at(place: int) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        data = path.read_bytes()
+        path.write_bytes(make.flipped(data, place % len(data)))
+
+    return damage
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+@pytest.mark.parametrize("damage", [flipped_at(0x400), flipped_at(-1), append], ids=["setup", "tail", "more"])
+def test_an_image_is_its_packages_in_what_is_never_run_too(
+    damage: Callable[[Path], None], kernel: Kernel
+) -> None:
+    before = digests(kernel)
+    damage(kernel.image)
+    with pytest.warns(UserWarning, match=r"cache \(vmlinuz\): made again from slow-image=1\.0"):
+        assert kernels.obtain("slow:one") == kernel
+    assert digests(kernel) == before
+
+
+@pytest.mark.parametrize("damage", [flipped_at(0x400), flipped_at(-1), append], ids=["setup", "tail", "more"])
+def test_a_file_of_the_users_is_known_by_all_of_it_and_booted_by_what_it_unpacks_to(
+    damage: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no package to compare it with: its kernel has another digest, and runs the same code."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    name = f"path:{make.vmlinuz(tmp_path)}"
+    before = kernels.obtain(name)
+    damage(tmp_path / "vmlinuz")
+    after = kernels.obtain(name)
+    assert after.digest != before.digest
+    assert after.vmlinux
+    assert after.boot_image == before.boot_image, "with the digest of what is booted"
+    assert after.vmlinux.read_bytes() == make.elf()
+
+
 def test_a_module_that_nobody_looked_at_does_not_keep_the_rest_from_being_made_again(
     kernel: Kernel, tmp_path: Path
 ) -> None:

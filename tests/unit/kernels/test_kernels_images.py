@@ -205,6 +205,37 @@ def test_only_what_has_no_checksum_at_all_is_called_unchecked(method: str, tmp_p
         assert bool(extract_vmlinux(read_image(tmp_path / "vmlinuz")).unchecked) is none
 
 
+SETUP_CODE, BEHIND_THE_PAYLOAD = 0x400, -60
+"""Offsets of make.bzimage."""
+
+
+@pytest.mark.parametrize("at", [SETUP_CODE, BEHIND_THE_PAYLOAD])
+@pytest.mark.parametrize("method", make.COMPRESSIONS)
+def test_what_is_not_run_is_checked_only_where_the_whole_image_is_booted(
+    method: str, at: int, tmp_path: Path
+) -> None:
+    """Without a PVH note nothing is taken out of it: then QEMU starts its setup code."""
+    path = tmp_path / "vmlinuz"
+    runs_alone = method not in {"lz4", "lzma", "none"}  # these have no checksum but the image's own
+    for note, is_taken_out in ((make.XEN_PHYS32_ENTRY, runs_alone), (None, False)):
+        whole = make.with_checksum(make.bzimage(make.COMPRESSIONS[method](make.elf(note))))
+        path.write_bytes(make.flipped(whole, at % len(whole)))
+        if is_taken_out:
+            assert extract_vmlinux(read_image(path)).vmlinux == make.elf()
+            continue
+        with pytest.raises(ImageDamaged, match="not have the checksum that its build gave it"):
+            extract_vmlinux(read_image(path))
+
+
+def test_what_is_booted_whole_and_has_no_checksum_is_called_unchecked(tmp_path: Path) -> None:
+    packed = make.COMPRESSIONS["zstd"](make.elf(note=None))
+    for release, told in (("6.1.0", ""), ("6.18.0", "boot images have no checksum since Linux 6.15")):
+        version = make.VERSION.replace("6.1.0", release)
+        (tmp_path / "vmlinuz").write_bytes(make.with_checksum(make.bzimage(packed, version)))
+        extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+        assert (extracted.vmlinux, extracted.unchecked) == (None, told)
+
+
 def test_a_signature_is_no_damage(tmp_path: Path) -> None:
     image = bytearray(make.bzimage(make.COMPRESSIONS["lz4"](make.elf())))
     struct.pack_into("<I", image, 0x3C, 0x40)

@@ -35,7 +35,7 @@ class Extracted:
     vmlinux: bytes | None
     reason: str = ""
     unchecked: str = ""
-    """Why a damaged payload would not be noticed; empty where it would."""
+    """Why damage to what is booted would not be noticed; empty where it would."""
 
 
 class _CannotUnpack(Exception):
@@ -43,20 +43,33 @@ class _CannotUnpack(Exception):
 
 
 def extract_vmlinux(image: KernelImage) -> Extracted:
-    """Unpack the payload of `image` and check that QEMU can start it. Raises ImageDamaged."""
+    """Unpack the payload of `image` and check that QEMU can start it.
+
+    What lies around the payload (setup code, decompressor, signature) is not run then, and not looked at.
+    Raises ImageDamaged.
+    """
     try:
         data = image.payload if image.kind is ImageKind.VMLINUX else _unpack(image)
         bootable = data[:4] == ELF_MAGIC and has_pvh_entry(data)
     except _CannotUnpack as error:
-        return Extracted(None, str(error))
+        return _booted_whole(image, str(error))
     except (ELFError, ConstructError) as error:
         raise _damaged(image, f"its unpacked payload is no whole ELF file ({error})") from error
     if data[:4] != ELF_MAGIC:
         raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
-    unchecked = _unchecked(image)
     if not bootable:
-        return Extracted(None, "it has no PVH note (built without CONFIG_PVH)", unchecked)
-    return Extracted(data, unchecked=unchecked)
+        return _booted_whole(image, "it has no PVH note (built without CONFIG_PVH)")
+    return Extracted(data, unchecked=_unchecked(image))
+
+
+def _booted_whole(image: KernelImage, reason: str) -> Extracted:
+    """A bzImage that is booted as it is, setup code and all: its own checksum is the only one of that.
+
+    Raises ImageDamaged.
+    """
+    _checked(image, image.data)
+    checked = image.kind is ImageKind.VMLINUX or image.has_checksum
+    return Extracted(None, reason, "" if checked else "boot images have no checksum since Linux 6.15")
 
 
 def _unchecked(image: KernelImage) -> str:
@@ -85,7 +98,7 @@ def _unpack(image: KernelImage) -> bytes:
 
 
 def _checked(image: KernelImage, data: bytes) -> bytes:
-    """Of a payload that has no checksum of its own: by that of the whole image. Raises ImageDamaged."""
+    """What has no checksum of its own is checked by that of the whole image. Raises ImageDamaged."""
     if image.has_wrong_checksum:
         raise _damaged(image, "it does not have the checksum that its build gave it")
     return data
