@@ -9,6 +9,7 @@ from ktrial.analysis.kept_summaries import record_kept
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, machine_lease, monitoring, setting_checks
+from ktrial.experiment.activity_observer import ActivityObserver
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -29,7 +30,6 @@ from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.machine_lease import Unleased
 from ktrial.experiment.observer import Observer, Pace, Silent
 from ktrial.experiment.parameter_order import in_stored_order
-from ktrial.experiment.presence import Presence
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.study_kernels import StudyKernels, raise_host_problem, treatments_of
 from ktrial.experiment.trial_recorder import without_running
@@ -173,8 +173,10 @@ class _Session:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
         self.study = in_stored_order(self.study, self.store.find(self.study_id).study, self.observer)
-        self.observer = presence = Presence(self.observer, self.store, self.study_id, self.machine.mode)
-        self.leave = presence.end
+        self.observer = activity = ActivityObserver(
+            self.observer, self.store, self.study_id, self.machine.mode
+        )
+        self.leave = activity.end
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         if self.done:
             self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run

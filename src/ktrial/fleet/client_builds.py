@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from ktrial.experiment.kernel_builds import Builder, Had, Listener, PortableBuilds, built_here, numbered
 from ktrial.file_digests import digest_of_bytes
-from ktrial.fleet.foreman import BuildEvent, End, Foreman, Item, Site, Step
+from ktrial.fleet.build_assignment import BuildAssignment, BuildEvent, End, Item, Site, Step
 from ktrial.fleet.packages import Package
 from ktrial.installation import cache_directory
 from ktrial.kernels.errors import KernelError
@@ -53,13 +53,15 @@ class FleetBuilds:
 
     def _by_workers(self, items: list[Item], builds: Mapping[str, Build]) -> Generator[Had]:
         with TemporaryDirectory(dir=_scratch()) as scratch:
-            foreman = Foreman(self._home, self._elsewhere, self._maker, items, Path(scratch), self._events)
-            foreman.start()
+            assignment = BuildAssignment(
+                self._home, self._elsewhere, self._maker, items, Path(scratch), self._events
+            )
+            assignment.start()
             try:
                 for end in self._ends(len(items)):
                     yield from self._ended(end, builds)
             finally:
-                foreman.stop()
+                assignment.stop()
 
     def _ends(self, count: int) -> Iterator[End]:
         while count:

@@ -32,7 +32,7 @@ from ktrial.fleet.assigned_work import Work, by_worker, order_for, steps_of
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
-from ktrial.fleet.membership import Muster, meeting_of
+from ktrial.fleet.membership import Membership, join_check_of
 from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Preparation, Unable
 from ktrial.fleet.packages import Package, packed
 from ktrial.fleet.repeated_trials import Check, Checks, compared, for_member, short
@@ -70,7 +70,7 @@ class FleetExecutor:
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
         self._events = EventQueue()
         self._calls = Calls(home.connection, home.packages, home.settings.files, self._tell)
-        self._muster = Muster(home, meeting_of(machine, bench), self._calls, self._tell)
+        self._membership = Membership(home, join_check_of(machine, bench), self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
         self._waiting = Waiting()
         self._work: dict[int, Work] = {}
@@ -144,8 +144,8 @@ class FleetExecutor:
     def _run(self) -> None:
         try:
             while self._unended and not self._stopping.is_set():
-                self._muster.look()
-                if not self._muster.is_away:
+                self._membership.look()
+                if not self._membership.is_away:
                     self._hand_out()
                 for number, answer in self._calls.finished(_GLANCE_SECONDS):
                     self._answered(number, answer)
@@ -223,7 +223,7 @@ class FleetExecutor:
 
     def _answered(self, number: int, answer: object) -> None:
         if number not in self._work:
-            self._muster.answered(number, answer)
+            self._membership.answered(number, answer)
             return
         work = self._work.pop(number)
         work.member.busy -= 1
@@ -240,7 +240,7 @@ class FleetExecutor:
             self._done(work, answer)
             return
         if isinstance(answer, Unable):
-            self._muster.dismiss(work.member, answer.problem, answer.advice)
+            self._membership.dismiss(work.member, answer.problem, answer.advice)
         self._undone(work, died=isinstance(answer, Gone) and answer.died)
 
     def _done(self, work: Work, answer: Completed) -> None:
@@ -314,7 +314,7 @@ class FleetExecutor:
 
     def _check_here(self, members: Sequence[Member]) -> None:
         """Where there is no second worker this system is the second, unless the fleet is its own."""
-        if self._muster.expects_more or self._judged or len(self._waiting) or self._work:
+        if self._membership.expects_more or self._judged or len(self._waiting) or self._work:
             return
         for check in self._checks.open(self._members_believed()):
             if [one for one in members if one is not check.first]:
@@ -357,7 +357,7 @@ class FleetExecutor:
         first = compared(told, right)[0]
         why = f"{first.what} was {first.before} there, and is {first.now}"
         member.quarantined = True
-        self._muster.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
+        self._membership.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
         self._checks.forget(member)
         again = [one for one in member.done if one.scope == self._wanted.scope]
         text = f"worker {member.name} of the fleet told wrong digits ({why}): it was quarantined"

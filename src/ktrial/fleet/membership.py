@@ -33,11 +33,11 @@ class Home(Protocol):
 
 
 @dataclass(frozen=True)
-class Meeting:
+class JoinCheck:
     """What workers are asked when they come."""
 
     key: str
-    """In `Member.met`."""
+    """In `Member.passed`."""
     function: Callable[[Any], object]
     """Of the worker."""
     argument: object
@@ -46,12 +46,12 @@ class Meeting:
     keeps_out: bool = True
     """Who cannot do this gets nothing else to do."""
 
-    def is_met(self, member: Member) -> bool:
+    def has_passed(self, member: Member) -> bool:
         """Whether it has answered, in a way that does not keep it out."""
-        return member.met.get(self.key, False) or (self.key in member.met and not self.keeps_out)
+        return member.passed.get(self.key, False) or (self.key in member.passed and not self.keeps_out)
 
 
-def meeting_of(machine: Machine, bench: Bench) -> Meeting:
+def join_check_of(machine: Machine, bench: Bench) -> JoinCheck:
     """For trials on the machine."""
     agrees = machine.has_to_agree() if isinstance(machine, PortableMachine) else {}
     expected = {"ktrial": VERSION} | agrees
@@ -59,14 +59,14 @@ def meeting_of(machine: Machine, bench: Bench) -> Meeting:
     def problem(_member: Member, said: Introduction) -> tuple[str, str]:
         return said.problem or _difference(expected, said.agrees), said.advice
 
-    return Meeting(bench.key, worker_side.introduce, bench, problem)
+    return JoinCheck(bench.key, worker_side.introduce, bench, problem)
 
 
-class Muster:
-    """For one meeting. Members are those of the fleet, whatever they were met for."""
+class Membership:
+    """For one join check. Members are those of the fleet, whatever they were asked when they came."""
 
-    def __init__(self, home: Home, meeting: Meeting, calls: Calls, tell: Callable[[str], None]) -> None:
-        self._home, self._meeting, self._calls, self._tell = home, meeting, calls, tell
+    def __init__(self, home: Home, join_check: JoinCheck, calls: Calls, tell: Callable[[str], None]) -> None:
+        self._home, self._join_check, self._calls, self._tell = home, join_check, calls, tell
         self._asked: dict[int, Member] = {}
         self._looked = self._tried = 0.0
         self.is_away = False
@@ -82,7 +82,7 @@ class Muster:
     @property
     def someone_came(self) -> bool:
         """Whether there is a worker that has introduced itself."""
-        return any(not one.out and self._meeting.is_met(one) for one in self._home.members.values())
+        return any(not one.out and self._join_check.has_passed(one) for one in self._home.members.values())
 
     def look(self) -> None:
         """See who has come and who is gone. Raises FleetOutOfReach, FleetEmpty, after patience."""
@@ -106,8 +106,12 @@ class Muster:
             self._lose(member)
         self._calls.look_for_lost()
         for member in members.values():
-            if not member.out and self._meeting.key not in member.met and member not in self._asked.values():
-                self._meet(member)
+            if (
+                not member.out
+                and self._join_check.key not in member.passed
+                and member not in self._asked.values()
+            ):
+                self._ask(member)
         self._check_someone_is_there(now)
 
     def answered(self, number: int, answer: object) -> None:
@@ -118,9 +122,9 @@ class Muster:
         if isinstance(answer, Failed):
             self.dismiss(member, f"it cannot introduce itself ({_last_line(answer.problem)})", "")
         else:
-            problem, advice = self._meeting.problem(member, answer)
-            member.met[self._meeting.key] = not problem
-            if problem and self._meeting.keeps_out:
+            problem, advice = self._join_check.problem(member, answer)
+            member.passed[self._join_check.key] = not problem
+            if problem and self._join_check.keeps_out:
                 self.dismiss(member, problem, advice)
 
     def dismiss(self, member: Member, why: str, advice: str) -> None:
@@ -133,10 +137,10 @@ class Muster:
         if not member.quarantined:
             self._tell(f"worker {member.name} of the fleet is refused: {member.out}")
 
-    def _meet(self, member: Member) -> None:
-        meeting = self._meeting
+    def _ask(self, member: Member) -> None:
+        join_check = self._join_check
         name = f"ktrial meets {member.name}"
-        number = self._calls.begin(member.address, name, meeting.function, meeting.argument)
+        number = self._calls.begin(member.address, name, join_check.function, join_check.argument)
         self._asked[number] = member
 
     def _lose(self, member: Member) -> None:

@@ -49,7 +49,7 @@ class Member:
     address: str
     name: str
     slots: int
-    met: dict[str, bool] = field(default_factory=dict)
+    passed: dict[str, bool] = field(default_factory=dict)
     """By the benches' keys: whether it may work for them; not there: it has not introduced itself."""
     out: str = ""
     """Why it gets nothing more to do; empty: it does."""
@@ -71,7 +71,7 @@ class Member:
 
     def works_at(self, key: str) -> bool:
         """The same of whatever it was met for."""
-        return not self.out and self.met.get(key, False)
+        return not self.out and self.passed.get(key, False)
 
     def has(self, bench: Bench, boots: Sequence[Boot]) -> bool:
         """Whether these systems are all ready on it."""

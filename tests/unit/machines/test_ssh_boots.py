@@ -11,12 +11,12 @@ from ktrial import process_identity
 from ktrial.machines import ssh
 from ktrial.machines.errors import HostChangeForbidden, MachineError
 from ktrial.machines.ssh import SshMachine, own_commands, own_kernel
+from ktrial.machines.ssh.boot_limit import MOST_LIMITS, BootLimit
 from ktrial.machines.ssh.boots import Boots
 from ktrial.machines.ssh.connection import NoAnswer, Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
 from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
-from ktrial.machines.ssh.patience import MOST_LIMITS, Patience
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.target import StepResult, Write
@@ -277,20 +277,20 @@ def test_what_the_console_prints_is_kept() -> None:
         assert console.text == "oops\n"
 
 
-def looks(patience: Patience) -> int:
+def looks(patience: BootLimit) -> int:
     """How often it was not over."""
     return sum(1 for _ in takewhile(lambda _: not patience.is_over(), count()))
 
 
 def test_a_machine_is_waited_for_while_its_console_prints_but_not_for_ever() -> None:
     """By a clock that goes on by a second at each look, as the console does by a byte."""
-    silent = Patience(10.0, lambda: 0, count().__next__)
+    silent = BootLimit(10.0, lambda: 0, count().__next__)
     assert (looks(silent), silent.said) == (10, "did not answer within 10 s")
-    telling = Patience(10.0, count().__next__, count().__next__)
+    telling = BootLimit(10.0, count().__next__, count().__next__)
     assert looks(telling) == 10 * MOST_LIMITS
     assert telling.said == "printed on its console for 40 s, and did not answer"
     sizes = chain(range(5), repeat(5))
-    falling_silent = Patience(10.0, sizes.__next__, count().__next__)
+    falling_silent = BootLimit(10.0, sizes.__next__, count().__next__)
     assert looks(falling_silent) == 15
     assert falling_silent.said == "neither answered nor printed on its console for 10 s"
 

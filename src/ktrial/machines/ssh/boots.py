@@ -15,6 +15,7 @@ from ktrial.errors import KtrialError
 from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import boot_loader_scripts, boot_scripts, own_kernel
+from ktrial.machines.ssh.boot_limit import BootLimit
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS, BootWay, way_of
 from ktrial.machines.ssh.connection import NAME, NoAnswer, Probe, ShellResult
 from ktrial.machines.ssh.errors import (
@@ -29,7 +30,6 @@ from ktrial.machines.ssh.kernel_placing import Place, Reached, Shell
 from ktrial.machines.ssh.lease import OwnLease, held
 from ktrial.machines.ssh.own_commands import Console, OwnCommands
 from ktrial.machines.ssh.own_kernel import Looked
-from ktrial.machines.ssh.patience import Patience
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
@@ -279,7 +279,7 @@ class Boots:
 
     def _answer(self, wanted: Callable[[Probe], bool]) -> Probe | None:
         """The first wanted answer, else the last one, within the limit."""
-        patience = Patience(self._limit, self._printed, self.clock)
+        limit = BootLimit(self._limit, self._printed, self.clock)
         seconds = _FIRST_PROBE_SECONDS
         while True:
             if self.stopped() and self._leased:
@@ -288,9 +288,9 @@ class Boots:
             if isinstance(last, NoAnswer) and last.is_slow:
                 seconds = min(2 * seconds, max(self._limit, _FIRST_PROBE_SECONDS))
             answer = None if isinstance(last, NoAnswer) else last
-            if (answer and wanted(answer)) or patience.is_over():
+            if (answer and wanted(answer)) or limit.is_over():
                 said = f" (ssh: {last.said})" if isinstance(last, NoAnswer) and last.said else ""
-                self._waited = f"{patience.said}{said}"
+                self._waited = f"{limit.said}{said}"
                 return answer
             time.sleep(self.glance_seconds)
 

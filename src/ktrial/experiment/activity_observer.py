@@ -38,7 +38,7 @@ _MOST = 64
 """Things under way that are named."""
 
 
-class Presence:
+class ActivityObserver:
     """An Observer that passes on all that it is told, and tells the store.
 
     In real time nothing is written while a trial runs, since that would be measured, too: only between

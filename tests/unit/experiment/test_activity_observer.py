@@ -111,7 +111,7 @@ def test_a_run_of_a_study_that_is_gone_cannot_tell_anything(store: Store) -> Non
 
 _CHILD = """
 import sys, time
-from tests.unit.experiment.test_presence import Held, STUDY
+from tests.unit.experiment.test_activity_observer import Held, STUDY
 from tests.support.scripted import sources
 from ktrial.experiment.session import run
 from ktrial.store import open_store

@@ -9,7 +9,7 @@ MOST_LIMITS = 4
 """So many limits at most, whatever the console prints."""
 
 
-class Patience:
+class BootLimit:
     """From now on."""
 
     def __init__(self, seconds: float, printed: Callable[[], int], clock: Callable[[], float]) -> None:

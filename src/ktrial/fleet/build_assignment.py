@@ -19,7 +19,7 @@ from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import TransferDamaged, WorkerBroke
-from ktrial.fleet.membership import Meeting, Muster
+from ktrial.fleet.membership import JoinCheck, Membership
 from ktrial.fleet.messages import (
     BuildCall,
     Built,
@@ -92,7 +92,7 @@ class Step:
 BuildEvent = End | Step | str
 
 
-class Foreman(threading.Thread):
+class BuildAssignment(threading.Thread):
     """Says which worker builds what, and takes what was built."""
 
     def __init__(
@@ -112,8 +112,8 @@ class Foreman(threading.Thread):
         self._topic = f"ktrial builds {uuid.uuid4().hex}"
         self._calls = Calls(home.connection, home.packages, home.settings.files, events.put)
         question = Question(maker, tuple(self._items))
-        meeting = Meeting(self._topic, build_side.can_build, question, self._problem, keeps_out=False)
-        self._muster = Muster(home, meeting, self._calls, events.put)
+        join_check = JoinCheck(self._topic, build_side.can_build, question, self._problem, keeps_out=False)
+        self._membership = Membership(home, join_check, self._calls, events.put)
         self._can: dict[str, set[str]] = {}
         """By the workers' addresses: digests of the orders that they can build."""
         self._work: dict[int, tuple[Member, Item]] = {}
@@ -131,8 +131,8 @@ class Foreman(threading.Thread):
         try:
             with self._home.connection.listening(self._topic, self._heard):
                 while self._unended and not self._stopping.is_set():
-                    self._muster.look()
-                    if not self._muster.is_away:
+                    self._membership.look()
+                    if not self._membership.is_away:
                         self._hand_out()
                     for number, answer in self._calls.finished(_GLANCE_SECONDS):
                         self._answered(number, answer)
@@ -168,7 +168,7 @@ class Foreman(threading.Thread):
             if item and member.address not in at_work:
                 self._waiting.remove(item)
                 self._begin(member, item)
-        if self._muster.expects_more or not self._muster.someone_came:
+        if self._membership.expects_more or not self._membership.someone_came:
             return
         possible = set[str]().union(*(self._can.get(one.address, set()) for one in there))
         for item in [one for one in self._waiting if one.digest not in possible]:
@@ -185,7 +185,7 @@ class Foreman(threading.Thread):
 
     def _answered(self, number: int, answer: object) -> None:
         if number not in self._work:
-            self._muster.answered(number, answer)
+            self._membership.answered(number, answer)
             return
         member, item = self._work.pop(number)
         if isinstance(answer, Failed):
