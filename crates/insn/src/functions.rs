@@ -16,6 +16,8 @@ pub const OTHERS: u32 = 1;
 const MADE: Range<u64> = 0xffff_ffff_a000_0000..0xffff_ffff_ff00_0000;
 /// Programs of BPF are packed in units of so many bytes (BPF_PROG_CHUNK_SIZE): no unit has code of two of them.
 const UNIT: u64 = 64;
+/// Takes a module away: from then on others may come to lie where its functions were.
+const FREES_MODULES: &[u8] = b"free_module";
 
 /// What a number stands for.
 #[derive(Clone, Copy)]
@@ -37,6 +39,8 @@ pub struct Functions {
     units: BTreeMap<u64, u32>,
     most: usize,
     last: Found,
+    /// A module that has symbols may be gone.
+    modules_may_be_others: bool,
 }
 
 /// The function that holds an address.
@@ -63,6 +67,7 @@ impl Functions {
             whole: false,
         };
         Self {
+            modules_may_be_others: false,
             symbols,
             numbered: alloc::vec![Numbered::Nothing; 2],
             numbers,
@@ -72,10 +77,11 @@ impl Functions {
         }
     }
 
-    /// The function that holds `address`.
+    /// The function that holds `address`. Asked for whenever code is translated, that is also when other code has
+    /// come to lie there; where that can be since a module was freed, modules' symbols tell nothing any more.
     pub fn find(&mut self, address: u64) -> Found {
         if address < self.last.start || address >= self.last.end {
-            self.last = match self.symbols.find(address) {
+            self.last = match self.symbol(address) {
                 Some((index, end)) => self.numbered(index, end),
                 None => Found {
                     number: self.unit(address),
@@ -86,6 +92,14 @@ impl Functions {
             };
         }
         self.last
+    }
+
+    fn symbol(&mut self, address: u64) -> Option<(u32, u64)> {
+        let (index, end) = self.symbols.find(address)?;
+        let symbol = self.symbols.get(index);
+        let is_image = symbol.module.is_empty();
+        self.modules_may_be_others |= is_image && frees_modules(symbol.name);
+        (is_image || !self.modules_may_be_others).then_some((index, end))
     }
 
     /// The number of the unit of generated code that holds `address`. Without symbols nothing is told apart.
@@ -149,6 +163,12 @@ impl Functions {
     }
 }
 
+/// Whether it is `FREES_MODULES`, or what a compiler made of it (`free_module.constprop.0`).
+fn frees_modules(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(FREES_MODULES);
+    rest.is_some_and(|rest| rest.first().is_none_or(|&next| next == b'.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +204,42 @@ mod tests {
         }
         let mut nameless = Functions::new(Symbols::read(b""), 100);
         assert_eq!(number(&mut nameless, 0xffff_ffff_c020_1050), UNKNOWN);
+    }
+
+    #[test]
+    fn where_a_module_was_freed_others_may_lie() {
+        let table = b"ffffffff81000000 T a\nffffffff81000100 t free_module.part.0\nffffffff81000200 t free_module_elf\n\
+            ffffffffc0000000 t read\t[ext4]\n\
+            ffffffffc0000100 t write\t[ext4]\nffffffffc0000200 t scan\t[ext4]\n";
+        let mut functions = Functions::new(Symbols::read(table), 100);
+        let name = |functions: &mut Functions, address| {
+            let number = functions.find(address).number;
+            functions.name(number)
+        };
+        let read = functions.find(0xffff_ffff_c000_0000).number;
+        assert_eq!(name(&mut functions, 0xffff_ffff_c000_0104).0, b"write");
+        assert_eq!(
+            name(&mut functions, 0xffff_ffff_8100_0204).0,
+            b"free_module_elf"
+        );
+        assert_eq!(name(&mut functions, 0xffff_ffff_c000_0204).0, b"scan");
+        assert_eq!(
+            name(&mut functions, 0xffff_ffff_8100_0104).0,
+            b"free_module.part.0"
+        );
+        for (address, unit) in [
+            (0xffff_ffff_c000_0000_u64, &b"ffffffffc0000000"[..]),
+            (0xffff_ffff_c000_0110, b"ffffffffc0000100"),
+            (0xffff_ffff_c000_0250, b"ffffffffc0000240"),
+        ] {
+            assert_eq!(name(&mut functions, address), (&b"[generated]"[..], unit));
+        }
+        assert_eq!(name(&mut functions, 0xffff_ffff_8100_0000).0, b"a");
+        assert_eq!(
+            functions.name(read),
+            (&b"read"[..], &b"ext4"[..]),
+            "what ran before"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import SUPPORT
 
+from ktrial import kernels
 from ktrial.experiment.profile import profile
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.profile import FunctionCount
@@ -55,3 +56,23 @@ def test_a_trampoline_of_the_function_tracer_is_ftrace_s(program: Path) -> None:
     (trampoline,) = without_symbols(program, "ftrace")
     assert (trampoline.symbol, trampoline.module) == ("[generated: ftrace]", "")
     assert 20 * TRACED <= trampoline.instructions <= 60 * TRACED
+
+
+def test_a_module_in_the_place_of_another_has_not_its_names(tmp_path: Path) -> None:
+    another, program = tmp_path / "ifb.ko", tmp_path / "swapped_modules"
+    (packed,) = (path for path in kernels.resolve(kernels.obtain(KERNEL), ["ifb"]) if path.stem == "ifb")
+    another.write_bytes(packed.read_bytes())
+    source = SUPPORT / "swapped_modules.c"
+    flags = ("-static", "-O2", "-Wall", "-Werror", f'-DANOTHER="{another}"')
+    subprocess.run(["gcc", *flags, "-o", str(program), str(source)], check=True)
+    use = WorkloadUse(name="swapped", command=Command(argv=(str(program),), repeats=1, discarded=0))
+    settings = MachineSettings(kernel=KERNEL, modules=("dummy",))
+    functions = profile(settings, use, machine=ExactMachine()).region.functions
+    of_dummy = {each.symbol: each.instructions for each in functions if each.module == "dummy"}
+    # Its end calls two functions of the image; of five ends of ifb it had 278 each.
+    assert 0 < of_dummy.pop("cleanup_module") < 10
+    # Asked for as its device goes.
+    assert set(of_dummy) <= {"dummy_get_stats64"}
+    (generated,) = (each for each in functions if each.symbol.startswith("["))
+    assert (generated.symbol, generated.module) == ("[generated]", "")
+    assert generated.instructions > 1000

@@ -77,6 +77,14 @@ def test_what_the_kernel_told_is_read_and_nothing_of_what_may_lack_a_part() -> N
     assert listed(kallsyms) == (GeneratedCode(0xFFFF_FFFF_C030_0000, 4096, "[generated: ftrace]"),)
 
 
+def test_what_kprobes_made_has_one_name_whoever_tells_it() -> None:
+    """Optimised ones: a page for the detours, which is in the list and told as it comes."""
+    address = 0xFFFF_FFFF_C020_1000
+    came = told(f"{address:x} 1000 ool kprobe_optinsn_page\nend\n")
+    assert came == listed(f"{address:x} t kprobe_optinsn_page\t[__builtin__kprobes]\n")
+    assert [each.name for each in came] == ["[generated: kprobes]"]
+
+
 def test_each_program_is_watched_and_then_asked_for() -> None:
     steps = (Start(name="s", argv=("/s",)), Read(path="/r"), Run(argv=("/p", "-x")), Stop(name="s"))
     push, start, read, run, stop, *collects, _, listing = with_ksymbols(steps)

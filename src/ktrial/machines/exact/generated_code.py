@@ -27,6 +27,8 @@ _BUILT_IN = re.compile(r"__builtin__(\w+)")
 _PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(.+)")
 _BPF = "bpf"
 _OUT_OF_LINE = "ool"
+_AS_LISTED = {"kprobe": "kprobes"}
+"""/proc/kallsyms has `__builtin__kprobes` for what else is called `kprobe_optinsn_page`."""
 _UNIT = 64
 """Bytes of generated code that the plugin counts as one (crates/insn/src/functions.rs)."""
 _PAGE = 4096
@@ -81,7 +83,8 @@ def told(text: str) -> tuple[GeneratedCode, ...]:
 def _name(kind: str, symbol: str) -> str:
     """`ftrace_trampoline`, `kprobe_insn_page`: what is out of line is told by what needs it."""
     if kind == _OUT_OF_LINE:
-        return f"[generated: {symbol.partition('_')[0]}]"
+        needs = symbol.partition("_")[0]
+        return f"[generated: {_AS_LISTED.get(needs, needs)}]"
     return named(symbol, _BPF)[0]
 
 
