@@ -5,20 +5,23 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ktrial.kernels.build.recipes import PREFIX as BUILD_PREFIX
 from ktrial.kernels.build.source_git import git
 from ktrial.kernels.build.sources import GIT_PREFIX, git_parts
 from ktrial.kernels.errors import KernelError
+from ktrial.kernels.registry import record
 
 
 def commit_places(names: Iterable[str]) -> dict[str, int]:
-    """`git:DIRECTORY@REVISION` → its place among those of its tree, from 0.
+    """A kernel that is a commit → its place among those of its tree, from 0.
 
-    Names of other kinds have none, nor has what its tree does not know any more, or what is alone in it.
+    That is `git:DIRECTORY@REVISION`, and `build:NAME` where the cache knows that it was built from one. Names
+    of other kinds have none, nor has what its tree does not know any more, or what is alone in it.
     """
     trees: dict[Path, dict[str, str]] = defaultdict(dict)
     for name in names:
-        if name.startswith(GIT_PREFIX):
-            directory, revision = git_parts(name)
+        if commit := _commit(name):
+            directory, revision = commit
             with suppress(KernelError):
                 asked = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
                 trees[directory][name] = git(directory, revision, *asked).strip()
@@ -29,6 +32,18 @@ def commit_places(names: Iterable[str]) -> dict[str, int]:
                 order = {commit: place for place, commit in enumerate(_in_order(directory, commits.values()))}
                 places |= {name: order[commit] for name, commit in commits.items()}
     return places
+
+
+def _commit(name: str) -> tuple[Path, str] | None:
+    """Directory and revision. A build's is what its revision was then: a branch has moved since, maybe."""
+    if name.startswith(GIT_PREFIX):
+        return git_parts(name)
+    if name.startswith(BUILD_PREFIX):
+        with suppress(KernelError):
+            origin = record(name).origin
+            if origin.build and origin.build.source.startswith(GIT_PREFIX):
+                return git_parts(origin.build.source)[0], origin.version
+    return None
 
 
 def _in_order(directory: Path, commits: Collection[str]) -> Iterator[str]:

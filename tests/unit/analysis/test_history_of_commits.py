@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
+from tests.support.buildable_sources import a_buildable_source, git
 from tests.support.command_line import CommandLine
 from tests.support.commit_trees import a_tree
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
+from ktrial.kernels.build import build, requested
 from ktrial.kernels.commit_order import commit_places
 from ktrial.kernels.providers.git import pinned
 from ktrial.model.study_record import StudyRecord
@@ -71,6 +72,31 @@ def test_commits_are_named_by_branch_and_keep_the_order_that_is_asked_for(
         [child, parent],
         ["better"],
     )
+
+
+def test_builds_of_commits_stand_as_their_commits_do(
+    tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ktrial kernel build git:linux@topic`, whose name tells no commit; the branch has moved since."""
+    for check in ("check_tools", "check_tools_of"):
+        monkeypatch.setattr(f"ktrial.kernels.build.builds.{check}", lambda *_, **__: None)
+    source = a_buildable_source(tmp_path / "source")
+    git(source, "init", "--quiet", "--initial-branch", "topic")
+    names = {}
+    for commit in ("parent", "child", "later"):
+        (source / "kernel/fork.c").write_text(f"int {commit};\n")
+        git(source, "add", ".")
+        git(source, "commit", "--quiet", "--message", commit)
+        git(source, "tag", "-a", "-m", commit, commit)
+    for commit in ("child", "parent"):
+        git(source, "branch", "--force", "moving", commit)
+        options = ("HZ_1000=y",) if commit == "child" else ()
+        names[commit] = build(requested(f"git:{source}@moving", options=options, directory=tmp_path)).name
+    git(source, "branch", "--force", "moving", "later")
+    store = measured(tmp_path, names["child"], names["parent"])
+    assert shown(cli, store) == ([names["parent"], names["child"]], ["better"])
+    asked = f"{names['child']},{names['parent']}"
+    assert shown(cli, store, "--kernels", asked) == ([names["child"], names["parent"]], ["worse"])
 
 
 def test_commits_of_a_tree_that_is_gone_stand_as_they_were_measured(

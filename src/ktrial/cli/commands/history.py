@@ -140,7 +140,7 @@ def history(
 
 
 def _commits(kernels: "Iterable[str]") -> dict[str, int]:
-    if not any(name.startswith("git:") for name in kernels):
+    if not any(name.startswith(("git:", "build:")) for name in kernels):
         return {}
     from ktrial.kernels.commit_order import commit_places
 
