@@ -81,11 +81,14 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
 
 def blocks_needed(gain: float, noise: float, finalists: int, most: int) -> int:
     """Blocks after which a gain (a logarithm) is shown in most searches; `most` where they are too few."""
-    for blocks in range(FEWEST_BLOCKS, most):
-        error = PRICE * noise * math.sqrt(2 / blocks)
-        if gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error:
-            return blocks
-    return most
+    enough = (each for each in range(FEWEST_BLOCKS, most) if is_shown(gain, noise, finalists, each))
+    return next(enough, most)
+
+
+def is_shown(gain: float, noise: float, finalists: int, blocks: int) -> bool:
+    """Whether so many blocks show a gain (a logarithm) in most searches."""
+    error = PRICE * noise * math.sqrt(2 / blocks)
+    return gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error
 
 
 @dataclass(frozen=True)

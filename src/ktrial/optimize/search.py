@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,9 +61,16 @@ def tune(
     measured again. Raises SpaceEmpty, NoValidConfiguration, BudgetTooSmall and UnknownOptimiser
     before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after the first run;
     GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
+
+    Algebra has one thread: of matrices so small more are no faster, their threads wait busily, beside what is
+    measured, and sums depend on how many there are.
     """
-    search = _TuningSearch(space, goal, budget, measuring, seed, done, progress, optimiser_name)
-    return search.whole()
+    import scipy.linalg  # noqa: F401 - has an OpenBLAS of its own: only what is loaded is limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        search = _TuningSearch(space, goal, budget, measuring, seed, done, progress, optimiser_name)
+        return search.whole()
 
 
 class _TuningSearch:
@@ -90,6 +98,7 @@ class _TuningSearch:
         """Of the front, which were confirmed."""
         self.on_front: list[Confirmation] = []
         self.finalists: tuple[Finalist, ...] = ()
+        self.confirmed_with: Shares | None = None
         self.explorer = Explorer(self.encoding, self.log, self.scores, chosen, self.rng)
         if budget.runs is not None:
             self._shares(budget.runs)
@@ -177,6 +186,7 @@ class _TuningSearch:
             return explored, {}, None
         self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
         said = confirm(self.log, self.scores, finalists, blocks, self.rng)
+        self.confirmed_with = replace(shared, arms=1 + len(finalists), blocks=blocks)
         self.finalists = tuple(
             Finalist(configuration=each, comparison=one.comparisons[0], broken=one.broken)
             for each, one in zip(finalists, said, strict=True)
@@ -244,7 +254,7 @@ class _TuningSearch:
         shared: Shares,
     ) -> Tuned:
         noise = self._noise()
-        smallest = smallest_effect(shared, self.goal.margin, noise)
+        smallest = smallest_effect(self.confirmed_with or shared, self.goal.margin, noise)
         good = confirmation is not None and confirmation.better
         traded = "" if good else conflict(self.points, self.on_front)
         comparisons = confirmation.comparisons if confirmation and not traded else ()

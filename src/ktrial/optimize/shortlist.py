@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.ablation import BOLD, CAUTIOUS, pruned
-from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, blocks_needed
+from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, blocks_needed, is_shown
 from ktrial.optimize.surrogate.model import Surrogate
 
 _ALL = 3
@@ -39,14 +39,17 @@ def fitting(
 ) -> tuple[list[Configuration], int]:
     """As many of them as the runs can judge, and in how many blocks: no more than their gains need.
 
-    A third one is judged only where it leaves as many blocks as two have.
+    A third one is judged only where it leaves as many blocks as two have. Where two would have too few blocks
+    to show what they are expected to bring, all blocks are one's: an answer that nothing confirms is none.
     """
     noise = max(surrogate.noise, surrogate.responses[0].strengths.noise)
     for count in range(min(len(finalists), _ALL), 0, -1):
         some = _first(surrogate, finalists, count)
-        most = left // (count + 1)
-        if most >= (FEWEST_BLOCKS if count < shares.arms else shares.blocks):
-            return some, blocks_needed(_least_gain(surrogate, some), noise, count, most)
+        gain, most = _least_gain(surrogate, some), left // (count + 1)
+        if most < (FEWEST_BLOCKS if count < shares.arms else shares.blocks):
+            continue
+        if count == 1 or is_shown(gain, noise, count, most):
+            return some, blocks_needed(gain, noise, count, most)
     return list(finalists[:1]), max(1, left // 2)
 
 

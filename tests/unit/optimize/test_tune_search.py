@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
 import pytest
 from bench.subjects.tune import Found, alone, ours
 from tests.support.tuning_function import BASE, GOAL, METRIC, NOTHING, SPACE, Formula, best, log_gain, nothing
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ktrial.model.comparison import Verdict
 from ktrial.model.tuning import (
@@ -27,6 +28,7 @@ from ktrial.model.tuning import (
 )
 from ktrial.model.workload import Direction, Mode
 from ktrial.optimize import Ask, tune
+from ktrial.optimize.budget import shares, smallest_effect
 from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,
@@ -180,7 +182,10 @@ class TestNoisy:
         assert tuned.confirmed in arms
         assert {tuple(each.configuration) for each in fresh} == set(map(tuple, arms))
         assert 0.01 < tuned.noise < 0.04
-        assert 0 < tuned.smallest_effect < 0.2
+        made = replace(
+            shares(tuned.budget.runs or 0, noise_free=False), arms=len(arms), blocks=len(fresh) // len(arms)
+        )
+        assert tuned.smallest_effect == smallest_effect(made, tuned.goal.margin, tuned.noise)
         assert "confirmed on fresh runs" in tuned.answer
 
     def test_the_baseline_is_among_the_runs_of_every_stage(self, noisy: Tuned) -> None:
@@ -212,6 +217,22 @@ class TestNoisy:
     def test_a_budget_of_time_ends_the_search(self) -> None:
         tuned = tune(SMALL, GOAL, Budget(seconds=50), Formula(0.05, 2, small), 2)
         assert 40 <= len(tuned.observations) <= 50
+
+    def test_algebra_has_one_thread_while_something_is_measured_and_its_own_number_again_after(self) -> None:
+        threads: set[int] = set()
+
+        class Watching(Formula):
+            def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+                threads.update(
+                    each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"
+                )
+                yield from super().measure(batch)
+
+        with threadpool_limits(limits=2, user_api="blas"):
+            tune(SMALL, GOAL, Budget(runs=20), Watching(0.05, 2, small), 2)
+            after = {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+        assert threads == {1}
+        assert 2 in after
 
     def test_another_optimiser_does_it_too(self) -> None:
         tuned = tune(SMALL, GOAL, Budget(runs=32), Formula(0.01, 2, small), 2, optimiser_name="random")
