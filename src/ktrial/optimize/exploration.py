@@ -7,7 +7,7 @@ on the best without what is not known to carry its gain. So a configuration with
 before it is believed, one that is hopeless never is, and what is taken back was run before it is judged.
 While the model knows of no gain, nothing is repeated: the search goes on."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from enum import Enum
 
@@ -43,8 +43,9 @@ _ENOUGH = 12
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
 _TRIES = 12
-_REFUSALS = 2
-"""Times that a knob's value is refused, and none is taken, until it is left as it is."""
+_REFUSALS, _MOST_REFUSALS = 2, 6
+"""Times that a knob's value is refused, and none is taken, until it is tried only beside values of other
+knobs that it was not refused beside (one of these may let it be set), and until it is left as it is."""
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
@@ -200,15 +201,21 @@ class Explorer:
         refused = self._never_taken()
         if not refused:
             return chosen
-        rest = [{name: each[name] for name in each if name not in refused} for each in chosen]
+        rest = [
+            {name: value for name, value in each.items() if _may_be_taken(name, each, refused.get(name, []))}
+            for each in chosen
+        ]
         return [each for each in rest if each and self._encoding.space.holds(each)] or chosen
 
-    def _never_taken(self) -> set[str]:
-        """Dimensions whose values were refused more than once, and taken in no run."""
+    def _never_taken(self) -> dict[str, list[Configuration]]:
+        """Dimensions whose values were refused more than once, and taken in no run → where that was."""
         seen = self._log.observations
         taken = {name for each in seen if not each.refused for name in each.configuration}
-        times = Counter(each.refused for each in seen if each.refused)
-        return {name for name, count in times.items() if count >= _REFUSALS and name not in taken}
+        refused: dict[str, list[Configuration]] = defaultdict(list)
+        for each in seen:
+            if each.refused and each.refused not in taken:
+                refused[each.refused].append(each.configuration)
+        return {name: where for name, where in refused.items() if len(where) >= _REFUSALS}
 
     def _was_run(self, configuration: Configuration) -> bool:
         return any(each.configuration == configuration for each in self._log.observations)
@@ -226,3 +233,12 @@ class Explorer:
         guard = next(each for each in self._scores.goal.guards if not each.keeps(nearest.values[each.metric]))
         shown = f"{nearest.values[guard.metric]:g}{guard.unit and ' '}{guard.unit}"
         raise GuardsNeverMet(count=len(tried), guard=str(guard), nearest=shown)
+
+
+def _may_be_taken(name: str, configuration: Configuration, refused: list[Configuration]) -> bool:
+    """Whether it was not refused often, and stands beside a value beside which it never was."""
+    if not refused:
+        return True
+    beside = {item for each in refused for item in each.items()}
+    others = {item for item in configuration.items() if item[0] != name}
+    return len(refused) < _MOST_REFUSALS and not others <= beside

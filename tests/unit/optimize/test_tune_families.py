@@ -6,17 +6,20 @@ was mended, and say nothing of how often a search succeeds. The average is over 
 picked; its bound lies below what is reached, and above the 0.67 before shares of the budget were mended.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import combinations
 from statistics import fmean
 
 import numpy as np
 import pytest
-from tests.support.tuning_families import Problem, problem
+from tests.support.tuning_families import Maker, Problem, Truth, drawn, problem
 
-from ktrial.model.tuning import Budget, Dimension, Order, Purpose, Range, Space, Tuned
+from ktrial.model.tuning import Budget, Dimension, Observation, Order, Purpose, Range, Space, Tuned
 from ktrial.optimize import tune
 from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.evaluation_log import Ask
 
 RUNS = 65
 
@@ -37,6 +40,49 @@ def test_what_a_knob_does_in_an_answer_has_an_interval_only_from_fresh_runs() ->
     _, tuned = searched("together", 1)
     assert len(tuned.kept) > 1
     assert {(each.low, each.high) for each in tuned.kept} == {(None, None)}
+
+
+@dataclass
+class Conditional(Problem):
+    """A knob that the kernel takes only beside one value of another: `queue/iosched/*` beside a scheduler."""
+
+    gate: tuple[str, str, str] = ("", "", "")
+    """The knob, the other one, and its value."""
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        name, other, wanted = self.gate
+        for ask in batch:
+            if name in ask.configuration and ask.configuration.get(other) != wanted:
+                yield Observation(**ask.model_dump(), failure="refused", refused=name, seconds=1.0)
+            else:
+                yield from super().measure([ask])
+
+
+def conditional(seed: int) -> Conditional:
+    gate = ("", "", "")
+
+    def acts_of(made: Maker) -> Truth:
+        nonlocal gate
+        other, name = made.choice(3), made.span()
+        made.acting += (other, name)
+        wanted, right = made.other(other), made.set_right(name)
+        first, more, rest = made.uniform(0.0, 0.04), made.uniform(0.08, 0.15), made.minor(2)
+        gate = (name, other, wanted)
+        return lambda at: rest(at) + (at.value(other) == wanted) * (first + more * right(at))
+
+    plain = drawn("conditional", seed, np.random.default_rng([seed, 3, 1, 31]), acts_of)
+    return Conditional(**{each.name: getattr(plain, each.name) for each in fields(plain)}, gate=gate)
+
+
+@pytest.mark.parametrize("seed", [41100, 41101, 41111])
+def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int) -> None:
+    """Picked: it was refused twice beside other values first, and never tried again."""
+    made = conditional(seed)
+    tuned = tune(made.space, made.goal, Budget(runs=RUNS), made, seed)
+    assert tuned.confirmed
+    name, other, wanted = made.gate
+    assert name in tuned.confirmed
+    assert tuned.confirmed[other] == wanted
 
 
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:

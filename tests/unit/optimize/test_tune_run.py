@@ -228,7 +228,7 @@ def test_a_knob_that_the_kernel_never_takes_is_soon_left_alone(store: Store) -> 
     tuned = run_search(study, store=store, machine=machine, sources=sources())
     refused = [one for one in tuned.observations if one.failure]
     assert {one.refused for one in refused} == {"vm.swappiness"}
-    assert 2 <= len(refused) <= 5, "those that were asked for together"
+    assert 2 <= len(refused) <= 9, "six, and those that were asked for together"
     assert tuned.confirmed is not None
     assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
 
