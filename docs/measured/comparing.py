@@ -20,14 +20,17 @@ def differences(written: str, made: str) -> list[str]:
 
 
 def _parts(text: str) -> list[tuple[str, list[str]]]:
-    """Tables (their lines) and what stands between them (its words), in order."""
+    """Tables (their lines) and paragraphs (their words), in order; a blank line ends either."""
     parts: list[tuple[str, list[str]]] = []
+    begins = True
     for line in text.splitlines():
         kind = "table" if line.startswith("|") else "words"
         if not line.strip():
+            begins = True
             continue
-        if not parts or parts[-1][0] != kind:
+        if begins or parts[-1][0] != kind:
             parts.append((kind, []))
+        begins = False
         parts[-1][1].extend([line] if kind == "table" else line.split(" "))
     return [(kind, [piece for piece in pieces if piece]) for kind, pieces in parts]
 

@@ -103,6 +103,13 @@ def test_a_cell_that_differs_is_named_with_its_row_and_column() -> None:
     ]
 
 
+def test_two_tables_one_after_the_other_are_compared_each_with_its_own_columns() -> None:
+    narrow = "| cost | fitted |\n| --- | --- |\n| L2 | 10 |\n"
+    both = f"{TABLE}\n{narrow}"
+    assert differences(f"{narrow}\n{TABLE}", f"{narrow}\n{TABLE}") == []
+    assert differences(both, both.replace("10 |", "12 |")) == ["L2, fitted: written 10, measured 12"]
+
+
 def test_a_row_more_is_told() -> None:
     (told,) = differences(TABLE, f"{TABLE}| exec | 7 | 8 |\n")
     assert "4 lines, and 5" in told
