@@ -38,8 +38,8 @@ workloads = [{ name = "hackbench", groups = 1, operations = 1, passes = 1 }]
 kernel = "debian:5.10"
 memory = "256M"
 boot = [
-    "sysctl.kernel.sched_wakeup_granularity_ns=0", "sysctl.kernel.sched_min_granularity_ns=100000",
-    "sysctl.kernel.sched_latency_ns=100000",
+    "sysctl.kernel.sched_wakeup_granularity_ns=62", "sysctl.kernel.sched_min_granularity_ns=3179567",
+    "sysctl.kernel.sched_latency_ns=4567977",
 ]
 [search]
 knobs = [
@@ -48,7 +48,8 @@ knobs = [
 ]
 budget = 30
 """
-"""Planted: a scheduler that lets whoever wakes up go first, however short the other one ran.
+"""Planted: a scheduler that lets whoever wakes up go first, however short the other one ran, in slices so
+long that it then waits for its turn again: 23.0 million instructions, and 12.9 with the usual ones.
 
 Who runs when moves by accidents of layout: a single run of hackbench by about 1 %, hence the margin."""
 
