@@ -6,7 +6,7 @@ from docs.measured.wording import decimal, table
 from tests.support.tuning_oracle import at_idle, decided, known
 
 _MOST_IDLE = (2.0, 1.0, 0.5, 0.25)
-_RUNS = {37: "37 runs for the search (and 24 to confirm)", 61: "61 runs (nothing is confirmed)"}
+_RUNS = {49: "49 runs for the search (and 12 to confirm)", 61: "61 runs (nothing is confirmed)"}
 
 
 def _frontier(measuring: Measuring) -> str:

@@ -8,7 +8,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, table
 from tests.support.tuning_function import best
 
-_SEARCHES, _FUNCTIONS = 20, 10
+_SEARCHES, _FUNCTIONS = 20, 30
 _COUNTS, _FUNCTIONS_AT_ONCE = (1, 2, 4), 6
 _NAMES = {"ktrial": "ktrial", "tpe": "TPE alone", "random": "random search"}
 _FAMILIES = {

@@ -2,26 +2,29 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ktrial.model.tuning import Goal, Space
 from ktrial.stats.many_to_one import edge
-from ktrial.stats.typical_blocks import PRICE
+from ktrial.stats.typical_groups import MOVES, NO_DRIFT, PRICE, Drift
 from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
-FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
-_BLOCKS = 0.12
-"""Of confirmation, for each run of the budget."""
-_TWO_FINALISTS = 40
-"""Runs from which two finalists are confirmed beside each other."""
+FEWEST_BLOCKS = 3
+_MOST_BLOCKS = 60
+EACH = 2
+"""Runs of each finalist in a block of confirmation, beside one of the baseline: it has those of the search
+too."""
+_CONFIRM = 0.18
+"""The part of the budget that is put by for confirmation."""
 _CONTEND = 0.6
-"""The contenders' part of what is left: 15 runs of a covering design and 22 contenders of 65."""
+"""The contenders' part of what is left: 20 runs of a covering design and 29 contenders of 65."""
 _POWER = 0.8
 _SURE = 2.0
 """Standard errors by which a gain must be beyond the edge: outliers are not reckoned with."""
-EVERY = 8
-"""Runs between two of the baseline while exploring, so that drift is seen."""
+EVERY = 16
+"""Runs between two of the baseline while searching, so that drift is seen."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +36,60 @@ class Shares:
     """With the baseline's runs among them."""
     contend: int
     ablate: int
-    blocks: int
-    """Of confirmation, at most, where there are as many arms."""
-    arms: int = 2
-    """Runs of a block: the baseline, and the finalists."""
-
-    @property
-    def confirm(self) -> int:
-        """Runs of confirmation."""
-        return self.arms * self.blocks
+    confirm: int
+    """Put by for confirmation; what it does not need goes on searching."""
 
     @property
     def runs(self) -> int:
         """All together."""
         return self.calibrate + self.explore + self.contend + self.ablate + self.confirm
+
+    @property
+    def confirmation(self) -> "ConfirmationSize":
+        """Of one finalist, as far as is known before anything is run."""
+        earlier = self.calibrate + (self.explore + self.contend) // EVERY
+        return ConfirmationSize(1, max(self.confirm // (1 + EACH), 1), earlier)
+
+
+class ConfirmationSize(NamedTuple):
+    """How many runs a confirmation compares."""
+
+    finalists: int
+    blocks: int
+    """Each has a run of the baseline, and `EACH` of every finalist."""
+    earlier: int
+    """The baseline's runs during the search."""
+    drift: Drift = NO_DRIFT
+    """What is known of the level now beside that of the earlier runs: all of them together."""
+
+    @property
+    def runs(self) -> int:
+        """Fresh ones."""
+        return self.blocks * (1 + EACH * self.finalists)
+
+    def error(self, noise: float) -> float:
+        """Standard error of a gain (a logarithm), for this noise of one run."""
+        fresh = 1 / self.blocks
+        moved = MOVES + (self.drift.deviation / noise) ** 2
+        level = 1 / (1 / fresh + 1 / (1 / self.earlier + moved)) if self.earlier else fresh
+        return PRICE * noise * math.sqrt(level + 1 / (EACH * self.blocks))
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the noise."""
+        return self.earlier + self.blocks * (1 + EACH * self.finalists) - 1 - self.finalists
+
+    @property
+    def edge(self) -> float:
+        """|t| that is beyond chance, for all finalists together."""
+        own = 1 / (self.earlier + self.blocks)
+        return edge(
+            self.finalists, self.freedom, correlation=round(own / (own + 1 / (EACH * self.blocks)), 2)
+        )
+
+    def shows(self, gain: float, noise: float) -> bool:
+        """Whether it shows a gain (a logarithm) in most searches."""
+        return gain >= (self.edge + _SURE) * self.error(noise)
 
 
 def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: int = 1) -> Shares:
@@ -59,13 +102,12 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
     if runs < FEWEST_RUNS:
         raise BudgetTooSmall(runs=runs, fewest=FEWEST_RUNS)
     calibrate = min(max(runs // 16, 3), 10)
-    arms = 3 if runs >= _TWO_FINALISTS else 2
-    blocks = min(max(round(_BLOCKS * runs), FEWEST_BLOCKS), _MOST_BLOCKS)
-    rest = runs - calibrate - arms * blocks
+    confirm = min(max(round(_CONFIRM * runs), (1 + EACH) * FEWEST_BLOCKS), (1 + EACH) * _MOST_BLOCKS)
+    rest = runs - calibrate - confirm
     # Contenders are run with and without what may be idle: of a small budget ablation has no runs of its own.
     ablate = round(0.2 * max(0, runs - 100))
     contend = round(_CONTEND * (rest - ablate))
-    return Shares(calibrate, rest - ablate - contend, contend, ablate, blocks, arms)
+    return Shares(calibrate, rest - ablate - contend, contend, ablate, confirm)
 
 
 def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
@@ -76,19 +118,14 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
         raise BudgetTooSmall(runs=runs, fewest=fewest)
     rest = max(runs - 1 - 2 * blocks - ablate, 4)
     contend = rest // 3
-    return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
+    return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, 2 * blocks)
 
 
-def blocks_needed(gain: float, noise: float, finalists: int, most: int) -> int:
-    """Blocks after which a gain (a logarithm) is shown in most searches; `most` where they are too few."""
-    enough = (each for each in range(FEWEST_BLOCKS, most) if is_shown(gain, noise, finalists, each))
-    return next(enough, most)
-
-
-def is_shown(gain: float, noise: float, finalists: int, blocks: int) -> bool:
-    """Whether so many blocks show a gain (a logarithm) in most searches."""
-    error = PRICE * noise * math.sqrt(2 / blocks)
-    return gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error
+def size_needed(gain: float, noise: float, most: ConfirmationSize) -> ConfirmationSize:
+    """With the fewest blocks after which a gain (a logarithm) is shown in most searches; `most` where they
+    are too few."""
+    sizes = (most._replace(blocks=each) for each in range(FEWEST_BLOCKS, most.blocks))
+    return next((each for each in sizes if each.shows(gain, noise)), most)
 
 
 @dataclass(frozen=True)
@@ -107,17 +144,17 @@ def outlook(space: Space, goal: Goal, runs: int, noise: float, *, perturbations:
     Raises BudgetTooSmall.
     """
     shared = shares(runs, noise_free=not noise, perturbations=perturbations, dimensions=len(space.dimensions))
-    return Outlook(shared, noise, smallest_effect(shared, goal.margin, noise))
+    return Outlook(shared, noise, smallest_effect(shared.confirmation, goal.margin, noise))
 
 
-def smallest_effect(shares: Shares, margin: float, noise: float) -> float:
+def smallest_effect(size: ConfirmationSize, margin: float, noise: float) -> float:
     """See Outlook. In noise-free mode it is the margin."""
     if not noise or not math.isfinite(noise):
         return margin
     from scipy import optimize, stats
 
-    finalists = shares.arms - 1
-    freedom = (shares.blocks - 1) * finalists
-    far = edge(finalists, freedom)
-    apart = optimize.brentq(lambda shift: float(stats.nct.sf(far, freedom, shift)) - _POWER, 0.0, 10.0)
-    return math.expm1(float(apart) * PRICE * noise * math.sqrt(2 / shares.blocks))
+    def missed(shift: float) -> float:
+        return float(stats.nct.sf(size.edge, size.freedom, shift)) - _POWER
+
+    apart = float(optimize.brentq(missed, 0.0, 10.0))
+    return math.expm1(apart * size.error(noise))

@@ -16,7 +16,7 @@ from ktrial.stats import exact_comparison
 BASELINE, CANDIDATE = "baseline", "candidate"
 _ADVICE = {
     WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial revalidate measures it again",
-    WarningKind.FAR_BLOCKS: "they count for as much as ordinary blocks do: the answer is about typical runs; "
+    WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
     "what those trials met is worth a look of its own",
 }
 

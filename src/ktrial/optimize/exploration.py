@@ -2,8 +2,8 @@
 
 Exploring runs a covering design, in which each pair of values is tried together, as far as the runs reach;
 an optimiser has what is left. Contending spends its runs one after the other: in turn where the model of all
-runs so far promises most, where the optimiser asks (it does not share the model's errors), on the best, and
-on the best without what is not known to carry its gain. So a configuration with one lucky run is run again
+runs so far promises most, on what is sure of the best beside other values of all else, on the best, and on
+the best without what is not known to carry its gain. So a configuration with one lucky run is run again
 before it is believed, one that is hopeless never is, and what is taken back was run before it is judged.
 While the model knows of no gain, nothing is repeated: the search goes on."""
 
@@ -21,6 +21,7 @@ from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.samplers import Evaluation, Optimiser
+from ktrial.optimize.screening import Screening, credible
 from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
 
@@ -30,8 +31,10 @@ class _Look(Enum):
 
     AROUND = "around"
     """What may be better than the best."""
-    ASKED = "asked"
-    """Where the optimiser asks."""
+    OTHERS = "others"
+    """What is sure of the best, beside other values of all else."""
+    DOUBTED = "doubted"
+    """The best with some of what is in doubt."""
     BEST = "best"
     """The best, to see it again."""
     SMALLEST = "smallest"
@@ -50,14 +53,10 @@ _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-_LOOKS = tuple(map(_Look, ("around", "asked", "around", "asked", "around", "smallest", "asked", "best")))
+_LOOKS = tuple(map(_Look, ("around", "others", "around", "others", "around", "smallest", "others", "best")))
 """In turn."""
-_LAST_LOOKS = tuple(map(_Look, ("smallest", "around", "smallest", "asked")))
+_LAST_LOOKS = tuple(map(_Look, ("doubted", "around", "doubted", "others")))
 """In the last third of the contenders."""
-_CREDIBLE = 1.0
-"""Standard deviations of the model that the best must lie above the baseline before it is run again."""
-
-
 _Choose = Callable[[int], list[Configuration]]
 
 
@@ -101,6 +100,7 @@ class Explorer:
         self._rng = rng
         self._told = self._turn = 0
         self._covering = Covering(encoding, rng)
+        self._screening = Screening(encoding, self._covering, rng)
 
     def explore(self, runs: int) -> None:
         """So many runs at most. Raises GuardsNeverMet."""
@@ -129,12 +129,14 @@ class Explorer:
 
     def _contender(self, surrogate: Surrogate, look: _Look) -> Configuration:
         """What the look chooses; empty where the optimiser has the run."""
-        if look is _Look.ASKED:
-            return {}
         best = surrogate.best(bold=look is _Look.AROUND, turn=self._turn)
+        if look is _Look.OTHERS:
+            return self._screening.others(surrogate, best)
+        if look is _Look.DOUBTED:
+            return self._screening.doubted(surrogate, best)
         if look is _Look.AROUND or not best:
             return best
-        if float(surrogate.gains([best])[0]) < _CREDIBLE * float(surrogate.spread([best])[0]):
+        if not credible(surrogate, best):
             return {}
         return pruned(surrogate, best) or best if look is _Look.SMALLEST else best
 

@@ -34,8 +34,8 @@ _FEWEST_POINTS = 2
 
 def runs_for_front(shares: Shares, runs: int, *, noise_free: bool) -> int:
     """Runs to be put by: as many as for one answer, and enough for two points where the budget has them."""
-    wanted = (_FEWEST_POINTS + 1) * (shares.blocks if noise_free else _FEWEST_BLOCKS)
-    return max(2 * shares.blocks, min(wanted, runs // 2))
+    wanted = (_FEWEST_POINTS + 1) * (shares.confirm // 2 if noise_free else _FEWEST_BLOCKS)
+    return max(shares.confirm, min(wanted, runs // 2))
 
 
 def points_to_confirm(

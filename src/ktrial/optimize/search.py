@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from ktrial.model.tuning import Budget, Configuration, Finalist, Goal, Observati
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
 from ktrial.optimize.ablation import ablate, ablate_exactly
-from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, shares, smallest_effect
+from ktrial.optimize.budget import ConfirmationSize, Shares, shares, smallest_effect
 from ktrial.optimize.confirmation import Confirmation, confirm_exactly, sentence
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
@@ -98,7 +97,7 @@ class _TuningSearch:
         """Of the front, which were confirmed."""
         self.on_front: list[Confirmation] = []
         self.finalists: tuple[Finalist, ...] = ()
-        self.confirmed_with: Shares | None = None
+        self.confirmed_with: ConfirmationSize | None = None
         self.explorer = Explorer(self.encoding, self.log, self.scores, chosen, self.rng)
         if budget.runs is not None:
             self._shares(budget.runs)
@@ -181,38 +180,36 @@ class _TuningSearch:
             # What blocks without a knob say, the model knows when it names the finalists.
             self._ablated(surrogate, explored, min(shared.ablate, self.log.left - shared.confirm))
             explored = surrogate.best()
-        explored, finalists, blocks = self._finalists(surrogate, explored, shared)
-        if not finalists:
+        explored, finalists, size = self._finalists(surrogate, explored, shared)
+        if not size:
             return explored, {}, None
         self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
-        said = confirm(self.log, self.scores, finalists, blocks, self.rng)
-        self.confirmed_with = replace(shared, arms=1 + len(finalists), blocks=blocks)
+        said = confirm(self.log, surrogate, finalists, size.blocks, self.rng)
+        self.confirmed_with = size
         self.finalists = tuple(
             Finalist(configuration=each, comparison=one.comparisons[0], broken=one.broken)
             for each, one in zip(finalists, said, strict=True)
         )
-        surrogate.learn(self.log.observations)
         better = [each for each, one in zip(finalists, said, strict=True) if one.better]
         chosen = answer_among(surrogate, better or finalists)
         return explored, chosen, said[finalists.index(chosen)]
 
     def _finalists(
         self, surrogate: Surrogate, explored: Configuration, shared: Shares
-    ) -> tuple[Configuration, list[Configuration], int]:
-        """The model's best, the finalists, and how many blocks they need; runs that these do not need go on
+    ) -> tuple[Configuration, list[Configuration], ConfirmationSize | None]:
+        """The model's best, the finalists, and how many runs they need; those that they do not need go on
         searching."""
         while True:
-            finalists = shortlist(surrogate, explored)
-            blocks, needed = 0, 2 * FEWEST_BLOCKS
+            finalists, size = shortlist(surrogate, explored), None
             if finalists:
-                finalists, blocks = fitting(surrogate, finalists, shared, self.log.left)
-                needed = blocks * (1 + len(finalists))
+                finalists, size = fitting(surrogate, finalists, shared.confirm, self.log.left)
+            needed = size.runs if size else shared.confirm
             if (spare := min(self.log.left - needed, _MORE)) < 1:
-                return explored, finalists, blocks
+                return explored, finalists, size
             before = self.log.left
             self.explorer.contend(spare, surrogate)
             if self.log.left == before:
-                return explored, finalists, blocks
+                return explored, finalists, size
             surrogate.learn(self.log.observations)
             explored = surrogate.best()
 
@@ -254,7 +251,7 @@ class _TuningSearch:
         shared: Shares,
     ) -> Tuned:
         noise = self._noise()
-        smallest = smallest_effect(self.confirmed_with or shared, self.goal.margin, noise)
+        smallest = smallest_effect(self.confirmed_with or shared.confirmation, self.goal.margin, noise)
         good = confirmation is not None and confirmation.better
         traded = "" if good else conflict(self.points, self.on_front)
         comparisons = confirmation.comparisons if confirmation and not traded else ()

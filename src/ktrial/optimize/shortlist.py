@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.ablation import BOLD, CAUTIOUS, pruned
-from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, blocks_needed, is_shown
+from ktrial.optimize.budget import EACH, FEWEST_BLOCKS, ConfirmationSize, size_needed
 from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.stats.typical_groups import NO_DRIFT
 
 _ALL = 3
 """Finalists at most."""
@@ -35,22 +36,33 @@ def shortlist(surrogate: Surrogate, best: Configuration) -> list[Configuration]:
 
 
 def fitting(
-    surrogate: Surrogate, finalists: Sequence[Configuration], shares: Shares, left: int
-) -> tuple[list[Configuration], int]:
+    surrogate: Surrogate, finalists: Sequence[Configuration], put_by: int, left: int
+) -> tuple[list[Configuration], ConfirmationSize]:
     """As many of them as the runs can judge, and in how many blocks: no more than their gains need.
 
-    A third one is judged only where it leaves as many blocks as two have. Where two would have too few blocks
-    to show what they are expected to bring, all blocks are one's: an answer that nothing confirms is none.
+    One, with all runs that are left if it needs them, unless what is `put_by` shows the gains of several. The
+    one is that with the fewest knobs that boldness allows: more runs of the search say more of what a knob
+    brings than a second finalist would.
     """
     noise = max(surrogate.noise, surrogate.responses[0].strengths.noise)
     for count in range(min(len(finalists), _ALL), 0, -1):
         some = _first(surrogate, finalists, count)
-        gain, most = _least_gain(surrogate, some), left // (count + 1)
-        if most < (FEWEST_BLOCKS if count < shares.arms else shares.blocks):
-            continue
-        if count == 1 or is_shown(gain, noise, count, most):
-            return some, blocks_needed(gain, noise, count, most)
-    return list(finalists[:1]), max(1, left // 2)
+        gain = _least_gain(surrogate, some)
+        most = _most(surrogate, count, min(put_by, left) if count > 1 else left)
+        if count == 1 or (most.blocks >= FEWEST_BLOCKS and most.shows(gain, noise)):
+            return some, size_needed(gain, noise, most)
+    raise ValueError("there is no finalist")
+
+
+def _most(surrogate: Surrogate, count: int, runs: int) -> ConfirmationSize:
+    """Of so many finalists with so many runs; the smallest that judges anything, where they are fewer."""
+    failure = surrogate.scores.failure
+    own = (each for each in surrogate.seen if not each.configuration)
+    baseline = [each.order for each in own if not failure(each)]
+    blocks = max(runs // (1 + EACH * count), 1)
+    now = [len(surrogate.seen)]
+    drift = surrogate.drift(now, baseline) if baseline else NO_DRIFT
+    return ConfirmationSize(count, blocks, len(baseline), drift)
 
 
 def _least_gain(surrogate: Surrogate, finalists: Sequence[Configuration]) -> float:
@@ -62,13 +74,18 @@ def _least_gain(surrogate: Surrogate, finalists: Sequence[Configuration]) -> flo
 def _first(surrogate: Surrogate, finalists: Sequence[Configuration], count: int) -> list[Configuration]:
     """So many; of those that are expected to be as good the ones with the fewest knobs."""
     some = list(finalists[:count])
-    best = answer_among(surrogate, finalists)
+    best = answer_among(surrogate, finalists, BOLD.share if count == 1 else _WORSE)
     return some if best in some else [*some[:-1], best]
 
 
-def answer_among(surrogate: Surrogate, confirmed: Sequence[Configuration]) -> Configuration:
-    """The one with the fewest knobs that is as good as the best, by all runs."""
+def answer_among(
+    surrogate: Surrogate, confirmed: Sequence[Configuration], worse: float = _WORSE
+) -> Configuration:
+    """The one with the fewest knobs that is as good as the best, by all runs.
+
+    `worse`: the part of the best one's gain by which it may fall behind.
+    """
     gains = [float(each) for each in surrogate.gains(confirmed)]
-    allowed = _AS_GOOD * surrogate.scores.goal.margin + _WORSE * max(*gains, 0.0)
+    allowed = _AS_GOOD * surrogate.scores.goal.margin + worse * max(*gains, 0.0)
     good = [each for each, gain in zip(confirmed, gains, strict=True) if gain >= max(gains) - allowed]
     return min(good, key=len)

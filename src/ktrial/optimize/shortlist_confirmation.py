@@ -1,41 +1,54 @@
-"""Confirmation with noise: fresh runs of the finalists and the baseline in shared blocks, with verdicts."""
+"""Confirmation with noise: fresh runs of the finalists and the baseline, with verdicts.
+
+Fresh runs are in blocks, in random order: one of the baseline, two of each finalist. The finalists have no
+other runs here: those that found them do not say how good they are. The baseline was not chosen for its
+numbers; so its runs throughout the search count as well, as far as the machine is what it was: less what the
+model knows of its drift, and the less the further they are from the fresh ones.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.optimize.budget import EACH
 from ktrial.optimize.confirmation import BASELINE, CANDIDATE, Confirmation, broken, metric_of, told
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.stats.many_to_one import SharedBlocks
+from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.stats.resolution import resolution, rounding
 from ktrial.stats.sequential import BlockedMetric, checks
 from ktrial.stats.sequential.repeated_intervals import Intervals, claims
-from ktrial.stats.typical_blocks import typical_blocks
+from ktrial.stats.typical_groups import NO_DRIFT, Drift, Groups, typical_groups
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
 
+_DRIFT_ADVICE = "what the model of all runs knows of it is taken out, and its doubt widens the interval"
 _FAILURES = 2
 """Failed runs of every finalist that end confirmation."""
 
 
 def confirm(
     log: EvaluationLog,
-    scores: ObjectiveFunction,
+    surrogate: Surrogate,
     finalists: Sequence[Configuration],
     blocks: int,
     rng: np.random.Generator,
 ) -> list[Confirmation]:
-    """One a finalist, from so many blocks of one run of the baseline and of each finalist, in random order.
+    """One a finalist, from so many blocks at most. The model learns from them too.
 
-    All intervals hold together (ktrial.stats.typical_blocks), so that the answer may be chosen among them.
+    All intervals hold together (ktrial.stats.typical_groups), so that the answer may be chosen among them.
     """
-    wanted: list[Configuration] = [{}, *finalists]
+    scores = surrogate.scores
+    wanted: list[Configuration] = [{}, *(each for each in finalists for _ in range(EACH))]
+    earlier = [each for each in log.observations if not each.configuration and not scores.failure(each)]
     fresh: list[Observation] = []
     made = 0
     while made < blocks and log.left >= len(wanted):
@@ -44,16 +57,22 @@ def confirm(
         made += 1
         if all(len(_failed(scores, fresh, each)) >= _FAILURES for each in finalists):
             break
-    measured = _measured(scores, fresh, finalists, made)
-    comparisons = _compared(measured, scores.goal)
+    surrogate.learn(log.observations)
+    measured = _Measured(surrogate, finalists, earlier, fresh, made)
     return [
         Confirmation(
             (comparison,),
             broken(scores, fresh, each),
-            tuple(map(told, checks(_pair(measured, comparison.treatment), independent=True))),
+            tuple(map(_told, checks(measured.beside_baseline(each), independent=True))),
         )
-        for each, comparison in zip(finalists, comparisons, strict=True)
+        for each, comparison in zip(finalists, measured.comparisons(), strict=True)
     ]
+
+
+def _told(warning: DataWarning) -> DataWarning:
+    if warning.kind is WarningKind.DRIFT:
+        return warning.model_copy(update={"advice": _DRIFT_ADVICE})
+    return told(warning)
 
 
 def _failed(
@@ -62,97 +81,133 @@ def _failed(
     return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
 
 
-def _measured(
-    scores: ObjectiveFunction, fresh: Sequence[Observation], finalists: Sequence[Configuration], blocks: int
-) -> BlockedMetric:
-    metric = scores.goal.objectives[0].metric
-    labels = [BASELINE, *(_label(at) for at in range(len(finalists)))]
-    values = {label: [math.nan] * blocks for label in labels}
-    orders = {label: [0] * blocks for label in labels}
-    for seen in fresh:
-        label = labels[[{}, *finalists].index(seen.configuration)]
-        orders[label][seen.block or 0] = seen.order
-        if not scores.failure(seen):
-            values[label][seen.block or 0] = seen.values[metric]
-    return BlockedMetric(
-        workload=scores.goal.workload,
-        metric=metric_of(scores.goal, metric),
-        baseline=BASELINE,
-        values={label: tuple(each) for label, each in values.items()},
-        orders={label: tuple(each) for label, each in orders.items()},
-    )
+@dataclass(frozen=True)
+class _Measured:
+    """The runs that are compared."""
 
+    surrogate: Surrogate
+    finalists: Sequence[Configuration]
+    earlier: Sequence[Observation]
+    """The baseline's during the search."""
+    fresh: Sequence[Observation]
+    blocks: int
 
-def _label(at: int) -> str:
-    return f"{CANDIDATE} {at + 1}" if at else CANDIDATE
+    @property
+    def goal(self) -> Goal:
+        """What is sought."""
+        return self.surrogate.scores.goal
 
+    def runs(self, configuration: Configuration) -> list[Observation]:
+        """Fresh ones that have a number."""
+        own = (each for each in self.fresh if each.configuration == configuration)
+        return [each for each in own if not self.surrogate.scores.failure(each)]
 
-def _pair(measured: BlockedMetric, treatment: str) -> BlockedMetric:
-    """Of this treatment and the baseline only."""
-    both = (measured.baseline, treatment)
-    return replace(
-        measured,
-        values={label: measured.values[label] for label in both},
-        orders={label: measured.orders[label] for label in both},
-    )
+    def values(self, runs: Sequence[Observation]) -> Array:
+        """Of the objective."""
+        metric = self.goal.objectives[0].metric
+        return np.array([each.values[metric] for each in runs], dtype=np.float64)
 
+    def label(self, finalist: Configuration) -> str:
+        """Its name in comparisons."""
+        at = list(self.finalists).index(finalist)
+        return f"{CANDIDATE} {at + 1}" if at else CANDIDATE
 
-def _compared(measured: BlockedMetric, goal: Goal) -> list[Comparison]:
-    """Each treatment with the baseline. One with a failed run is not judged; the others are without it."""
-    treatments = [each for each in measured.treatments if np.isfinite(measured.values[each]).all()]
-    table = np.array([measured.values[each] for each in (measured.baseline, *treatments)]).T
-    table = table[np.isfinite(table).all(axis=1)]
-    if len(table) < 2 or not treatments:
-        return [_unjudged(measured, each) for each in measured.treatments]
-    hidden = measured.rounding(measured.baseline, *treatments[:1])
-    said = typical_blocks(np.log(table), among=len(measured.treatments), hidden=hidden)
-    codes = claims(Intervals(said.means, said.low, said.high), goal.margin)
-    before = math.exp(float(np.median(np.log(table[:, 0]))))
-    judged = {
-        label: _comparison(measured, label, before, said, at, Claim(int(codes[at])), goal)
-        for at, label in enumerate(treatments)
-    }
-    return [judged.get(each) or _unjudged(measured, each) for each in measured.treatments]
-
-
-def _comparison(
-    measured: BlockedMetric,
-    treatment: str,
-    before: float,
-    said: SharedBlocks,
-    at: int,
-    claim: Claim,
-    goal: Goal,
-) -> Comparison:
-    reason = f"the interval holds both 1 and more than the margin ({goal.margin * 100:.3g} %)"
-    return _unjudged(measured, treatment).model_copy(
-        update={
-            "baseline_value": before,
-            "value": before * math.exp(said.means[at]),
-            "ratio": math.exp(said.means[at]),
-            "low": math.exp(said.low[at]),
-            "high": math.exp(said.high[at]),
-            "verdict": verdict_of(claim, measured.metric.direction),
-            "reason": f"after {measured.blocks} blocks {reason}" if claim is Claim.NONE else "",
+    def beside_baseline(self, finalist: Configuration) -> BlockedMetric:
+        """A finalist's runs, each beside one of the baseline's latest: for warnings about them."""
+        own = [each for each in self.fresh if each.configuration == finalist]
+        before = [*self.earlier, *(each for each in self.fresh if not each.configuration)][-len(own) :]
+        rows = {BASELINE: before, self.label(finalist): own}
+        count = max(map(len, rows.values()))
+        values = {label: self._numbers(runs, count) for label, runs in rows.items()}
+        orders = {
+            label: tuple(each.order for each in runs) + (0,) * (count - len(runs))
+            for label, runs in rows.items()
         }
-    )
+        return replace(self._empty, values=values, orders=orders)
 
+    def _numbers(self, runs: Sequence[Observation], count: int) -> tuple[float, ...]:
+        failure, metric = self.surrogate.scores.failure, self.goal.objectives[0].metric
+        numbers = [math.nan if failure(each) else each.values[metric] for each in runs]
+        return (*numbers, *[math.nan] * (count - len(numbers)))
 
-def _unjudged(measured: BlockedMetric, treatment: str) -> Comparison:
-    """A comparison without a number."""
-    return Comparison(
-        workload=measured.workload,
-        metric=measured.metric.name,
-        unit=measured.metric.unit,
-        direction=measured.metric.direction,
-        baseline=measured.baseline,
-        treatment=treatment,
-        baseline_value=None,
-        value=None,
-        ratio=None,
-        low=None,
-        high=None,
-        verdict=Verdict.INCONCLUSIVE,
-        mode=measured.mode,
-        reason="a run of it failed, or too few blocks have numbers",
-    )
+    @cached_property
+    def _empty(self) -> BlockedMetric:
+        metric = metric_of(self.goal, self.goal.objectives[0].metric)
+        return BlockedMetric(
+            self.goal.workload, metric, BASELINE, {BASELINE: ()}, {BASELINE: ()}, rows="runs"
+        )
+
+    def comparisons(self) -> list[Comparison]:
+        """Each finalist with the baseline. One with a failed run is not judged; the others are without it."""
+        failure = self.surrogate.scores.failure
+        failed = [each.configuration for each in self.fresh if each.configuration and failure(each)]
+        judged = [each for each in self.finalists if each not in failed and len(self.runs(each)) > 1]
+        said = self._said(judged)
+        if said is None:
+            return [self._unjudged(each) for each in self.finalists]
+        codes = claims(Intervals(said.means, said.low, said.high), self.goal.margin)
+        before = math.exp(float(np.median(np.log(self.values(self.runs({}))))))
+        numbers = {
+            self.label(each): self._judged(each, said, at, Claim(int(codes[at])), before)
+            for at, each in enumerate(judged)
+        }
+        return [numbers.get(self.label(each)) or self._unjudged(each) for each in self.finalists]
+
+    def _said(self, judged: Sequence[Configuration]) -> Groups | None:
+        """What the runs say; None where there are too few."""
+        arms = [self.runs({}), *map(self.runs, judged)]
+        if len(arms) < 2 or min(map(len, arms)) < 2:
+            return None
+        values = list(map(self.values, arms))
+        step = resolution(values)
+        return typical_groups(
+            [np.log(each) for each in values],
+            np.log(self.values(self.earlier)),
+            self._drift(),
+            among=len(self.finalists),
+            hidden=[rounding([each], step) for each in values],
+        )
+
+    def _drift(self) -> Drift:
+        """Of the objective's own logarithm, from the baseline's earlier runs to the fresh ones."""
+        if not self.earlier:
+            return NO_DRIFT
+        drift = self.surrogate.drift(*([each.order for each in runs] for runs in (self.fresh, self.earlier)))
+        return drift._replace(mean=self.surrogate.scores.sign(0) * drift.mean)
+
+    def _judged(
+        self, finalist: Configuration, said: Groups, at: int, claim: Claim, before: float
+    ) -> Comparison:
+        margin = self.goal.margin
+        reason = f"the interval holds both 1 and more than the margin ({margin * 100:.3g} %)"
+        return self._unjudged(finalist).model_copy(
+            update={
+                "baseline_value": before,
+                "value": before * math.exp(said.means[at]),
+                "ratio": math.exp(said.means[at]),
+                "low": math.exp(said.low[at]),
+                "high": math.exp(said.high[at]),
+                "verdict": verdict_of(claim, self._empty.metric.direction),
+                "reason": f"after {self.blocks} blocks {reason}" if claim is Claim.NONE else "",
+            }
+        )
+
+    def _unjudged(self, finalist: Configuration) -> Comparison:
+        """A comparison without a number."""
+        measured = self._empty
+        return Comparison(
+            workload=measured.workload,
+            metric=measured.metric.name,
+            unit=measured.metric.unit,
+            direction=measured.metric.direction,
+            baseline=BASELINE,
+            treatment=self.label(finalist),
+            baseline_value=None,
+            value=None,
+            ratio=None,
+            low=None,
+            high=None,
+            verdict=Verdict.INCONCLUSIVE,
+            mode=measured.mode,
+            reason="a run of it failed, or too few have numbers",
+        )

@@ -102,7 +102,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  of them: {shares['calibrate']} for the baseline, {shares['explore']} to explore, "
             f"{shares['contend']} for contenders, {shares['ablate']} to take knobs back, "
-            f"{shares['arms'] * shares['blocks']} to confirm"
+            f"{shares['confirm']} to confirm"
         )
     return lines
 

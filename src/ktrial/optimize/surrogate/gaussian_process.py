@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 _DRIFT_LENGTH = 0.15
 """Of the whole search."""
+_SLOPE = 0.05
+"""Standard deviation of what a steady drift comes to over the whole search, as a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,13 @@ def _bell(distance: Array) -> Array:
     return np.asarray(np.exp(-0.5 * distance**2))
 
 
+def trend(left: Array, right: Array) -> Array:
+    """Covariance of a steady drift: a machine that gets slower all the time; shape (left, right)."""
+    return np.asarray(_SLOPE**2 * np.outer(left - 0.5, right - 0.5), dtype=np.float64)
+
+
 def drift_kernel(left: Array, right: Array) -> Array:
-    """Of unit variance; shape (left, right)."""
+    """Of one that comes and goes, of unit variance; shape (left, right)."""
     return np.asarray(np.exp(-0.5 * ((left[:, None] - right[None, :]) / _DRIFT_LENGTH) ** 2))
 
 
@@ -174,9 +181,20 @@ class GaussianProcess:
 
     def drifted(self) -> Array:
         """What drift added to each run's score."""
-        return np.asarray(
-            self.strengths.drift**2 * drift_kernel(self.data.times, self.data.times) @ self.weights
-        )
+        return self._drifts(self.data.times, self.data.times) @ self.weights
+
+    def _drifts(self, left: Array, right: Array) -> Array:
+        return np.asarray(self.strengths.drift**2 * drift_kernel(left, right) + trend(left, right))
+
+    def drift_between(self, late: Array, early: Array) -> tuple[float, float]:
+        """What drift adds to the mean score at these times (parts of the search) beside that at those: mean
+        and standard deviation."""
+        times = np.concatenate([late, early])
+        factors = np.concatenate([np.full(len(late), 1 / len(late)), np.full(len(early), -1 / len(early))])
+        own, between = self._drifts(times, times), factors @ self._drifts(times, self.data.times)
+        within = self.inverse @ between
+        variance = float(factors @ own @ factors) - float(within @ within)
+        return float(between @ self.weights), math.sqrt(max(variance, 0.0))
 
     def on(self, levels: Sequence[Array]) -> "OnLevels":
         """The same for configurations whose coordinates are from these, told by their numbers."""

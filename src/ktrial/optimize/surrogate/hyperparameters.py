@@ -12,6 +12,7 @@ from ktrial.optimize.surrogate.gaussian_process import (
     InputScaling,
     Strengths,
     drift_kernel,
+    trend,
 )
 
 Array = NDArray[np.float64]
@@ -77,13 +78,14 @@ class _Fit:
         self._apart = (near[frame.spans] - far[frame.spans]) ** 2
         self._off = (near[frame.spans] - origin) ** 2 + (far[frame.spans] - origin) ** 2
         self._time = drift_kernel(data.times, data.times)
+        self._known = trend(data.times, data.times) + _LEVEL**2
         self._alone = (near == far).all(axis=0).sum(axis=1) == 1
 
     def covariance(self, strengths: Strengths) -> Array:
         """Of the runs' scores."""
         effects = strengths.scale**2 * (self._factors(strengths)[0].prod(axis=0) - 1.0)
         own = np.diag(strengths.noise**2 * self.excess)
-        return np.asarray(effects + strengths.drift**2 * self._time + _LEVEL**2 + own)
+        return np.asarray(effects + strengths.drift**2 * self._time + self._known + own)
 
     def process(self, strengths: Strengths) -> GaussianProcess:
         """The model with these strengths."""
@@ -135,7 +137,7 @@ class _Fit:
         scale = strengths.scale**2
         product = scale * factors.prod(axis=0)
         time, own = strengths.drift**2 * self._time, strengths.noise**2 * self.excess
-        covariance = product - scale + time + _LEVEL**2
+        covariance = product - scale + time + self._known
         covariance[np.diag_indices_from(covariance)] += own
         root = np.linalg.cholesky(covariance)
         inverse = np.linalg.inv(root)

@@ -117,7 +117,7 @@ def autocorrelation(
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,
-        f"{treatment}: neighbouring blocks are alike (correlation {r:+.2f}): "
+        f"{treatment}: neighbouring {measured.rows} are alike (correlation {r:+.2f}): "
         f"{_made_of_it(r, n, independent)}",
         "make the trials independent: a boot each, a longer pause between them, or larger blocks",
     )
@@ -147,8 +147,9 @@ def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
     return _warn(
         measured,
         WarningKind.FAR_BLOCKS,
-        f"{treatment}: {len(far)} of {len(differences)} blocks lie far off (up to {furthest * 100:+.2g} %): "
-        f"the mean ratio is {math.exp(mean):.4f}, that of the typical block {math.exp(middle):.4f}",
+        f"{treatment}: {len(far)} of {len(differences)} {measured.rows} lie far off "
+        f"(up to {furthest * 100:+.2g} %): the mean ratio is {math.exp(mean):.4f}, "
+        f"that of the typical {measured.rows.removesuffix('s')} {math.exp(middle):.4f}",
         "a difference is claimed only where both show it; what those trials met is worth a look of its own",
     )
 
@@ -172,8 +173,8 @@ def no_spread(measured: BlockedMetric, treatment: str) -> DataWarning | None:
     return _warn(
         measured,
         WarningKind.SPREAD_UNKNOWN,
-        f"{treatment}: the ratio is the same in all {len(below)} blocks: the resolution of the numbers "
-        + f"(steps of {step:.3g} {measured.metric.unit}".rstrip()
+        f"{treatment}: the ratio is the same in all {len(below)} {measured.rows}: the resolution of the "
+        + f"numbers (steps of {step:.3g} {measured.metric.unit}".rstrip()
         + ") hides how much it scatters, and makes the interval",
         "measure for longer, or print more digits",
     )

@@ -33,6 +33,8 @@ class BlockedMetric:
     primary: bool = True
     """Whether the study is about this metric: an exploratory one does not keep it running."""
     mode: Mode = Mode.TIMED
+    rows: str = "blocks"
+    """What has one value of every treatment, as warnings call it."""
 
     def __post_init__(self) -> None:
         if self.baseline not in self.values:
