@@ -196,12 +196,20 @@ class _Exact:
         scores = ((each, self._score(without(candidate, each))) for each in names)
         return [(each, here - score) for each, score in scores if score is not None and here is not None]
 
-    def spared(self, candidate: Configuration, idle: Sequence[str]) -> Sequence[str]:
-        """As many of these names, from the first, as the candidate can do without together."""
-        while idle and not self.stands(without(candidate, idle), candidate):
-            # They may cost nothing one at a time only: either of two that do the same must stay.
-            idle = idle[: len(idle) // 2]
-        return idle
+    def spared(self, candidate: Configuration, idle: Sequence[str], gone: Sequence[str] = ()) -> list[str]:
+        """As many of these names as the candidate can do without together, as far as the runs reach.
+
+        Where not all of them can go, each half is tried, the second beside what went of the first: they may
+        cost nothing one at a time only, and one that costs much must not keep the others (group testing:
+        Dorfman, Annals of Mathematical Statistics 14, 1943).
+        """
+        if not idle or self.stands(without(candidate, [*gone, *idle]), candidate):
+            return list(idle)
+        if len(idle) == 1:
+            return []
+        middle = len(idle) // 2
+        first = self.spared(candidate, idle[:middle], gone)
+        return first + self.spared(candidate, idle[middle:], [*gone, *first])
 
     def stands(self, fewer: Configuration, whole: Configuration) -> bool:
         """Whether the smaller configuration is as good, within the margin."""
