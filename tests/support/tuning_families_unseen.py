@@ -4,7 +4,8 @@
 - `either`: two knobs of which either is enough, and both together cost; a small range beside them;
 - `trap`: a range with a small hill near its default and a higher one far away, and choices that mostly harm;
 - `nested`: a switch lets a choice act, and that choice lets a range act;
-- `opposed`: two choices whose best values depend on each other (a table with one good cell), two slopes.
+- `opposed`: two choices whose best values depend on each other (a table with one good cell), two slopes;
+- `oblique`: two ranges that have to keep a proportion, which may be any, and not quite that of the defaults.
 """
 
 from collections.abc import Callable
@@ -101,12 +102,31 @@ def _opposed(made: Maker) -> Truth:
     return acts
 
 
+def _oblique(made: Maker) -> Truth:
+    one, two = made.span(), made.span()
+    made.acting += (one, two)
+    width, gain, loss = made.uniform(0.08, 0.25), made.uniform(0.12, 0.3), made.uniform(0.05, 0.2)
+    start = made.default_place(one), made.default_place(two)
+    sign = 1.0 if (start[0] < 0.5) == (start[1] < 0.5) else -1.0
+    slope, ahead = sign * 2 ** made.uniform(-1.2, 1.2), 1.0 if start[0] < 0.5 else -1.0
+    best, beside = made.uniform(0.2, 0.45), made.uniform(-0.15, 0.15) * (made.rng.random() < 0.5)
+    rest = made.minor(2)
+
+    def acts(at: At) -> float:
+        along = at.place(one) - start[0]
+        ridge = bump((at.place(two) - start[1] - slope * along - beside) / width)
+        return gain * ridge * bump((ahead * along - best) / 0.3) - loss * (1 - ridge) + rest(at)
+
+    return acts
+
+
 _UNSEEN: dict[str, Callable[[Maker], Truth]] = {
     "bottleneck": _bottleneck,
     "either": _either,
     "trap": _trap,
     "nested": _nested,
     "opposed": _opposed,
+    "oblique": _oblique,
 }
 UNSEEN = tuple(_UNSEEN)
 

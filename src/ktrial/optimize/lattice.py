@@ -82,6 +82,14 @@ class Lattice:
             rows.append(np.delete(table, row[at], axis=0))
         return np.concatenate(rows)
 
+    def plane(self, row: Numbers, one: int, two: int) -> Numbers:
+        """Every row that has any levels in these two dimensions, and is the same in all others."""
+        counts = len(self.values[one]), len(self.values[two])
+        table = np.tile(row, (counts[0] * counts[1], 1))
+        table[:, one] = np.repeat(np.arange(counts[0]), counts[1])
+        table[:, two] = np.tile(np.arange(counts[1]), counts[0])
+        return table
+
     def holding(self, table: Numbers) -> Numbers:
         """The rows that meet every constraint, and change anything."""
         good = (table != 0).any(axis=1)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,28 +39,62 @@ class Data:
     """What was measured, one row a run."""
 
     places: Array
-    """Shape (runs, dimensions): coordinates, or the number of the choice."""
+    """Coordinates, or the number of the choice; in a process projections stand behind them; shape (runs,
+    dimensions)."""
     times: Array
     """Where in the search, 0 to 1; shape (runs,)."""
     scores: Array
     """Logarithms, larger is better; shape (runs,)."""
 
 
+class Projection(NamedTuple):
+    """What two ranges come to together: how far one moved, less `slope` times how far the other did."""
+
+    one: int
+    two: int
+    """Dimensions, both ranges."""
+    slope: float
+
+    def of(self, one: Array, two: Array) -> Array:
+        """Of how far each moved from its default."""
+        return two - self.slope * one
+
+
 class InputScaling:
     """How configurations become rows of numbers."""
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, projections: tuple[Projection, ...] = ()) -> None:
         self.encoding = encoding
+        self.projections = projections
         self._places: list[dict[str, float]] = [{} for _ in encoding.space.dimensions]
         defaults = [each.default for each in encoding.space.dimensions]
-        self.spans = np.array([each.range is not None for each in encoding.space.dimensions])
-        """Which dimensions are ranges; shape (dimensions,)."""
-        self.origin = np.array([self.place(at, value) for at, value in enumerate(defaults)])
+        spans = [each.range is not None for each in encoding.space.dimensions]
+        self.spans = np.array(spans + [True] * len(projections))
+        """Which dimensions, and projections after them, are ranges; shape (dimensions,)."""
+        self.own = np.array([self.place(at, value) for at, value in enumerate(defaults)])
+        """The baseline's coordinates."""
+        self.origin = np.concatenate([self.own, np.zeros(len(projections))])
         """The baseline's row."""
 
+    def with_projection(self, projection: Projection) -> "InputScaling":
+        """The same, and this projection behind all else."""
+        return InputScaling(self.encoding, (*self.projections, projection))
+
     def rows(self, configurations: Sequence[Mapping[str, str]]) -> Array:
-        """Shape (configurations, dimensions): coordinates; of a choice, its number (0: the default)."""
-        table = np.tile(self.origin, (len(configurations), 1))
+        """Coordinates and projections; shape (configurations, dimensions + projections)."""
+        return self.projected(self.coordinates(configurations))
+
+    def projected(self, table: Array) -> Array:
+        """Coordinates with the projections beside them; what has them already is given back."""
+        if table.shape[1] > len(self.own) or not self.projections:
+            return table
+        moved = table - self.own
+        beside = [each.of(moved[:, each.one], moved[:, each.two]) for each in self.projections]
+        return np.column_stack([table, *beside])
+
+    def coordinates(self, configurations: Sequence[Mapping[str, str]]) -> Array:
+        """Without projections; a choice has its number (0: the default). Shape (n, dimensions)."""
+        table = np.tile(self.own, (len(configurations), 1))
         for row, configuration in enumerate(configurations):
             for name, value in configuration.items():
                 at = self.encoding.index[name]
@@ -206,7 +241,13 @@ class GaussianProcess:
             far = self.data.places[:, at]
             tables.append(1.0 + strengths.weights[at] * anchored(places, far, **facts))
             own.append(1.0 + strengths.weights[at] * self._alone(places, at))
-        return OnLevels(self, tables, own)
+        for at, each in enumerate(frame.projections, len(levels)):
+            one, two = (levels[way] - frame.own[way] for way in (each.one, each.two))
+            places = each.of(one[:, None], two[None, :]).ravel()
+            facts = {"origin": 0.0, "length": lengths[at], "span": True}
+            tables.append(1.0 + strengths.weights[at] * anchored(places, self.data.places[:, at], **facts))
+            own.append(1.0 + strengths.weights[at] * self._alone(places, at))
+        return OnLevels(self, tables, own, [len(each) for each in levels])
 
     def _estimates(self, between: Array, variances: Array) -> tuple[Array, Array]:
         within = between @ self.inverse.T
@@ -247,6 +288,8 @@ class OnLevels:
     """For each dimension: 1 + b k between its levels and the runs; shape (levels, runs)."""
     own: Sequence[Array]
     """1 + b k of each level with itself."""
+    counts: Sequence[int]
+    """Levels of each dimension."""
 
     def estimates(self, numbers: NDArray[np.int64]) -> tuple[Array, Array]:
         """Mean and standard deviation of each log gain. `numbers`: of levels, shape (n, dimensions)."""
@@ -255,4 +298,8 @@ class OnLevels:
         for at in range(1, numbers.shape[1]):
             product = product * self.tables[at][numbers[:, at]]
             own = own * self.own[at][numbers[:, at]]
+        for at, each in enumerate(self.process.frame.projections, numbers.shape[1]):
+            both = numbers[:, each.one] * self.counts[each.two] + numbers[:, each.two]
+            product = product * self.tables[at][both]
+            own = own * self.own[at][both]
         return self.process._estimates(scale * (product - 1.0), scale * (own - 1.0))

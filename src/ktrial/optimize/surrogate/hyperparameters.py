@@ -19,10 +19,11 @@ Array = NDArray[np.float64]
 
 _LEVEL = 1.0
 """Prior standard deviation of the level: anything."""
-_SCALE, _SCALE_SPREAD = 0.1, 0.6
-_WEIGHT, _WEIGHT_SPREAD = 0.12, 1.3
+_SCALE, _SCALE_SPREAD = 0.1, 0.8
+WEIGHT, _WEIGHT_SPREAD = 0.12, 1.3
 _LENGTH, _LENGTH_SPREAD = 0.4, 0.5
-"""Medians of the priors, and the standard deviations of their logarithms."""
+"""Medians of the priors, and the standard deviations of their logarithms; a weight's is that of its product
+with the scale, which says how strong interactions are: these do not grow with the scale."""
 _DRIFT, _DRIFT_SPREAD = 0.003, 0.8
 """The same of the machine's level over the search."""
 _NOISE_SPREAD = 0.25
@@ -44,7 +45,7 @@ def fit(
 
     `start` is where an earlier fit ended; `quick` takes it as it is. Deterministic.
     """
-    fitting = _Fit(frame, data, noise)
+    fitting = Fit(frame, data, noise)
     strengths = start or fitting.prior
     if start is None or not quick:
         strengths = fitting.best_fitted(strengths)
@@ -54,16 +55,19 @@ def fit(
     return fitting.process(strengths)
 
 
-class _Fit:
-    """One set of runs, and what each of them counts."""
+class Fit:
+    """One set of runs, and what each of them counts: `excess`, as in GaussianProcess."""
 
     def __init__(self, frame: InputScaling, data: Data, noise: float) -> None:
-        self.frame, self.data, self._spans = frame, data, frame.spans
+        self.frame, self._spans = frame, frame.spans
+        self.data = data = replace(data, places=frame.projected(data.places))
         self.excess = np.ones(len(data.scores))
         spans = int(frame.spans.sum())
         count = len(frame.spans)
         self._count = count
-        self.prior = Strengths(_SCALE, np.full(count, _WEIGHT), np.full(spans, _LENGTH), _DRIFT, noise)
+        self._weights = slice(1, 1 + count)
+        """Where the weights are among the logarithms."""
+        self.prior = Strengths(_SCALE, np.full(count, WEIGHT), np.full(spans, _LENGTH), _DRIFT, noise)
         self._spreads = np.array(
             [_SCALE_SPREAD]
             + [_WEIGHT_SPREAD] * count
@@ -97,8 +101,10 @@ class _Fit:
         """The most likely strengths, with their prior."""
         from scipy.optimize import minimize
 
-        prior, spreads = self.prior.logs, self._spreads
-        bounds = list(zip(prior - _FAR * spreads, prior + _FAR * spreads, strict=True))
+        prior, far = self.prior.logs, _FAR * self._spreads
+        lower = prior - far
+        lower[self._weights] -= far[0]
+        bounds = list(zip(lower, prior + far, strict=True))
         optimum = minimize(
             self._evidence,
             start.logs,
@@ -113,7 +119,11 @@ class _Fit:
         """The likeliest, from there and from the prior with short lengths: it has several hills."""
         short = replace(self.prior, lengths=_SHORT * self.prior.lengths)
         ends = [self.fitted(each) for each in (start, short)]
-        return min(ends, key=lambda each: self._evidence(each.logs)[0])
+        return min(ends, key=self.cost)
+
+    def cost(self, strengths: Strengths) -> float:
+        """Minus the logarithm of how likely these strengths are after the runs, but for a constant."""
+        return self._evidence(strengths.logs)[0]
 
     def _factors(self, strengths: Strengths) -> tuple[Array, Array]:
         """1 + b k of each dimension, and of ranges the slope of k over the logarithm of the length."""
@@ -152,9 +162,18 @@ class _Fit:
         size = (slope * (product - scale)).sum()
         rest = [(slope * time).sum(), float(np.diag(slope) @ own)]
         gradient = -np.concatenate([[size], along, lengths, rest])
-        away = (logs - self.prior.logs) / self._spreads
         value = 0.5 * float(self.data.scores @ weights) + float(np.log(np.diag(root)).sum())
-        return value + 0.5 * float(away @ away), gradient + away / self._spreads
+        unlikely, pull = self._prior_cost(logs)
+        return value + unlikely, gradient + pull
+
+    def _prior_cost(self, logs: Array) -> tuple[float, Array]:
+        """Minus the logarithm of the prior, with its gradient."""
+        away = logs - self.prior.logs
+        away[self._weights] += away[0]
+        away /= self._spreads
+        pull = away / self._spreads
+        pull[0] += pull[self._weights].sum()
+        return 0.5 * float(away @ away), pull
 
     def look_for_outliers(self, strengths: Strengths) -> bool:
         """Each run's share of noise: more for one that the others cannot explain. Whether that has changed.

@@ -13,6 +13,7 @@ from ktrial.optimize.lattice import Lattice, Numbers
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.surrogate.gaussian_process import Data, GaussianProcess, InputScaling
 from ktrial.optimize.surrogate.hyperparameters import fit
+from ktrial.optimize.surrogate.projections import fit_projected
 from ktrial.stats.typical_groups import Drift
 
 Array = NDArray[np.float64]
@@ -61,11 +62,11 @@ class Surrogate:
     def _fitted(
         self, runs: Sequence[Observation], values: Array, old: GaussianProcess | None, *, quick: bool
     ) -> GaussianProcess:
-        places = self._frame.rows([each.configuration for each in runs])
+        places = self._frame.coordinates([each.configuration for each in runs])
         times = np.array([each.order / self._horizon for each in runs])
         # The level's prior is centred where the runs are; the baseline's own level is then estimated.
         data = Data(places, times, values - float(np.median(values)))
-        return fit(self._frame, data, self.noise, old.strengths if old else None, quick=quick)
+        return fit_projected(self._frame, data, self.noise, old, quick=quick)
 
     def _learn_limit(self, at: int, runs: Sequence[Observation], *, quick: bool) -> None:
         """How a guard's metric depends on the settings."""
@@ -80,7 +81,7 @@ class Surrogate:
         scale = _USUAL / spread
         old = self.limits.get(at)
         scaled = (values - base) * scale
-        places = self._frame.rows([each.configuration for each in runs])
+        places = self._frame.coordinates([each.configuration for each in runs])
         data = Data(places, np.zeros(len(runs)), scaled)
         start = old.process.strengths if old else None
         process = fit(self._frame, data, 0.1 * _USUAL, start, quick=quick)
@@ -92,7 +93,7 @@ class Surrogate:
         unsafe = np.array([self._fails(each) for each in observations], dtype=np.float64)
         if not unsafe.any() or unsafe.all():
             return None
-        places = self._frame.rows([each.configuration for each in observations])
+        places = self._frame.coordinates([each.configuration for each in observations])
         times = np.zeros(len(observations))
         # The model expects effects of some percent: failure is made one of 10 %.
         return fit(self._frame, Data(places, times, _FAILING * unsafe), 0.1 * _FAILING)
@@ -151,7 +152,7 @@ class Surrogate:
         """Step by step to the best of all that differ in one dimension."""
         worth = float(value(row[None, :])[0])
         for _ in range(_STEPS):
-            near = self.lattice.holding(self.lattice.around(row))
+            near = self.lattice.holding(np.concatenate([self.lattice.around(row), *self._along(row)]))
             if not len(near):
                 break
             values = value(near)
@@ -160,6 +161,11 @@ class Surrogate:
                 break
             row, worth = near[at], float(values[at])
         return row
+
+    def _along(self, row: Numbers) -> list[Numbers]:
+        """Rows that differ in both ranges of a projection: along it no single step leads upwards."""
+        pairs = {(each.one, each.two) for response in self.responses for each in response.frame.projections}
+        return [self.lattice.plane(row, one, two) for one, two in sorted(pairs)]
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
