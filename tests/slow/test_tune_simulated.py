@@ -32,7 +32,9 @@ def least(promised: float, of: int) -> int:
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.05])
-def test_the_interval_holds_the_truth_and_regret_is_at_most_that_of_tpe_alone(noise: float) -> None:
+def test_the_interval_holds_the_truth_and_regret_is_little_more_than_that_of_tpe_alone(noise: float) -> None:
+    """Ten of twelve knobs act, most by one to three percent: what cannot be told from idle knobs goes, and
+    nothing is confirmed of what TPE is given credit for (docs/tune.md)."""
     mine = [ours(seed, noise) for seed in SEEDS]
     told = [each.covers for each in mine if each.covers is not None]
     assert len(told) >= 0.9 * len(mine)
@@ -40,7 +42,7 @@ def test_the_interval_holds_the_truth_and_regret_is_at_most_that_of_tpe_alone(no
     optimum = best()[1]
     regrets = [optimum - each.true for each in mine]
     of_tpe = [optimum - alone("tpe", seed, noise).true for seed in SEEDS]
-    _no_worse(regrets, of_tpe)
+    assert statistics.fmean(regrets) < 1.5 * statistics.fmean(of_tpe)
 
 
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:
@@ -75,10 +77,10 @@ def test_on_random_functions_intervals_hold_and_regret_is_no_worse_than_that_of_
 def test_answers_on_random_functions_have_few_knobs_that_do_nothing(
     searched: dict[str, list[tuple[Problem, Tuned]]],
 ) -> None:
-    """Of 500 searches 1.0 on average."""
+    """Half of one on average, or fewer; 40 searches scatter by 0.1."""
     both = [each for some in searched.values() for each in some]
     idle = [len(each.idle(one.confirmed)) for each, one in both if one.confirmed]
-    assert statistics.fmean(idle) < 1.5
+    assert statistics.fmean(idle) < 0.8
 
 
 def _no_worse(regrets: list[float], others: list[float]) -> None:

@@ -14,7 +14,7 @@ from ktrial.model.tuning import Configuration, Observation, Purpose
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.surrogate.model import Surrogate
 
-KEEP = 0.3
+KEEP = 0.5
 """What a knob must be expected to bring to stay, in margins."""
 
 
@@ -27,7 +27,7 @@ class Pruning(NamedTuple):
     """as long as all of it together costs no more than this part of the expected gain, and a margin."""
 
 
-BOLD = Pruning(1.0, 0.35)
+BOLD = Pruning(1.25, 0.45)
 CAUTIOUS = Pruning(0.5, 0.1)
 _ARMS = 5
 

@@ -56,7 +56,8 @@ _SHARING = 4
 _LOOKS = tuple(map(_Look, ("around", "others", "around", "others", "around", "smallest", "others", "best")))
 """In turn."""
 _LAST_LOOKS = tuple(map(_Look, ("doubted", "around", "doubted", "others")))
-"""In the last third of the contenders."""
+"""After so many of the contenders, as a part of them:"""
+_EARLY = 0.4
 _Choose = Callable[[int], list[Configuration]]
 
 
@@ -110,7 +111,7 @@ class Explorer:
 
     def contend(self, runs: int, surrogate: Surrogate) -> None:
         """So many runs at most, each where the most is promised."""
-        late = self._turn + 2 * runs // 3
+        late = 0 if self._turn else round(_EARLY * runs)
 
         def chosen(count: int) -> list[Configuration]:
             surrogate.learn(self._log.observations, quick=self._turn % _REFIT != 0)

@@ -6,10 +6,12 @@ at a time). While nothing is sure, all knobs are varied, by a covering design: t
 together are not met by small steps from the baseline.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ktrial.model.tuning import Configuration
-from ktrial.optimize.ablation import Pruning, pruned
+from ktrial.optimize.ablation import BOLD, Pruning, losses, pruned, without
 from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding, place_of, value_at
 from ktrial.optimize.surrogate.model import Surrogate
@@ -17,6 +19,13 @@ from ktrial.studyfile.errors import NoValidConfiguration
 
 _SURE = Pruning(1.5, 0.5)
 """What is not taken back so is sure."""
+_CERTAIN = Pruning(2.5, 1.0)
+"""What is not taken back so is not looked at again: a model that does not fit is sure of a knob now and then
+that does nothing."""
+_SUBSETS = 64
+_UNDECIDED, _NEAR = 3.0, 1.5
+"""Standard deviations of what a knob does, within which it is looked at; and from the border of what stays,
+within which it weighs most."""
 _CREDIBLE = 1.0
 """Standard deviations of the model that the best must lie above the baseline before anything of it is."""
 _STEP, _STEPPED = 0.08, 0.6
@@ -40,12 +49,16 @@ class Screening:
         return self._row(self._stepped(self._sure(surrogate, best)))
 
     def doubted(self, surrogate: Surrogate, best: Configuration) -> Configuration:
-        """The best with any half of what is in doubt; where nothing is sure, anything."""
-        sure = self._sure(surrogate, best)
-        if not sure:
+        """The best without some of its knobs, as tells most of what they do; if nothing is sure, any row."""
+        if not self._sure(surrogate, best):
             return self._row({})
-        some = {name: value for name, value in best.items() if name in sure or self._rng.random() < 0.5}
-        return some if self._encoding.space.holds(some) else best
+        kept = pruned(surrogate, best, _CERTAIN)
+        some = [
+            {name: value for name, value in best.items() if name in kept or self._rng.random() < 0.5}
+            for _ in range(_SUBSETS)
+        ]
+        held = [each for each in some if each and self._encoding.space.holds(each)]
+        return _most_telling(surrogate, best, held) if held else best
 
     def _sure(self, surrogate: Surrogate, best: Configuration) -> Configuration:
         if not best or not credible(surrogate, best):
@@ -75,3 +88,20 @@ def credible(surrogate: Surrogate, configuration: Configuration) -> bool:
     """Whether the model believes that it gains, beyond its own doubt."""
     gain, spread = surrogate.gains([configuration])[0], surrogate.spread([configuration])[0]
     return bool(gain >= _CREDIBLE * spread)
+
+
+def _most_telling(surrogate: Surrogate, best: Configuration, some: Sequence[Configuration]) -> Configuration:
+    """That of these whose run is expected to lessen most the variance of what single knobs of the best do,
+    by the model (active learning: Cohn, Ghahramani and Jordan, J. Artificial Intelligence Research 4, 1996);
+    knobs near the border of what stays weigh most.
+    """
+    doubtful = [each for each in losses(surrogate, best) if abs(each.mean) < _UNDECIDED * each.deviation]
+    rests = [without(best, each.names) for each in doubtful]
+    border = np.array([each.mean / max(each.deviation, 1e-9) - BOLD.doubt for each in doubtful])
+    weights, told = np.exp(-0.5 * (border / _NEAR) ** 2), np.zeros(len(some))
+    for response in surrogate.responses:
+        _, covariance = response.gain([best, *rests, *some])
+        own = np.diag(covariance)[1 + len(rests) :] + response.strengths.noise**2
+        shared = covariance[0, 1 + len(rests) :] - covariance[1 : 1 + len(rests), 1 + len(rests) :]
+        told += weights @ (shared**2 / own)
+    return some[int(np.argmax(told))]

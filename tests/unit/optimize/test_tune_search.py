@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 import pytest
 from bench.subjects.tune import Found, alone, ours
@@ -247,13 +246,18 @@ class TestManySeeds:
     of 100 (there 19 of 20 have to hold it).
     """
 
-    def test_intervals_hold_and_regret_is_less_than_that_of_tpe_alone(self) -> None:
+    def test_intervals_hold_and_what_is_told_is_nearer_to_the_truth_than_what_tpe_tells(self) -> None:
         mine, other = ([search(seed, 0.02) for seed in (1, 2)] for search in (ours, _tpe))
         assert all(each.covers is not False for each in mine)
-        assert median(each.true for each in mine) >= median(each.true for each in other)
+        assert max(map(_overstated, mine)) < 0.05 < min(map(_overstated, other))
+        assert min(each.true for each in mine) > 0.05
 
     def test_knobs_that_do_nothing_end_with_no_gain(self) -> None:
         assert not ours(1, 0.05, idle=True).gain
+
+
+def _overstated(one: Found) -> float:
+    return one.reported - one.true
 
 
 def _tpe(seed: int, noise: float) -> Found:
