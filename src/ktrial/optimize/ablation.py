@@ -28,7 +28,6 @@ class Pruning(NamedTuple):
 
 
 BOLD = Pruning(1.25, 0.45)
-CAUTIOUS = Pruning(0.5, 0.1)
 _ARMS = 5
 
 

@@ -67,6 +67,10 @@ class ConfirmationSize(NamedTuple):
         """Fresh ones."""
         return self.blocks * (1 + EACH * self.finalists)
 
+    def with_runs(self, runs: int) -> "ConfirmationSize":
+        """As many blocks as so many runs are enough for; never fewer."""
+        return self._replace(blocks=max(self.blocks, runs // (1 + EACH * self.finalists)))
+
     def error(self, noise: float) -> float:
         """Standard error of a gain (a logarithm), for this noise of one run."""
         fresh = 1 / self.blocks

@@ -37,6 +37,10 @@ class Lattice:
             for at, values in enumerate(self.values)
         ]
 
+    def coordinates(self, table: Numbers) -> NDArray[np.float64]:
+        """Each row's, as the model has them; shape (n, dimensions)."""
+        return np.column_stack([places[table[:, at]] for at, places in enumerate(self.places)])
+
     def rows(self, configurations: Sequence[Mapping[str, str]]) -> Numbers:
         """Of these; a value that has no number yet gets one."""
         table: Numbers = np.zeros((len(configurations), len(self.values)), dtype=np.int64)

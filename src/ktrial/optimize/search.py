@@ -8,7 +8,7 @@ import numpy as np
 from ktrial.model.tuning import Budget, Configuration, Finalist, Goal, Observation, Purpose, Space, Tuned
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
-from ktrial.optimize.ablation import ablate, ablate_exactly
+from ktrial.optimize.ablation import ablate, ablate_exactly, pruned
 from ktrial.optimize.budget import ConfirmationSize, Shares, shares, smallest_effect
 from ktrial.optimize.confirmation import Confirmation, confirm_exactly, sentence
 from ktrial.optimize.encoding import Encoding
@@ -26,7 +26,9 @@ from ktrial.optimize.objective import ObjectiveFunction, robust_spread
 from ktrial.optimize.samplers import optimiser
 from ktrial.optimize.shortlist import answer_among, fitting, shortlist
 from ktrial.optimize.shortlist_confirmation import confirm
+from ktrial.optimize.smallest_answer import smallest_answers
 from ktrial.optimize.surrogate.model import Surrogate, front
+from ktrial.optimize.surrogate.term_model import term_model
 from ktrial.studyfile.errors import MostRunsFailed
 
 QUIET = 0.001
@@ -180,7 +182,8 @@ class _TuningSearch:
             # What blocks without a knob say, the model knows when it names the finalists.
             self._ablated(surrogate, explored, min(shared.ablate, self.log.left - shared.confirm))
             explored = surrogate.best()
-        explored, finalists, size = self._finalists(surrogate, explored, shared)
+        explored = self._searched_on(surrogate, explored, shared)
+        finalists, size = self._finalists(surrogate, explored, shared)
         if not size:
             return explored, {}, None
         self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
@@ -194,24 +197,30 @@ class _TuningSearch:
         chosen = answer_among(surrogate, better or finalists)
         return explored, chosen, said[finalists.index(chosen)]
 
-    def _finalists(
-        self, surrogate: Surrogate, explored: Configuration, shared: Shares
-    ) -> tuple[Configuration, list[Configuration], ConfirmationSize | None]:
-        """The model's best, the finalists, and how many runs they need; those that they do not need go on
-        searching."""
+    def _searched_on(self, surrogate: Surrogate, explored: Configuration, shared: Shares) -> Configuration:
+        """The model's best, after those runs that are put by and that confirmation does not need."""
         while True:
-            finalists, size = shortlist(surrogate, explored), None
-            if finalists:
-                finalists, size = fitting(surrogate, finalists, shared.confirm, self.log.left)
-            needed = size.runs if size else shared.confirm
-            if (spare := min(self.log.left - needed, _MORE)) < 1:
-                return explored, finalists, size
+            rough = shortlist(surrogate, [pruned(surrogate, explored), explored])
+            needed = fitting(surrogate, rough, shared.confirm, self.log.left)[1].runs if rough else 0
             before = self.log.left
+            if (spare := min(before - (needed or shared.confirm), _MORE)) < 1:
+                return explored
             self.explorer.contend(spare, surrogate)
             if self.log.left == before:
-                return explored, finalists, size
+                return explored
             surrogate.learn(self.log.observations)
             explored = surrogate.best()
+
+    def _finalists(
+        self, surrogate: Surrogate, explored: Configuration, shared: Shares
+    ) -> tuple[list[Configuration], ConfirmationSize | None]:
+        """What fresh runs are to judge, and how many: all that are left."""
+        terms = term_model(surrogate.responses[0], len(self.log.observations))
+        finalists = shortlist(surrogate, smallest_answers(surrogate, terms, explored))
+        if not finalists:
+            return [], None
+        finalists, size = fitting(surrogate, finalists, shared.confirm, self.log.left)
+        return finalists, size.with_runs(self.log.left)
 
     @property
     def two_objectives(self) -> bool:

@@ -1,14 +1,13 @@
 """The finalists of a search, and which of those that fresh runs confirm is the answer.
 
-The model's best, without what is not known to carry its gain: once taken back boldly, once with caution; and
-the best that was run, where the model expects more of it. They are confirmed beside each other, so that what
-taking back costs is measured, and a good configuration that was seen is not thrown away.
+What brings much with few knobs, chosen once boldly and once with caution; and the best that was run, where
+the model expects more of it. They are confirmed beside each other, so that what taking back costs is
+measured, and a good configuration that was seen is not thrown away.
 """
 
 from collections.abc import Sequence
 
 from ktrial.model.tuning import Configuration
-from ktrial.optimize.ablation import BOLD, CAUTIOUS, pruned
 from ktrial.optimize.budget import EACH, FEWEST_BLOCKS, ConfirmationSize, size_needed
 from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.stats.typical_groups import NO_DRIFT
@@ -21,14 +20,13 @@ _WORSE = 0.1
 """And the part of the best one's gain."""
 
 
-def shortlist(surrogate: Surrogate, best: Configuration) -> list[Configuration]:
-    """Those that may be the answer, the one with the fewest knobs first; empty where nothing is promised."""
-    small, whole = pruned(surrogate, best, BOLD), pruned(surrogate, best, CAUTIOUS)
+def shortlist(surrogate: Surrogate, chosen: Sequence[Configuration]) -> list[Configuration]:
+    """What promises a gain: of these, the one with the fewest knobs first, and the best that was run."""
     run = surrogate.distinct()
     seen = max(run, key=lambda each: float(surrogate.gains([each])[0]), default={})
     unsafe = [each.configuration for each in surrogate.seen if surrogate.unsafe(each)]
     finalists: list[Configuration] = []
-    for each in (small, whole, seen):
+    for each in (*chosen, seen):
         fit = each and each not in finalists and each not in unsafe
         if fit and float(surrogate.gains([each])[0]) > 0:
             finalists.append(each)
@@ -40,9 +38,8 @@ def fitting(
 ) -> tuple[list[Configuration], ConfirmationSize]:
     """As many of them as the runs can judge, and in how many blocks: no more than their gains need.
 
-    One, with all runs that are left if it needs them, unless what is `put_by` shows the gains of several. The
-    one is that with the fewest knobs that boldness allows: more runs of the search say more of what a knob
-    brings than a second finalist would.
+    The first, with all runs that are left if it needs them, unless what is `put_by` shows the gains of
+    several: more runs of the search say more of what a knob brings than a second finalist would.
     """
     noise = max(surrogate.noise, surrogate.responses[0].strengths.noise)
     for count in range(min(len(finalists), _ALL), 0, -1):
@@ -72,20 +69,15 @@ def _least_gain(surrogate: Surrogate, finalists: Sequence[Configuration]) -> flo
 
 
 def _first(surrogate: Surrogate, finalists: Sequence[Configuration], count: int) -> list[Configuration]:
-    """So many; of those that are expected to be as good the ones with the fewest knobs."""
+    """So many; of several one is that with the fewest knobs of those that are expected to be as good."""
     some = list(finalists[:count])
-    best = answer_among(surrogate, finalists, BOLD.share if count == 1 else _WORSE)
-    return some if best in some else [*some[:-1], best]
+    best = answer_among(surrogate, finalists)
+    return some if count == 1 or best in some else [*some[:-1], best]
 
 
-def answer_among(
-    surrogate: Surrogate, confirmed: Sequence[Configuration], worse: float = _WORSE
-) -> Configuration:
-    """The one with the fewest knobs that is as good as the best, by all runs.
-
-    `worse`: the part of the best one's gain by which it may fall behind.
-    """
+def answer_among(surrogate: Surrogate, confirmed: Sequence[Configuration]) -> Configuration:
+    """The one with the fewest knobs that is as good as the best, by all runs."""
     gains = [float(each) for each in surrogate.gains(confirmed)]
-    allowed = _AS_GOOD * surrogate.scores.goal.margin + worse * max(*gains, 0.0)
+    allowed = _AS_GOOD * surrogate.scores.goal.margin + _WORSE * max(*gains, 0.0)
     good = [each for each, gain in zip(confirmed, gains, strict=True) if gain >= max(gains) - allowed]
     return min(good, key=len)

@@ -98,7 +98,7 @@ def test_what_is_taken_back_breaks_no_guard() -> None:
 
 def test_of_many_small_effects_the_average_answer_has_most_of_the_gain() -> None:
     each = [searched("many", seed) for seed in range(3000, 3006)]
-    assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in each) > 0.6
+    assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in each) > 0.55
 
 
 def test_each_pair_of_values_is_tried_together() -> None:

@@ -172,13 +172,18 @@ def test_the_answer_has_the_fewest_knobs_of_those_that_are_as_good(
     assert answer_among(believing({1: small, 2: whole}), [SMALL, WHOLE]) == chosen
 
 
-def test_a_good_configuration_that_was_seen_is_the_finalist_where_pruning_costs_too_much() -> None:
+def test_a_good_configuration_that_was_seen_is_confirmed_beside_a_smaller_one_where_runs_show_both() -> None:
     seen = {"a": "1", "b": "1", "c": "1"}
     model = believing({1: 0.02, 2: 0.03, 3: 0.15})
     finalists, size = fitting(model, [SMALL, WHOLE, seen], 12, 12)
-    assert finalists == [seen]
-    assert 3 <= size.blocks <= 4
+    assert finalists == [SMALL]
+    assert size.blocks == 4
     assert fitting(model, [SMALL, WHOLE, seen], 18, 36)[0] == [SMALL, seen]
+
+
+def test_runs_that_are_left_make_blocks() -> None:
+    size = ConfirmationSize(2, 3, 8)
+    assert [size.with_runs(left).blocks for left in (0, 15, 19, 20)] == [3, 3, 3, 4]
 
 
 def test_a_plain_gain_needs_few_blocks_and_a_small_one_all_that_there_are() -> None:

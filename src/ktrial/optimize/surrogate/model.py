@@ -109,8 +109,11 @@ class Surrogate:
 
     def safe(self, configuration: Configuration) -> bool:
         """Whether it is as likely to keep the guards, and to run, as an answer has to be."""
-        row = self.lattice.rows([configuration])
-        return not configuration or bool(_Worth(self, 0.0).chances(row)[0] >= _SAFE)
+        return not configuration or bool(self.safe_rows(self.lattice.rows([configuration]))[0])
+
+    def safe_rows(self, table: Numbers) -> NDArray[np.bool_]:
+        """The same of rows of the lattice; shape (rows,)."""
+        return np.asarray(_Worth(self, 0.0).chances(table) >= _SAFE)
 
     def gains(self, configurations: Sequence[Configuration]) -> Array:
         """Expected log gain of each, over all objectives together."""

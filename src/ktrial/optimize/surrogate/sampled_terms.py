@@ -1,0 +1,227 @@
+"""What the runs say of which knobs act, and how: samples of sums of a few products of simple shapes.
+
+A Gaussian process takes any function of every knob for possible, and so it is long in doubt whether a knob
+does anything. Most knobs do nothing, and what the others do is mostly simple. Here the gain is a sum of a
+few terms, each a product of one to three shapes (Denison, Mallick and Smith, Statistics and Computing 8,
+1998: Bayesian MARS); every term, and every knob that is in any, makes a sum less likely by a factor. Sums are
+drawn as likely as the runs make them, by many chains at once: each changes a term at a time (reversible
+jumps: Green, Biometrika 82, 1995), and what the runs say is believed bit by bit, so that chains do not stay
+where they began (sequential Monte Carlo: Del Moral, Doucet and Jasra, J. Royal Statistical Society B 68,
+2006). How high terms are is not drawn but integrated out: it is normal, given their shapes.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.optimize.surrogate.shapes import Factors, Flags, Ints, Shapes, either, no_factors
+
+Array = NDArray[np.float64]
+
+TERMS, FACTORS = 8, 3
+"""At most, in a sum and in a term."""
+_TERM, _KNOB = 0.5, 0.4
+"""By how much each term makes a sum less likely, and each knob that is in any of its terms."""
+_SIZES = np.log([1.0, 0.55, 0.35, 0.1])
+"""How likely a term is to have so many factors."""
+_HEIGHT = 0.1
+"""Prior standard deviation of how high a term is, as a logarithm."""
+_CHAINS = 256
+_RISING, _STAGES, _LEAST = 15, 40, 0.02
+"""Steps a stage, while what the runs say is believed more and more, in so many stages, from this part on."""
+_EVEN = 0.5
+"""The effective number of chains, as a part of all, below which the likelier ones go on in the place of
+others."""
+_STEPS, _KEPT = 300, 2
+"""Steps when all of it is believed; and sums that are then kept of each chain."""
+_FEW = 10
+"""Knobs up to which so many steps are enough; with more of them it takes as many times more."""
+_DEATH, _WALK, _REDRAW = 0.2, 0.65, 0.85
+"""Of what is tried with a term, what takes it away, what moves a shape, what draws one anew; the rest makes
+it longer or shorter."""
+
+
+class Runs:
+    """What was measured, less its weighted mean: the level is anything."""
+
+    def __init__(self, rows: Array, scores: Array, precisions: Array) -> None:
+        self.rows = rows
+        """Coordinates; shape (runs, dimensions)."""
+        self.precisions = precisions
+        """Of each run, 1 / variance."""
+        self.scores = self.centred(scores)
+
+    def centred(self, values: Array) -> Array:
+        """Less the mean of each row; shape (..., runs)."""
+        mean = (values * self.precisions).sum(axis=-1) / self.precisions.sum()
+        return np.asarray(values - mean[..., None])
+
+
+class Chains:
+    """Sums that are drawn; arrays have a row for each chain."""
+
+    def __init__(self, shapes: Shapes, runs: Runs, rng: np.random.Generator) -> None:
+        self._shapes, self._runs, self._rng = shapes, runs, rng
+        self._count = count = _CHAINS
+        self._all: Ints = np.arange(count)
+        self._belief = 0.0
+        """The power of the runs' likelihood that counts."""
+        self._lead = np.zeros(count)
+        self._rows = np.vstack([runs.rows, shapes.origin])
+        self.factors = no_factors(count, TERMS, FACTORS)
+        self._columns = np.zeros((count, TERMS, len(runs.scores)))
+        self._gram, self._along = np.zeros((count, TERMS, TERMS)), np.zeros((count, TERMS))
+        self._likely = self._likelihood(self._gram, self._along)
+        self._simple = self._simplicity(self.factors)
+
+    def run(self) -> tuple[Factors, Array]:
+        """Sums and their terms' heights: shapes (samples, terms, factors) and (samples, terms)."""
+        longer = max(len(self._shapes.levels) / _FEW, 1.0)
+        for belief in np.geomspace(_LEAST, 1.0, _STAGES):
+            self._believe(float(belief))
+            for _ in range(round(longer * _RISING)):
+                self._step()
+        sums, heights = [], []
+        for _ in range(_KEPT):
+            for _ in range(round(longer * _STEPS / _KEPT)):
+                self._step()
+            sums.append(self.factors.copy())
+            heights.append(self._heights())
+        return Factors(*map(np.concatenate, zip(*sums, strict=True))), np.concatenate(heights)
+
+    def _step(self) -> None:
+        slots = self._rng.integers(0, TERMS, self._count)
+        where = self._all, slots
+        old = self.factors.at(*where)
+        new, less = self._proposed(old)
+        factors = self.factors.copy()
+        factors.put(where, new)
+        column = self._column(new)
+        gram, along = self._with(column, slots)
+        likely, simple = self._likelihood(gram, along), self._simplicity(factors)
+        better = self._belief * (likely - self._likely) + simple - self._simple + less
+        taken = np.log(self._rng.random(self._count)) < better
+        rows = np.flatnonzero(taken)
+        self.factors.put((rows, slots[rows]), new.at(rows))
+        self._columns[rows, slots[rows]] = column[rows]
+        self._gram[rows], self._along[rows] = gram[rows], along[rows]
+        self._likely[rows], self._simple[rows] = likely[rows], simple[rows]
+
+    def _proposed(self, old: Factors) -> tuple[Factors, Array]:
+        """Another term for each, and the logarithm of what its acceptance is multiplied by."""
+        size = (old.kind > 0).sum(axis=1)
+        kind = self._rng.random(self._count)
+        birth = size == 0
+        death, walk = ~birth & (kind < _DEATH), ~birth & (kind >= _DEATH) & (kind < _WALK)
+        redraw, resize = ~birth & (kind >= _WALK) & (kind < _REDRAW), ~birth & (kind >= _REDRAW)
+        fresh = self._fresh()
+        new = either(birth[:, None], self._born(fresh), old)
+        new.kind[death] = 0
+        less = self._moved(new, walk, size)
+        self._redrawn(new, redraw, size, fresh)
+        self._resized(new, resize, size, fresh)
+        sized = _SIZES[(new.kind > 0).sum(axis=1)]
+        less -= np.where(birth, sized - math.log(_DEATH), 0.0)
+        less += np.where(death, _SIZES[size] - math.log(_DEATH), 0.0)
+        return new, less
+
+    def _fresh(self) -> Factors:
+        shape = self._count, FACTORS
+        return self._shapes.drawn(self._rng, self._rng.integers(0, len(self._shapes.levels), shape))
+
+    def _born(self, fresh: Factors) -> Factors:
+        """Terms with as many factors as is likely."""
+        sizes = np.searchsorted(np.cumsum(np.exp(_SIZES[1:])), self._rng.random(self._count)) + 1
+        kept = np.arange(FACTORS) < np.minimum(sizes, FACTORS)[:, None]
+        return fresh._replace(kind=np.where(kept, fresh.kind, 0))
+
+    def _any(self, size: Ints) -> Ints:
+        """The number of one of each term's factors."""
+        return (self._rng.random(self._count) * np.maximum(size, 1)).astype(np.int64)
+
+    def _moved(self, new: Factors, some: Flags, size: Ints) -> Array:
+        """Move a factor of some terms; what that says of how likely they are."""
+        where = self._all, self._any(size)
+        old = new.at(*where)
+        moved = self._shapes.moved(self._rng, old)
+        new.put(where, either(some, moved, old))
+        change = self._shapes.likelihood(moved) - self._shapes.likelihood(old)
+        return np.where(some, change, 0.0)
+
+    def _redrawn(self, new: Factors, some: Flags, size: Ints, fresh: Factors) -> None:
+        where = self._all, self._any(size)
+        new.put(where, either(some, fresh.at(slice(None), 0), new.at(*where)))
+
+    def _resized(self, new: Factors, some: Flags, size: Ints, fresh: Factors) -> None:
+        """Some longer by one at the end, some shorter by any one."""
+        grows = self._rng.random(self._count) < 0.5
+        longer, shorter = some & grows & (size < FACTORS), some & ~grows & (size > 1)
+        end = self._all, np.minimum(size, FACTORS - 1)
+        new.put(end, either(longer, fresh.at(slice(None), 0), new.at(*end)))
+        gone, last = (self._all, self._any(size)), (self._all, np.maximum(size - 1, 0))
+        new.put(gone, either(shorter, new.at(*last), new.at(*gone)))
+        new.kind[last] = np.where(shorter, 0, new.kind[last])
+
+    def _column(self, term: Factors) -> Array:
+        """What each term does in each run beside the baseline; shape (chains, runs)."""
+        values = np.zeros((self._count, len(self._rows)))
+        values[term.kind.any(axis=1)] = 1.0
+        for at in range(FACTORS):
+            some = np.flatnonzero(term.kind[:, at] > 0)
+            values[some] *= self._shapes.values(term.at(some, at), self._rows)
+        return self._runs.centred(values[:, :-1] - values[:, -1:])
+
+    def _with(self, column: Array, slots: Ints) -> tuple[Array, Array]:
+        """The terms' products with each other, and with the scores, where these are in their slots."""
+        weighted = column * self._runs.precisions
+        gram, along = self._gram.copy(), self._along.copy()
+        beside = np.matmul(self._columns, weighted[:, :, None])[:, :, 0]
+        gram[self._all, slots, :] = beside
+        gram[self._all, :, slots] = beside
+        gram[self._all, slots, slots] = (weighted * column).sum(axis=1)
+        along[self._all, slots] = weighted @ self._runs.scores
+        return gram, along
+
+    def _likelihood(self, gram: Array, along: Array) -> Array:
+        """The logarithm of each sum's, but for a constant (heights integrated out)."""
+        root = np.linalg.cholesky(gram + np.eye(TERMS) / _HEIGHT**2)
+        within = np.linalg.solve(root, along[:, :, None])[:, :, 0]
+        size = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + TERMS * math.log(_HEIGHT)
+        return np.asarray(0.5 * (within**2).sum(axis=1) - size)
+
+    def _simplicity(self, factors: Factors) -> Array:
+        """The logarithm of how likely each sum is before any run."""
+        size = (factors.kind > 0).sum(axis=2)
+        terms = ((size > 0) * math.log(_TERM) + _SIZES[size]).sum(axis=1)
+        return np.asarray(terms + math.log(_KNOB) * acting(factors, len(self._shapes.levels)).sum(axis=1))
+
+    def _believe(self, belief: float) -> None:
+        """So much more of the runs: chains that it makes likelier go on more than once, where it matters."""
+        self._lead += (belief - self._belief) * self._likely
+        self._belief = belief
+        weights = np.exp(self._lead - self._lead.max())
+        if belief < 1.0 and weights.sum() ** 2 > _EVEN * self._count * (weights**2).sum():
+            return
+        self._lead = np.zeros(self._count)
+        edges = np.cumsum(weights) / weights.sum()
+        chosen = np.searchsorted(edges, (np.arange(self._count) + self._rng.random()) / self._count)
+        chosen = np.minimum(chosen, self._count - 1)
+        for each in (*self.factors, self._columns, self._gram, self._along, self._likely, self._simple):
+            each[:] = each[chosen]
+
+    def _heights(self) -> Array:
+        """Drawn as the runs make them likely; shape (chains, terms)."""
+        root = np.linalg.cholesky(self._gram + np.eye(TERMS) / _HEIGHT**2)
+        within = np.linalg.solve(root, self._along[:, :, None])
+        drawn = within + self._rng.standard_normal(within.shape)
+        return np.asarray(np.linalg.solve(root.transpose(0, 2, 1), drawn)[:, :, 0])
+
+
+def acting(factors: Factors, dimensions: int) -> Flags:
+    """Which are in any term of each sum; shape (sums, dimensions)."""
+    there = np.zeros((len(factors.kind), dimensions), dtype=np.bool_)
+    rows, terms, at = np.nonzero(factors.kind)
+    there[rows, factors.one[rows, terms, at]] = True
+    there[rows, factors.two[rows, terms, at]] = True
+    return there

@@ -1,0 +1,66 @@
+"""The gain as sums of a few terms, by all runs: what is expected of configurations, and which knobs act."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.optimize.surrogate.gaussian_process import GaussianProcess
+from ktrial.optimize.surrogate.sampled_terms import FACTORS, Chains, Runs, acting
+from ktrial.optimize.surrogate.shapes import Factors, Shapes
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TermModel:
+    """Samples of sums, as likely as the runs make them."""
+
+    shapes: Shapes
+    factors: Factors
+    """Of every term of every sum; shape (terms, factors)."""
+    heights: Array
+    """Logarithms; shape (terms,)."""
+    sums: NDArray[np.int64]
+    """To which each term belongs; shape (terms,)."""
+    count: int
+    """Sums."""
+    acting: Array
+    """The part of the sums that each dimension is in; shape (dimensions,)."""
+
+    def expected(self, rows: Array) -> Array:
+        """The mean log gain of each row of coordinates; shape (rows,)."""
+        return np.asarray(self._terms(rows).sum(axis=0) / self.count)
+
+    def drawn(self, rows: Array) -> Array:
+        """What each sum has as its log gain; shape (sums, rows)."""
+        gains = np.zeros((self.count, len(rows)))
+        np.add.at(gains, self.sums, self._terms(rows))
+        return gains
+
+    def _terms(self, rows: Array) -> Array:
+        beside = np.vstack([rows, self.shapes.origin])
+        values = self.heights[:, None] * np.ones(len(beside))
+        for at in range(FACTORS):
+            some = np.flatnonzero(self.factors.kind[:, at] > 0)
+            values[some] *= self.shapes.values(self.factors.at(some, at), beside)
+        return np.asarray(values[:, :-1] - values[:, -1:])
+
+
+def term_model(process: GaussianProcess, seed: int) -> TermModel:
+    """Of the runs that a Gaussian process has learnt from, with its noise, its drift, and what it takes for
+    outliers. Deterministic."""
+    shapes, data = Shapes(process.frame), process.data
+    variances = process.strengths.noise**2 * process.excess
+    places = data.places[:, : len(shapes.origin)]
+    runs = Runs(places, data.scores - process.drifted(), 1 / variances)
+    factors, heights = Chains(shapes, runs, np.random.default_rng([seed, 29])).run()
+    sums, terms = np.nonzero((factors.kind > 0).any(axis=2))
+    return TermModel(
+        shapes=shapes,
+        factors=factors.at(sums, terms),
+        heights=heights[sums, terms],
+        sums=sums,
+        count=len(heights),
+        acting=acting(factors, len(shapes.levels)).mean(axis=0),
+    )
