@@ -28,7 +28,7 @@ _TINY = 1e-6
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _Priced:
     """What configurations are worth."""
 
     surrogate: Surrogate
@@ -85,7 +85,7 @@ def smallest_answer(
 ) -> Configuration:
     """The best that is found from these and from what was run, where a knob that does nothing costs `idle`
     margins; empty where nothing promises any gain."""
-    choice = _Choice(surrogate, terms, idle * surrogate.scores.goal.margin)
+    choice = _Priced(surrogate, terms, idle * surrogate.scores.goal.margin)
     run = surrogate.lattice.rows(surrogate.distinct())
     rows = [*surrogate.lattice.rows([each for each in starts if each])]
     if len(run):

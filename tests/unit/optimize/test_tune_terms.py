@@ -14,7 +14,7 @@ from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.smallest_answer import smallest_answers
 from ktrial.optimize.surrogate.gaussian_process import InputScaling
 from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.optimize.surrogate.sampled_terms import Chains, Runs, acting
+from ktrial.optimize.surrogate.sampled_terms import CentredRuns, Chains, acting
 from ktrial.optimize.surrogate.shapes import Shapes
 from ktrial.optimize.surrogate.term_model import TermModel, term_model
 
@@ -82,7 +82,7 @@ def terms_of(truth: Truth, *, guarded: bool = False) -> TermModel:
 def told(space: Space) -> np.ndarray:
     """How often each set of two knobs acts, where runs say nothing: neither, the first, the second, both."""
     shapes = Shapes(InputScaling(Encoding(space)))
-    runs = Runs(np.tile(shapes.origin, (3, 1)), np.zeros(3), np.full(3, 1e-9))
+    runs = CentredRuns(np.tile(shapes.origin, (3, 1)), np.zeros(3), np.full(3, 1e-9))
     factors, _ = Chains(shapes, runs, np.random.default_rng(1)).run()
     there = acting(factors, 2)
     return np.bincount(there @ [1, 2], minlength=4) / len(there)

@@ -113,6 +113,8 @@ class Surrogate:
 
     def safe_rows(self, table: Numbers) -> NDArray[np.bool_]:
         """The same of rows of the lattice; shape (rows,)."""
+        if not self.limits and self.risk is None:
+            return np.ones(len(table), dtype=np.bool_)
         return np.asarray(_Worth(self, 0.0).chances(table) >= _SAFE)
 
     def gains(self, configurations: Sequence[Configuration]) -> Array:

@@ -42,7 +42,7 @@ _DEATH, _WALK, _REDRAW = 0.2, 0.65, 0.85
 it longer or shorter."""
 
 
-class Runs:
+class CentredRuns:
     """What was measured, less its weighted mean: the level is anything."""
 
     def __init__(self, rows: Array, scores: Array, precisions: Array) -> None:
@@ -61,7 +61,7 @@ class Runs:
 class Chains:
     """Sums that are drawn; arrays have a row for each chain."""
 
-    def __init__(self, shapes: Shapes, runs: Runs, rng: np.random.Generator) -> None:
+    def __init__(self, shapes: Shapes, runs: CentredRuns, rng: np.random.Generator) -> None:
         self._shapes, self._runs, self._rng = shapes, runs, rng
         self._count = count = _CHAINS
         self._all: Ints = np.arange(count)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.optimize.surrogate.gaussian_process import GaussianProcess
-from ktrial.optimize.surrogate.sampled_terms import FACTORS, Chains, Runs, acting
+from ktrial.optimize.surrogate.sampled_terms import FACTORS, CentredRuns, Chains, acting
 from ktrial.optimize.surrogate.shapes import Factors, Shapes
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ def term_model(process: GaussianProcess, seed: int) -> TermModel:
     shapes, data = Shapes(process.frame), process.data
     variances = process.strengths.noise**2 * process.excess
     places = data.places[:, : len(shapes.origin)]
-    runs = Runs(places, data.scores - process.drifted(), 1 / variances)
+    runs = CentredRuns(places, data.scores - process.drifted(), 1 / variances)
     factors, heights = Chains(shapes, runs, np.random.default_rng([seed, 29])).run()
     sums, terms = np.nonzero((factors.kind > 0).any(axis=2))
     return TermModel(
