@@ -215,7 +215,7 @@ class _TuningSearch:
         self, surrogate: Surrogate, explored: Configuration, shared: Shares
     ) -> tuple[list[Configuration], ConfirmationSize | None]:
         """What fresh runs are to judge, and how many: all that are left."""
-        terms = term_model(surrogate.responses[0], len(self.log.observations))
+        terms = term_model(surrogate.responses[0], surrogate.noise, len(self.log.observations))
         finalists = shortlist(surrogate, smallest_answers(surrogate, terms, explored))
         if not finalists:
             return [], None

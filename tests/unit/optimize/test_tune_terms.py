@@ -76,7 +76,7 @@ def learnt(truth: Truth, *, guarded: bool = False) -> Surrogate:
 
 @cache
 def terms_of(truth: Truth, *, guarded: bool = False) -> TermModel:
-    return term_model(learnt(truth, guarded=guarded).responses[0], 1)
+    return term_model(learnt(truth, guarded=guarded).responses[0], NOISE, 1)
 
 
 def told(space: Space) -> np.ndarray:
@@ -126,7 +126,7 @@ def test_the_gain_is_expected_near_where_it_is_and_the_truth_within_what_is_draw
 
 def test_the_same_runs_give_the_same_model() -> None:
     rows = InputScaling(Encoding(SPACE)).coordinates([{"one": "1"}, {"one": "1", "two": "1"}])
-    again = term_model(learnt(together).responses[0], 1)
+    again = term_model(learnt(together).responses[0], NOISE, 1)
     assert again.expected(rows).tolist() == terms_of(together).expected(rows).tolist()
 
 

@@ -7,7 +7,8 @@ few terms, each a product of one to three shapes (Denison, Mallick and Smith, St
 drawn as likely as the runs make them, by many chains at once: each changes a term at a time (reversible
 jumps: Green, Biometrika 82, 1995), and what the runs say is believed bit by bit, so that chains do not stay
 where they began (sequential Monte Carlo: Del Moral, Doucet and Jasra, J. Royal Statistical Society B 68,
-2006). How high terms are is not drawn but integrated out: it is normal, given their shapes.
+2006). How high terms are is not drawn but integrated out: it is normal, given their shapes. The noise is
+drawn as well.
 """
 
 import math
@@ -27,6 +28,9 @@ _SIZES = np.log([1.0, 0.55, 0.35, 0.1])
 """How likely a term is to have so many factors."""
 _HEIGHT = 0.1
 """Prior standard deviation of how high a term is, as a logarithm."""
+_NOISE, _LOUDER = 0.6, 0.4
+"""Prior standard deviation of the logarithm of the noise's precision, and a step of it: what the baseline's
+runs say is uncertain, and a model that explains too much would take noise for effects."""
 _CHAINS = 256
 _RISING, _STAGES, _LEAST = 15, 40, 0.02
 """Steps a stage, while what the runs say is believed more and more, in so many stages, from this part on."""
@@ -49,7 +53,7 @@ class CentredRuns:
         self.rows = rows
         """Coordinates; shape (runs, dimensions)."""
         self.precisions = precisions
-        """Of each run, 1 / variance."""
+        """Of each run, 1 / variance, as it is thought to be."""
         self.scores = self.centred(scores)
 
     def centred(self, values: Array) -> Array:
@@ -72,7 +76,10 @@ class Chains:
         self.factors = no_factors(count, TERMS, FACTORS)
         self._columns = np.zeros((count, TERMS, len(runs.scores)))
         self._gram, self._along = np.zeros((count, TERMS, TERMS)), np.zeros((count, TERMS))
-        self._likely = self._likelihood(self._gram, self._along)
+        self._squares = float((runs.precisions * runs.scores**2).sum())
+        self._precision = np.ones(count)
+        """How much higher that of all runs is than it is thought to be."""
+        self._likely = self._likelihood(self._gram, self._along, self._precision)
         self._simple = self._simplicity(self.factors)
 
     def run(self) -> tuple[Factors, Array]:
@@ -99,7 +106,7 @@ class Chains:
         factors.put(where, new)
         column = self._column(new)
         gram, along = self._with(column, slots)
-        likely, simple = self._likelihood(gram, along), self._simplicity(factors)
+        likely, simple = self._likelihood(gram, along, self._precision), self._simplicity(factors)
         better = self._belief * (likely - self._likely) + simple - self._simple + less
         taken = np.log(self._rng.random(self._count)) < better
         rows = np.flatnonzero(taken)
@@ -107,6 +114,19 @@ class Chains:
         self._columns[rows, slots[rows]] = column[rows]
         self._gram[rows], self._along[rows] = gram[rows], along[rows]
         self._likely[rows], self._simple[rows] = likely[rows], simple[rows]
+        self._look_at_noise()
+
+    def _look_at_noise(self) -> None:
+        """Another precision for every second chain."""
+        some = self._rng.random(self._count) < 0.5
+        step = np.where(some, _LOUDER * self._rng.standard_normal(self._count), 0.0)
+        precision = self._precision * np.exp(step)
+        likely = self._likelihood(self._gram, self._along, precision)
+        before, after = np.log(self._precision), np.log(precision)
+        better = self._belief * (likely - self._likely) + 0.5 * (before**2 - after**2) / _NOISE**2
+        taken = np.log(self._rng.random(self._count)) < better
+        self._precision = np.where(taken, precision, self._precision)
+        self._likely = np.where(taken, likely, self._likely)
 
     def _proposed(self, old: Factors) -> tuple[Factors, Array]:
         """Another term for each, and the logarithm of what its acceptance is multiplied by."""
@@ -183,12 +203,13 @@ class Chains:
         along[self._all, slots] = weighted @ self._runs.scores
         return gram, along
 
-    def _likelihood(self, gram: Array, along: Array) -> Array:
-        """The logarithm of each sum's, but for a constant (heights integrated out)."""
-        root = np.linalg.cholesky(gram + np.eye(TERMS) / _HEIGHT**2)
-        within = np.linalg.solve(root, along[:, :, None])[:, :, 0]
+    def _likelihood(self, gram: Array, along: Array, precision: Array) -> Array:
+        """The logarithm of each sum's, but for a constant (heights and level integrated out)."""
+        root = np.linalg.cholesky(precision[:, None, None] * gram + np.eye(TERMS) / _HEIGHT**2)
+        within = np.linalg.solve(root, (precision[:, None] * along)[:, :, None])[:, :, 0]
         size = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + TERMS * math.log(_HEIGHT)
-        return np.asarray(0.5 * (within**2).sum(axis=1) - size)
+        own = 0.5 * (len(self._runs.scores) - 1) * np.log(precision) - 0.5 * precision * self._squares
+        return np.asarray(own + 0.5 * (within**2).sum(axis=1) - size)
 
     def _simplicity(self, factors: Factors) -> Array:
         """The logarithm of how likely each sum is before any run."""
@@ -207,13 +228,22 @@ class Chains:
         edges = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(edges, (np.arange(self._count) + self._rng.random()) / self._count)
         chosen = np.minimum(chosen, self._count - 1)
-        for each in (*self.factors, self._columns, self._gram, self._along, self._likely, self._simple):
+        for each in (
+            *self.factors,
+            self._columns,
+            self._gram,
+            self._along,
+            self._precision,
+            self._likely,
+            self._simple,
+        ):
             each[:] = each[chosen]
 
     def _heights(self) -> Array:
         """Drawn as the runs make them likely; shape (chains, terms)."""
-        root = np.linalg.cholesky(self._gram + np.eye(TERMS) / _HEIGHT**2)
-        within = np.linalg.solve(root, self._along[:, :, None])
+        precision = self._precision[:, None, None]
+        root = np.linalg.cholesky(precision * self._gram + np.eye(TERMS) / _HEIGHT**2)
+        within = np.linalg.solve(root, precision * self._along[:, :, None])
         drawn = within + self._rng.standard_normal(within.shape)
         return np.asarray(np.linalg.solve(root.transpose(0, 2, 1), drawn)[:, :, 0])
 

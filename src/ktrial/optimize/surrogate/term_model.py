@@ -47,11 +47,14 @@ class TermModel:
         return np.asarray(values[:, :-1] - values[:, -1:])
 
 
-def term_model(process: GaussianProcess, seed: int) -> TermModel:
-    """Of the runs that a Gaussian process has learnt from, with its noise, its drift, and what it takes for
-    outliers. Deterministic."""
+def term_model(process: GaussianProcess, noise: float, seed: int) -> TermModel:
+    """Of the runs that a Gaussian process has learnt from, with its drift and what it takes for outliers.
+
+    `noise`: a run's standard deviation, as the baseline's runs have it. Deterministic.
+    """
     shapes, data = Shapes(process.frame), process.data
-    variances = process.strengths.noise**2 * process.excess
+    outlying = np.where(process.excess > 1, process.excess, 0.0)
+    variances = np.maximum(noise**2, process.strengths.noise**2 * outlying)
     places = data.places[:, : len(shapes.origin)]
     runs = CentredRuns(places, data.scores - process.drifted(), 1 / variances)
     factors, heights = Chains(shapes, runs, np.random.default_rng([seed, 29])).run()
