@@ -82,6 +82,7 @@ class FleetBuilder:
     notices: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     on_step: Callable[[str], None] = lambda _what: None
+    on_notice: Callable[[str], None] = lambda _what: None
 
     @property
     def builder(self) -> Builder:
@@ -90,7 +91,11 @@ class FleetBuilder:
     def built(self, *builds: Build) -> dict[str, Kernel | KernelError]:
         """By the builds' names."""
         named = {one.name: one for one in builds}
-        return dict(self.fleet.built(named, self.builder, Listener(self._progress, self.notices.append)))
+        return dict(self.fleet.built(named, self.builder, Listener(self._progress, self._notice)))
+
+    def _notice(self, what: str) -> None:
+        self.notices.append(what)
+        self.on_notice(what)
 
     def _progress(self, _label: str) -> Progress:
         def progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -86,8 +86,10 @@ def test_a_build_that_fails_is_told_as_it_is_here_with_its_log(fleet: Fleet, log
 
 
 def test_a_worker_that_cannot_build_is_given_no_builds(fleet: Fleet, logs: Path, place: Path) -> None:
+    """The other one builds nothing until that is told: it could be done with all of them before."""
     behave(logs, 0, cannot="it lacks gcc")
-    asked = FleetBuilder(fleet)
+    behave(logs, 1, until="told")
+    asked = FleetBuilder(fleet, on_notice=lambda _what: (logs / "told").touch())
     asked.built(*builds(place, 3))
     assert {who for who, _ in logged(logs, "building")} == {"1"}
     assert asked.notices == ["worker local-0 of the fleet is given no builds: it lacks gcc"]
