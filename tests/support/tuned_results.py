@@ -8,6 +8,7 @@ from ktrial.model.tuning import (
     Budget,
     Dimension,
     Effect,
+    Finalist,
     FrontPoint,
     Goal,
     Guard,
@@ -90,6 +91,9 @@ def a_result() -> Tuned:
         candidate=confirmed,
         confirmed=confirmed,
         comparisons=comparisons,
+        finalists=(
+            Finalist(configuration=confirmed, comparison=comparisons[0], fresh=1.111, expected=1.133),
+        ),
         kept=(
             Effect(names=("vm.vfs_cache_pressure",), values=("400",), ratio=1.09, low=1.07, high=1.11),
             Effect(names=("boot:nohz",), values=("off",), ratio=1.03, low=1.02, high=1.04),

@@ -322,7 +322,11 @@ class Finalist(Model):
 
     configuration: Configuration
     comparison: Comparison
-    """With the baseline. The intervals of all finalists hold together."""
+    """With the baseline: what fresh runs show, with what was expected. All intervals hold together."""
+    fresh: float | None = None
+    """The ratio of the objective that fresh runs alone show."""
+    expected: float | None = None
+    """The ratio that the runs of the search let expect."""
     broken: tuple[str, ...] = ()
     """Guards that it did not keep, and failed runs, each in a sentence."""
 
@@ -346,7 +350,7 @@ class Tuned(Model):
     confirmed: Configuration | None = None
     """The answer: the candidate where confirmation found it better, within all guards; else None."""
     comparisons: tuple[Comparison, ...] = ()
-    """Confirmation, on fresh runs only: the objectives first."""
+    """Confirmation: what fresh runs show, with what those of the search let expect; the objectives first."""
     finalists: tuple[Finalist, ...] = ()
     """All that were confirmed beside each other, the answer among them. None in noise-free mode, and with two
     objectives (see `front`)."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ktrial.model.tuning import Goal, Space
 from ktrial.stats.many_to_one import edge
-from ktrial.stats.typical_groups import MOVES, NO_DRIFT, PRICE, Drift
+from ktrial.stats.typical_groups import OFF, PRICE, SURER
 from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20
@@ -20,6 +20,9 @@ _CONFIRM = 0.18
 """The part of the budget that is put by for confirmation."""
 _CONTEND = 0.6
 """The contenders' part of what is left: 20 runs of a covering design and 29 contenders of 65."""
+KNOWN = 0.5
+"""Standard deviation of what the model knows of a finalist before confirmation, in that of one run: the usual
+one after 50 runs."""
 _POWER = 0.8
 _SURE = 2.0
 """Standard errors by which a gain must be beyond the edge: outliers are not reckoned with."""
@@ -59,8 +62,8 @@ class ConfirmationSize(NamedTuple):
     """Each has a run of the baseline, and `EACH` of every finalist."""
     earlier: int
     """The baseline's runs during the search."""
-    drift: Drift = NO_DRIFT
-    """What is known of the level now beside that of the earlier runs: all of them together."""
+    known: float = KNOWN
+    """Standard deviation of what the model will know of a finalist, in that of one run."""
 
     @property
     def runs(self) -> int:
@@ -73,10 +76,17 @@ class ConfirmationSize(NamedTuple):
 
     def error(self, noise: float) -> float:
         """Standard error of a gain (a logarithm), for this noise of one run."""
-        fresh = 1 / self.blocks
-        moved = MOVES + (self.drift.deviation / noise) ** 2
-        level = 1 / (1 / fresh + 1 / (1 / self.earlier + moved)) if self.earlier else fresh
-        return PRICE * noise * math.sqrt(level + 1 / (EACH * self.blocks))
+        return PRICE * noise * math.sqrt(self._fresh * (1 - self._share))
+
+    @property
+    def _fresh(self) -> float:
+        """The variance of what fresh runs say, in that of one run."""
+        return (1 + 1 / EACH) / self.blocks
+
+    @property
+    def _share(self) -> float:
+        """What the model counts for beside them (ktrial.stats.typical_groups)."""
+        return self._fresh / (self._fresh + SURER * self.known**2 + OFF)
 
     @property
     def freedom(self) -> int:
@@ -86,10 +96,8 @@ class ConfirmationSize(NamedTuple):
     @property
     def edge(self) -> float:
         """|t| that is beyond chance, for all finalists together."""
-        own = 1 / (self.earlier + self.blocks)
-        return edge(
-            self.finalists, self.freedom, correlation=round(own / (own + 1 / (EACH * self.blocks)), 2)
-        )
+        baseline = (1 - self._share) / self.blocks
+        return edge(self.finalists, self.freedom, correlation=round(baseline / self._fresh, 2))
 
     def shows(self, gain: float, noise: float) -> bool:
         """Whether it shows a gain (a logarithm) in most searches."""

@@ -30,6 +30,10 @@ class Confirmation:
     broken: tuple[str, ...]
     """Guards that the candidate did not keep, and failed runs, each in a sentence."""
     warnings: tuple[DataWarning, ...] = ()
+    fresh: float | None = None
+    """The first objective's ratio as fresh runs alone show it, where something else counts as well."""
+    expected: float | None = None
+    """And as the runs of the search let expect it."""
 
     @property
     def better(self) -> bool:

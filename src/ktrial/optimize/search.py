@@ -183,14 +183,24 @@ class _TuningSearch:
             self._ablated(surrogate, explored, min(shared.ablate, self.log.left - shared.confirm))
             explored = surrogate.best()
         explored = self._searched_on(surrogate, explored, shared)
-        finalists, size = self._finalists(surrogate, explored, shared)
-        if not size:
+        terms = term_model(surrogate.responses[0], surrogate.noise, len(self.log.observations))
+        finalists = shortlist(surrogate, smallest_answers(surrogate, terms, explored))
+        if not finalists:
             return explored, {}, None
+        finalists, size = fitting(surrogate, finalists, shared.confirm, self.log.left)
+        size = size.with_runs(self.log.left)
+        expected = terms.estimates(surrogate.lattice.coordinates(surrogate.lattice.rows(finalists)))
         self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
-        said = confirm(self.log, surrogate, finalists, size.blocks, self.rng)
+        said = confirm(self.log, surrogate, finalists, expected, size.blocks, self.rng)
         self.confirmed_with = size
         self.finalists = tuple(
-            Finalist(configuration=each, comparison=one.comparisons[0], broken=one.broken)
+            Finalist(
+                configuration=each,
+                comparison=one.comparisons[0],
+                fresh=one.fresh,
+                expected=one.expected,
+                broken=one.broken,
+            )
             for each, one in zip(finalists, said, strict=True)
         )
         better = [each for each, one in zip(finalists, said, strict=True) if one.better]
@@ -210,17 +220,6 @@ class _TuningSearch:
                 return explored
             surrogate.learn(self.log.observations)
             explored = surrogate.best()
-
-    def _finalists(
-        self, surrogate: Surrogate, explored: Configuration, shared: Shares
-    ) -> tuple[list[Configuration], ConfirmationSize | None]:
-        """What fresh runs are to judge, and how many: all that are left."""
-        terms = term_model(surrogate.responses[0], surrogate.noise, len(self.log.observations))
-        finalists = shortlist(surrogate, smallest_answers(surrogate, terms, explored))
-        if not finalists:
-            return [], None
-        finalists, size = fitting(surrogate, finalists, shared.confirm, self.log.left)
-        return finalists, size.with_runs(self.log.left)
 
     @property
     def two_objectives(self) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.budget import EACH, FEWEST_BLOCKS, ConfirmationSize, size_needed
 from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.stats.typical_groups import NO_DRIFT
 
 _ALL = 3
 """Finalists at most."""
@@ -55,11 +54,8 @@ def _most(surrogate: Surrogate, count: int, runs: int) -> ConfirmationSize:
     """Of so many finalists with so many runs; the smallest that judges anything, where they are fewer."""
     failure = surrogate.scores.failure
     own = (each for each in surrogate.seen if not each.configuration)
-    baseline = [each.order for each in own if not failure(each)]
-    blocks = max(runs // (1 + EACH * count), 1)
-    now = [len(surrogate.seen)]
-    drift = surrogate.drift(now, baseline) if baseline else NO_DRIFT
-    return ConfirmationSize(count, blocks, len(baseline), drift)
+    baseline = sum(not failure(each) for each in own)
+    return ConfirmationSize(count, max(runs // (1 + EACH * count), 1), baseline)
 
 
 def _least_gain(surrogate: Surrogate, finalists: Sequence[Configuration]) -> float:

@@ -1,9 +1,9 @@
 """Confirmation with noise: fresh runs of the finalists and the baseline, with verdicts.
 
-Fresh runs are in blocks, in random order: one of the baseline, two of each finalist. The finalists have no
-other runs here: those that found them do not say how good they are. The baseline was not chosen for its
-numbers; so its runs throughout the search count as well, as far as the machine is what it was: less what the
-model knows of its drift, and the less the further they are from the fresh ones.
+Fresh runs are in blocks, in random order: one of the baseline, two of each finalist. The runs that found the
+finalists are biased in their favour, and count only through the model of few terms, which believes that most
+knobs do nothing and takes luck for luck: what it expected of a finalist, with its doubt, is a second estimate
+beside that of the fresh runs, for as much as these agree with it (ktrial.stats.typical_groups).
 """
 
 import math
@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -25,24 +26,36 @@ from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.stats.resolution import resolution, rounding
 from ktrial.stats.sequential import BlockedMetric, checks
 from ktrial.stats.sequential.repeated_intervals import Intervals, claims
-from ktrial.stats.typical_groups import NO_DRIFT, Drift, Groups, typical_groups
+from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
 
-_DRIFT_ADVICE = "what the model of all runs knows of it is taken out, and its doubt widens the interval"
+_DRIFT_ADVICE = (
+    "it falls on the baseline and the finalists alike: their runs are in random order within blocks"
+)
+_APART = 2.6
+"""Standard errors between what the search let expect and what fresh runs show that are told: chance makes as
+many in one of a hundred."""
 _FAILURES = 2
 """Failed runs of every finalist that end confirmation."""
+_APART_ADVICE = (
+    "the interval is wider for it, and fresh runs count for most; where the machine changed meanwhile, "
+    "ktrial revalidate measures the answer again"
+)
 
 
 def confirm(
     log: EvaluationLog,
     surrogate: Surrogate,
     finalists: Sequence[Configuration],
+    expected: Sequence[EarlierEstimate],
     blocks: int,
     rng: np.random.Generator,
 ) -> list[Confirmation]:
     """One a finalist, from so many blocks at most. The model learns from them too.
+
+    `expected`: each finalist's log gain, as the runs of the search let expect; nothing where it is empty.
 
     All intervals hold together (ktrial.stats.typical_groups), so that the answer may be chosen among them.
     """
@@ -58,14 +71,15 @@ def confirm(
         if all(len(_failed(scores, fresh, each)) >= _FAILURES for each in finalists):
             break
     surrogate.learn(log.observations)
-    measured = _Measured(surrogate, finalists, earlier, fresh, made)
+    measured = _Measured(surrogate, finalists, expected, earlier, fresh, made)
     return [
         Confirmation(
-            (comparison,),
+            (measured.comparison(each),),
             broken(scores, fresh, each),
-            tuple(map(_told, checks(measured.beside_baseline(each), independent=True))),
+            measured.warnings(each),
+            **measured.estimates(each),
         )
-        for each, comparison in zip(finalists, measured.comparisons(), strict=True)
+        for each in finalists
     ]
 
 
@@ -87,6 +101,7 @@ class _Measured:
 
     surrogate: Surrogate
     finalists: Sequence[Configuration]
+    expected: Sequence[EarlierEstimate]
     earlier: Sequence[Observation]
     """The baseline's during the search."""
     fresh: Sequence[Observation]
@@ -137,25 +152,59 @@ class _Measured:
             self.goal.workload, metric, BASELINE, {BASELINE: ()}, {BASELINE: ()}, rows="runs"
         )
 
-    def comparisons(self) -> list[Comparison]:
-        """Each finalist with the baseline. One with a failed run is not judged; the others are without it."""
+    def comparison(self, finalist: Configuration) -> Comparison:
+        """With the baseline. One with a failed run is not judged; the others are without it."""
+        if self._said is None or finalist not in self._judgeable:
+            return self._unjudged(finalist)
+        codes = claims(Intervals(self._said.means, self._said.low, self._said.high), self.goal.margin)
+        before = math.exp(float(np.median(np.log(self.values(self.runs({}))))))
+        at = self._judgeable.index(finalist)
+        return self._judged(finalist, self._said, at, Claim(int(codes[at])), before)
+
+    def estimates(self, finalist: Configuration) -> dict[str, float]:
+        """`fresh` and `expected` of a Confirmation, where both are known."""
+        if self._said is None or finalist not in self._judgeable or not self.expected:
+            return {}
+        at = self._judgeable.index(finalist)
+        both = {"fresh": float(self._said.fresh[at]), "expected": self._known[at].mean}
+        return {name: math.exp(each) for name, each in both.items()}
+
+    def warnings(self, finalist: Configuration) -> tuple[DataWarning, ...]:
+        """About its runs, and where they are not as expected."""
+        told = tuple(map(_told, checks(self.beside_baseline(finalist), independent=True)))
+        ratios = self.estimates(finalist)
+        if not ratios or abs(self._apart(finalist)) < _APART:
+            return told
+        before, fresh = (tenths(ratios[name] - 1) for name in ("expected", "fresh"))
+        text = (
+            f"{self.label(finalist)}: the runs of the search let expect {before} %, fresh runs alone show "
+            f"{fresh} %: further apart than chance makes them in 99 of 100 searches"
+        )
+        return (*told, DataWarning(kind=WarningKind.SEARCH_DISAGREES, text=text, advice=_APART_ADVICE))
+
+    def _apart(self, finalist: Configuration) -> float:
+        """Standard errors between fresh runs and what was expected."""
+        return float(self._said.apart[self._judgeable.index(finalist)]) if self._said else 0.0
+
+    @cached_property
+    def _judgeable(self) -> list[Configuration]:
         failure = self.surrogate.scores.failure
         failed = [each.configuration for each in self.fresh if each.configuration and failure(each)]
-        judged = [each for each in self.finalists if each not in failed and len(self.runs(each)) > 1]
-        said = self._said(judged)
-        if said is None:
-            return [self._unjudged(each) for each in self.finalists]
-        codes = claims(Intervals(said.means, said.low, said.high), self.goal.margin)
-        before = math.exp(float(np.median(np.log(self.values(self.runs({}))))))
-        numbers = {
-            self.label(each): self._judged(each, said, at, Claim(int(codes[at])), before)
-            for at, each in enumerate(judged)
-        }
-        return [numbers.get(self.label(each)) or self._unjudged(each) for each in self.finalists]
+        return [each for each in self.finalists if each not in failed and len(self.runs(each)) > 1]
 
-    def _said(self, judged: Sequence[Configuration]) -> Groups | None:
+    @cached_property
+    def _known(self) -> list[EarlierEstimate]:
+        """Of each that is judged, as the logarithm of the objective's ratio."""
+        if not self.expected:
+            return []
+        sign = self.surrogate.scores.sign(0)
+        each = (self.expected[list(self.finalists).index(own)] for own in self._judgeable)
+        return [EarlierEstimate(sign * mean, deviation) for mean, deviation in each]
+
+    @cached_property
+    def _said(self) -> Groups | None:
         """What the runs say; None where there are too few."""
-        arms = [self.runs({}), *map(self.runs, judged)]
+        arms = [self.runs({}), *map(self.runs, self._judgeable)]
         if len(arms) < 2 or min(map(len, arms)) < 2:
             return None
         values = list(map(self.values, arms))
@@ -163,17 +212,10 @@ class _Measured:
         return typical_groups(
             [np.log(each) for each in values],
             np.log(self.values(self.earlier)),
-            self._drift(),
+            self._known,
             among=len(self.finalists),
             hidden=[rounding([each], step) for each in values],
         )
-
-    def _drift(self) -> Drift:
-        """Of the objective's own logarithm, from the baseline's earlier runs to the fresh ones."""
-        if not self.earlier:
-            return NO_DRIFT
-        drift = self.surrogate.drift(*([each.order for each in runs] for runs in (self.fresh, self.earlier)))
-        return drift._replace(mean=self.surrogate.scores.sign(0) * drift.mean)
 
     def _judged(
         self, finalist: Configuration, said: Groups, at: int, claim: Claim, before: float

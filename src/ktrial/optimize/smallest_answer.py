@@ -21,7 +21,7 @@ from ktrial.optimize.surrogate.term_model import TermModel
 
 Array = NDArray[np.float64]
 
-_BOLD, _CAUTIOUS = 0.2, 0.05
+_BOLD, _CAUTIOUS = 0.3, 0.05
 """What a knob that does nothing costs, in margins."""
 _STEPS = 12
 _TINY = 1e-6

@@ -8,10 +8,11 @@ error is the asymptotic one with Huber's correction for few values (Robust Stati
 All intervals hold together (Dunnett, JASA 50, 1955, for groups of unequal size), whichever treatment is
 looked at afterwards. With one treatment this is the two-sample t test with one variance, made robust.
 
-The baseline may have runs from before, too. How far the machine's level has moved since is a random effect
-(DerSimonian and Laird, Controlled Clinical Trials 7, 1986): its variance is what the baseline's fresh runs
-show beyond noise, and never less than a part of the noise. So earlier runs count for much where they agree
-with the fresh ones, and for nothing where they do not. What is known of a slow drift is taken out before.
+Of a treatment something may be known from before, by other runs: a second estimate of the same difference.
+Both are combined as two trials are (DerSimonian and Laird, Controlled Clinical Trials 7, 1986): how far the
+earlier one is off is a random effect, whose variance is what the two show beyond what each of them is known
+to be, and never less than a part of the noise. So it counts for much where the runs agree with it, and for
+nothing where they do not.
 """
 
 import math
@@ -39,20 +40,23 @@ _DISTINCT = 0.5
 """Of all values: on a coarser grid their median deviation says little, and means are taken."""
 _STEPS = 30
 _TINY = 1e-300
-MOVES = 0.12
-"""The least variance of the machine's level from the search to now, in variances of one run."""
+SURER = 2.0
+"""Variances by which an earlier estimate is off, of what it is believed to be: models are surer than they
+should be."""
+OFF = 0.25
+"""The least variance of the random effect, in variances of one run."""
 NONE: Array = np.empty(0)
 
 
-class Drift(NamedTuple):
-    """How much higher the machine's level is now than it was in earlier runs, as a logarithm."""
+class EarlierEstimate(NamedTuple):
+    """What is known of a treatment from before: its logarithm beside the baseline's."""
 
     mean: float
     deviation: float
-    """Standard deviation of what is known of it."""
+    """Standard deviation of what is believed."""
 
 
-NO_DRIFT = Drift(0.0, 0.0)
+NOTHING_KNOWN = EarlierEstimate(0.0, 1e9)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,10 @@ class Groups:
     """Standard errors."""
     halves: Array
     """Half the widths of the intervals."""
+    fresh: Array
+    """What the runs say alone."""
+    apart: Array
+    """Standard errors by which they and the earlier estimate differ; 0 where there was none."""
 
     @property
     def low(self) -> Array:
@@ -79,14 +87,15 @@ class Groups:
 def typical_groups(
     groups: Sequence[Array],
     earlier: Array = NONE,
-    drift: Drift = NO_DRIFT,
+    known: Sequence[EarlierEstimate] = (),
     alpha: float = 0.05,
     among: int | None = None,
     hidden: Sequence[Rounding] = (),
 ) -> Groups:
     """Of logarithms, the baseline's first, then each treatment's: arrays of shape (runs,).
 
-    `earlier`: the baseline's from before; `drift` since. `among`: how many treatments there were at first,
+    `earlier`: the baseline's from before, which tell the noise. `known` of each treatment, from before, by
+    other runs than these; nothing where it is empty. `among`: how many treatments there were at first,
     where some could not be judged. `hidden`: what the resolution of the numbers hides of each group. Raises
     ValueError with no treatment, or with fewer values than can tell what noise is.
     """
@@ -99,25 +108,24 @@ def typical_groups(
     biases = np.array([each.bias for each in hidden] or [0.0] * len(groups))
     noise = np.maximum(variance, floors)
     own = noise / [len(each) for each in groups]
-    level, doubt = centres[0], own[0]
-    if len(earlier):
-        before = Drift(
-            centres[-1] + drift.mean, math.hypot(drift.deviation, math.sqrt(noise[0] / len(earlier)))
-        )
-        level, doubt = _combined(level, doubt, before, noise[0])
-    errors = np.sqrt(doubt + own[1:])
-    shared = round(float(np.mean(doubt / np.maximum(errors**2, _TINY))), 2)
-    halves = edge(among or len(groups) - 1, freedom, alpha, shared) * errors + biases[0] + biases[1:]
-    return Groups(centres[1 : len(groups)] - level, errors, halves)
+    before = np.array(known or [NOTHING_KNOWN] * (len(groups) - 1))
+    fresh, doubt = centres[1 : len(groups)] - centres[0], own[0] + own[1:]
+    apart, other = _beside(fresh, doubt, before, noise[1:])
+    # What the earlier estimates count for beside the runs.
+    share = doubt / np.maximum(doubt + other, _TINY)
+    errors = np.sqrt((1 - share) ** 2 * doubt + share**2 * other)
+    shared = (1 - share) ** 2 * own[0] / np.maximum(errors**2, _TINY)
+    far = edge(among or len(groups) - 1, freedom, alpha, round(float(np.mean(shared)), 2))
+    halves = far * errors + biases[0] + biases[1:]
+    return Groups((1 - share) * fresh + share * before[:, 0], errors, halves, fresh, apart)
 
 
-def _combined(level: float, variance: float, before: Drift, noise: float) -> tuple[float, float]:
-    """The baseline's level and its variance, from fresh runs and earlier ones."""
-    apart = (level - before.mean) ** 2 - variance - before.deviation**2
-    moved = max(apart, 0.0) + MOVES * noise
-    other = before.deviation**2 + moved
-    share = variance / max(variance + other, _TINY)
-    return (1 - share) * level + share * before.mean, (1 - share) ** 2 * variance + share**2 * other
+def _beside(fresh: Array, doubt: Array, before: Array, noise: Array) -> tuple[Array, Array]:
+    """Standard errors between the runs' estimates and the earlier ones, and the variances of these."""
+    believed = SURER * before[:, 1] ** 2
+    apart = fresh - before[:, 0]
+    beyond = np.maximum(apart**2 - doubt - believed, 0.0)
+    return apart / np.sqrt(np.maximum(doubt + believed, _TINY)), believed + beyond + OFF * noise
 
 
 def _estimated(groups: Sequence[Array]) -> tuple[Array, float]:

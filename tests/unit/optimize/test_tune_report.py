@@ -34,6 +34,13 @@ def test_both_have_the_whole_answer(texts: tuple[str, str]) -> None:
         assert "not worth it" in text
 
 
+def test_both_tell_what_fresh_runs_show_alone_and_what_the_search_let_expect(texts: tuple[str, str]) -> None:
+    for text in texts:
+        assert "Fresh runs alone show +11.10 %, the runs of the search let expect +13.30 %" in text
+    without = a_result().model_copy(update={"finalists": ()})
+    assert "Fresh runs alone" not in tuning.page(a_study(without), without)
+
+
 def test_every_run_is_drawn_where_its_number_is() -> None:
     tuned = a_result().model_copy(update={"drift": (1.0, 1.02, 1.0, 0.99)})
     page = tuning.page(a_study(tuned), tuned)

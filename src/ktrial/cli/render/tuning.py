@@ -18,7 +18,7 @@ from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import wanted
+from ktrial.report.text.tuning import two_estimates, wanted
 
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
@@ -127,6 +127,8 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Cons
     _print_failures(tuned, console)
     for warning in tuned.warnings:
         console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
+    if both := two_estimates(tuned):
+        console.print(Text(breakable(both), style="dim"))
     if tuned.seen is not None and answer and tuned.noise:
         seen = breakable(number_format.change(tuned.seen))
         console.print(

@@ -221,16 +221,6 @@ class GaussianProcess:
     def _drifts(self, left: Array, right: Array) -> Array:
         return np.asarray(self.strengths.drift**2 * drift_kernel(left, right) + trend(left, right))
 
-    def drift_between(self, late: Array, early: Array) -> tuple[float, float]:
-        """What drift adds to the mean score at these times (parts of the search) beside that at those: mean
-        and standard deviation."""
-        times = np.concatenate([late, early])
-        factors = np.concatenate([np.full(len(late), 1 / len(late)), np.full(len(early), -1 / len(early))])
-        own, between = self._drifts(times, times), factors @ self._drifts(times, self.data.times)
-        within = self.inverse @ between
-        variance = float(factors @ own @ factors) - float(within @ within)
-        return float(between @ self.weights), math.sqrt(max(variance, 0.0))
-
     def on(self, levels: Sequence[Array]) -> "OnLevels":
         """The same for configurations whose coordinates are from these, told by their numbers."""
         frame, strengths = self.frame, self.strengths

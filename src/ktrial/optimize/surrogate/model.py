@@ -14,7 +14,6 @@ from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.surrogate.gaussian_process import Data, GaussianProcess, InputScaling
 from ktrial.optimize.surrogate.hyperparameters import fit
 from ktrial.optimize.surrogate.projections import fit_projected
-from ktrial.stats.typical_groups import Drift
 
 Array = NDArray[np.float64]
 
@@ -124,12 +123,6 @@ class Surrogate:
     def spread(self, configurations: Sequence[Configuration]) -> Array:
         """Standard deviation of what `gains` says."""
         return np.asarray(np.sqrt(sum(each.spread(configurations) ** 2 for each in self.responses)))
-
-    def drift(self, late: Sequence[int], early: Sequence[int]) -> Drift:
-        """What drift adds to the first objective's score in these runs (their orders) beside those."""
-        response = self.responses[0]
-        orders = (np.array(each) / self._horizon for each in (late, early))
-        return Drift(*response.drift_between(*orders))
 
     def best(self, *, bold: bool = False, turn: int = 0, price: float = PRICE) -> Configuration:
         """The configuration that promises most: the largest expected gain, or with `bold` the largest

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ktrial.optimize.surrogate.gaussian_process import GaussianProcess
 from ktrial.optimize.surrogate.sampled_terms import FACTORS, CentredRuns, Chains, acting
 from ktrial.optimize.surrogate.shapes import Factors, Shapes
+from ktrial.stats.typical_groups import EarlierEstimate
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,12 @@ class TermModel:
         gains = np.zeros((self.count, len(rows)))
         np.add.at(gains, self.sums, self._terms(rows))
         return gains
+
+    def estimates(self, rows: Array) -> list[EarlierEstimate]:
+        """The log gain of each row, with its doubt."""
+        drawn = self.drawn(rows)
+        both = zip(drawn.mean(axis=0), drawn.std(axis=0), strict=True)
+        return [EarlierEstimate(float(mean), float(deviation)) for mean, deviation in both]
 
     def _terms(self, rows: Array) -> Array:
         beside = np.vstack([rows, self.shapes.origin])

@@ -8,7 +8,7 @@ from ktrial.report.charts.tuning import NARROW, picture
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import wanted
+from ktrial.report.text.tuning import two_estimates, wanted
 
 PURPOSES = {
     Purpose.CALIBRATE: "the baseline, for the noise",
@@ -27,6 +27,7 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None, *, whole: boo
         study=study,
         tuned=tuned,
         left_out=search.left_out,
+        estimates=two_estimates(tuned),
         charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
         purposes=PURPOSES,
         used=list(dict.fromkeys(one.purpose for one in tuned.observations)),

@@ -9,7 +9,7 @@ from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of
 from ktrial.report.markdown.markup import block, code, folded, grid, prose
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import configuration_text, wanted
+from ktrial.report.text.tuning import configuration_text, two_estimates, wanted
 
 _MOST_FAILURES = 10
 _NOT_SHOWN = ("answer.json", "undo.sh", "tuned/")
@@ -51,6 +51,7 @@ def _confirmation(tuned: Tuned) -> Iterator[str]:
     yield grid(tables.confirmation(tuned.comparisons)) if tuned.comparisons else ""
     if len(tuned.finalists) > 1:
         yield folded(f"Confirmed beside each other: {len(tuned.finalists)}", grid(tables.finalists(tuned)))
+    yield two_estimates(tuned)
     if tuned.seen is not None and tuned.comparisons and tuned.noise:
         seen = number_format.change(tuned.seen)
         yield f"The best single run of the search showed {seen}: chance is in that."
