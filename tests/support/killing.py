@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -101,12 +101,28 @@ def has_left_something(journal: Path) -> bool:
 def first_change(journal: Path, process: int) -> bool:
     """Wait for it. Return whether the process has ended instead, well: nothing was left to be run."""
     while not has_left_something(journal):
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert os.waitstatus_to_exitcode(status) == 0
+        if has_ended(process):
             return True
         time.sleep(0.002)
     return False
+
+
+def has_ended(process: int, how: int = os.WNOHANG) -> bool:
+    """Whether it has, well. `how` it is asked: `os.WUNTRACED` waits until it has ended or stopped."""
+    known, status = os.waitpid(process, how)
+    if not known or os.WIFSTOPPED(status):
+        return False
+    assert os.waitstatus_to_exitcode(status) == 0
+    return True
+
+
+def changes_in_force(journal: Path) -> set[tuple[str, int]]:
+    """The journal's entries; one that is written later under the same name is another one."""
+    entries = set()
+    for path in (journal / CHANGES).glob("*.json"):
+        with suppress(FileNotFoundError):
+            entries.add((path.name, path.stat().st_mtime_ns))
+    return entries
 
 
 def killed_at_a_random_instant(
@@ -127,6 +143,28 @@ def killed_at_a_random_instant(
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
     return False
+
+
+def killed_amid_changes(arguments: tuple[str, ...], journal: Path, changes: int) -> bool:
+    """Run the command line, and kill it while settings are in force, after at least so many changes.
+
+    That is certain, however busy the machine is: it is stopped, and killed if the journal has an entry then.
+    Return whether it had ended by itself before.
+    """
+    process, seen = forked(partial(run_command, *arguments)), set[tuple[str, int]]()
+    while not has_ended(process):
+        seen |= changes_in_force(journal)
+        if len(seen) >= changes:
+            os.kill(process, signal.SIGSTOP)
+            if has_ended(process, os.WUNTRACED):
+                return True
+            if has_left_something(journal):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                return False
+            os.kill(process, signal.SIGCONT)
+        time.sleep(0.002)
+    return True
 
 
 @contextmanager
