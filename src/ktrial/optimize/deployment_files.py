@@ -217,8 +217,14 @@ def _tmpfiles(answer: Answer) -> str:
 
 
 def _tuned(answer: Answer) -> str:
-    """TuneD's profile: tuned-main.conf(5), and its plug-ins sysctl, sysfs and bootloader."""
-    install = f"Install the directory in /etc/tuned; then: tuned-adm profile {answer.study}"
+    """TuneD's profile: tuned-main.conf(5), and its plug-ins sysctl, sysfs and bootloader.
+
+    TuneD looks for it where its option `profile_dirs` says since 2.23 (its commit 6d3aa94), and nowhere else.
+    """
+    install = (
+        "Install the directory in /etc/tuned/profiles (TuneD before 2.23: in /etc/tuned); "
+        f"then: tuned-adm profile {answer.study}"
+    )
     lines = [*_head(answer, install), "[main]", f"summary=ktrial tune: {answer.gain}"]
     if answer.sysctls:
         lines += ["", "[sysctl]", *(f"{name}={value}" for name, value in answer.sysctls.items())]
@@ -230,21 +236,26 @@ def _tuned(answer: Answer) -> str:
 
 
 def _undo(answer: Answer) -> str:
-    """Puts back what was there when the search began, the last setting first."""
-    lines = ["#!/bin/sh", *_head(answer, "Run it as root: it puts back what was there before."), "set -e"]
+    """Puts back what was there when the search began, the last setting first.
+
+    Files go first, and a value that cannot be put back (a knob that this kernel does not have) stops nothing:
+    what is left is told, also by the exit status.
+    """
+    lines = ["#!/bin/sh", *_head(answer, "Run it as root: it puts back what was there before."), "left=0"]
     if _has_profile(answer):
-        lines += _without_profile(answer.study)
-    for name in reversed(answer.paths):
-        path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
-        lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)}")
+        lines += _without_profile(answer)
     files = {_sysctl_file(answer): answer.sysctls, _tmpfiles_file(answer): answer.files}
     if installed := [f"/etc/{file}" for file, settings in files.items() if settings]:
-        lines.append(f"rm -f {' '.join(map(shlex.quote, installed))}")
+        lines.append(f"rm -f {' '.join(map(shlex.quote, installed))} || left=1")
+    for name in reversed(answer.paths):
+        path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
+        lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)} || left=1")
     options = (f"{key}={value}" for key, value in answer.options.items())
     if elsewhere := " ".join((*answer.parameters, *options)):
         lines.append(f"echo {shlex.quote(f'by hand, and with a boot: take back {elsewhere}')}")
     if answer.kernel:
         lines.append(f"echo {shlex.quote(f'by hand: boot {answer.defaults[KERNEL]} again')}")
+    lines += ['[ $left = 0 ] || echo "not all of it is back: see above" >&2', "exit $left"]
     return _text(lines)
 
 
@@ -252,21 +263,34 @@ def _has_profile(answer: Answer) -> bool:
     return bool(answer.sysctls or answer.files or answer.parameters)
 
 
-def _without_profile(name: str) -> list[str]:
-    """TuneD's profile goes first: TuneD would set its values again, and writes old ones when it lets go."""
-    quoted = shlex.quote(name)
+def _without_profile(answer: Answer) -> list[str]:
+    """TuneD's profile goes first: TuneD would set its values again, and writes old ones when it lets go.
+
+    Where its daemon runs, `off` also takes the boot parameters back. Without it TuneD switches nothing off,
+    and sets what is preset when it starts again; what it wrote for the boot loader stays there.
+    """
+    quoted = shlex.quote(answer.study)
     active = "command -v tuned-adm >/dev/null && tuned-adm active 2>/dev/null"
     told = shlex.quote(
         "TuneD has no profile now; another one: tuned-adm profile NAME, or tuned-adm auto_profile"
     )
-    return [
+    lines = [
         f"if {active} | tr ' ' '\\n' | grep -qxF -- {quoted}; then",
-        # Without its daemon TuneD switches nothing off, and sets what is preset when it starts again.
-        "    tuned-adm off || : > /etc/tuned/active_profile",
+        "    tuned-adm off || : > /etc/tuned/active_profile || left=1",
         f"    echo {told}",
         "fi",
-        f"rm -rf /etc/tuned/{quoted} /etc/tuned/profiles/{quoted}",
     ]
+    if answer.parameters:
+        boot = shlex.quote(
+            "by hand: TuneD still has boot parameters: empty TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline, "
+            "and write the configuration of the boot loader anew (update-grub, grub2-mkconfig)"
+        )
+        lines += [
+            f"if grep -qsF -- {shlex.quote(' '.join(answer.parameters))} /etc/tuned/bootcmdline; then",
+            f"    echo {boot}",
+            "fi",
+        ]
+    return [*lines, f"rm -rf /etc/tuned/{quoted} /etc/tuned/profiles/{quoted} || left=1"]
 
 
 def _sysctl_file(answer: Answer) -> str:

@@ -1,6 +1,7 @@
 """The answer of a search as files, and in force."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -69,12 +70,32 @@ def test_each_setting_stands_with_its_effect_where_its_program_reads_it() -> Non
 def test_what_was_there_before_comes_back_the_last_setting_first() -> None:
     lines = [line for line in texts(ANSWER)["undo.sh"].splitlines() if line.startswith("printf")]
     assert lines == [
-        "printf '%s\\n' madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-        "printf '%s\\n' 1 > /proc/sys/net/ipv4/conf/eth0.1/rp_filter",
+        "printf '%s\\n' madvise > /sys/kernel/mm/transparent_hugepage/enabled || left=1",
+        "printf '%s\\n' 1 > /proc/sys/net/ipv4/conf/eth0.1/rp_filter || left=1",
         # A limit in bytes takes no 0: the ratio that it had replaced is written.
-        "printf '%s\\n' 30 > /proc/sys/vm/dirty_ratio",
-        "printf '%s\\n' 60 > /proc/sys/vm/swappiness",
+        "printf '%s\\n' 30 > /proc/sys/vm/dirty_ratio || left=1",
+        "printf '%s\\n' 60 > /proc/sys/vm/swappiness || left=1",
     ]
+
+
+def test_a_knob_that_is_gone_keeps_nothing_else_from_coming_back(tmp_path: Path) -> None:
+    *values, gone = (tmp_path / path[1:] for path in ANSWER.paths.values())
+    for file in (*values, tmp_path / "proc/sys/vm/dirty_ratio"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("changed\n")
+    installed = tmp_path / "etc/sysctl.d/99-tune-bench.conf"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("vm.swappiness = 10\n")
+    script = re.sub("(?<=[ >])/(etc|proc|sys)/", rf"{tmp_path}/\1/", texts(ANSWER)["undo.sh"])
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "transparent_hugepage/enabled" in done.stderr
+    assert "not all of it is back" in done.stderr
+    vm = tmp_path / "proc/sys/vm"
+    assert [(vm / name).read_text() for name in ("swappiness", "dirty_ratio")] == ["60\n", "30\n"]
+    assert not installed.exists(), "it would set its values again with the next boot"
+    gone.parent.mkdir(parents=True)
+    subprocess.run(["sh", "-c", script], stdout=subprocess.DEVNULL, check=True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +146,7 @@ def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> No
     files = texts(Answer(**{**vars(ANSWER), **facts}))
     assert set(files) == {"kernel", "undo.sh", "answer.json"}
     assert files["kernel"] == "debian:6.1\n"
-    assert files["undo.sh"].splitlines()[-1] == "echo 'by hand: boot debian:6.12 again'"
+    assert files["undo.sh"].splitlines()[-3] == "echo 'by hand: boot debian:6.12 again'"
     assert "rm " not in files["undo.sh"]
 
 
