@@ -1,7 +1,7 @@
 """The order of kernels that are commits of one git tree: each behind those that it was made from."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from ktrial.kernels.build.source_git import git
 from ktrial.kernels.build.sources import GIT_PREFIX, git_parts
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.registry import record
+from ktrial.model.kernel import measured_order
 
 
 def commit_places(names: Iterable[str]) -> dict[str, int]:
@@ -32,6 +33,20 @@ def commit_places(names: Iterable[str]) -> dict[str, int]:
                 order = {commit: place for place, commit in enumerate(_in_order(directory, commits.values()))}
                 places |= {name: order[commit] for name, commit in commits.items()}
     return places
+
+
+def unordered_trees(releases: Mapping[str, str], places: Mapping[str, int]) -> tuple[Path, ...]:
+    """Trees that no longer tell the order of all of their commits among these kernels.
+
+    `releases`: kernel → its release; kernels of several versions need no tree. `places`: what it told.
+    """
+    commits: dict[tuple[Path, object], dict[str, str]] = defaultdict(dict)
+    for name, release in releases.items():
+        if commit := _commit(name):
+            directory, revision = commit
+            commits[directory, measured_order(name, release)][name] = revision
+    several = {at: names for at, names in commits.items() if len(set(names.values())) > 1}
+    return tuple(sorted({at[0] for at, names in several.items() if not places.keys() >= names.keys()}))
 
 
 def _commit(name: str) -> tuple[Path, str] | None:

@@ -11,7 +11,7 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
 from ktrial.kernels.build import build, requested
-from ktrial.kernels.commit_order import commit_places
+from ktrial.kernels.commit_order import commit_places, unordered_trees
 from ktrial.kernels.providers.git import pinned
 from ktrial.model.study_record import StudyRecord
 
@@ -104,8 +104,24 @@ def test_commits_of_a_tree_that_is_gone_stand_as_they_were_measured(
 ) -> None:
     child, parent = (pinned(f"git:{tree}@topic{back}") for back in ("", "~1"))
     store = measured(tmp_path, child, parent)
+    untold = f"warning: {tree} does not tell the order of its commits"
+    assert untold not in cli("history", "fork", "--store", store).messages
     tree.rename(tmp_path / "elsewhere")
     assert shown(cli, store)[0] == [child, parent]
+    assert untold in cli("history", "fork", "--store", store).messages
+    said = cli("history", "fork", "--kernels", f"{parent},{child}", "--store", store)
+    assert untold not in said.messages, "the order is asked for"
+    assert untold not in cli("history", "fork", "--by-time", "--store", store).messages
+
+
+def test_only_several_commits_of_one_release_need_their_tree(tmp_path: Path) -> None:
+    one, other = (f"git:{tmp_path}@{letter * 12}" for letter in "ab")
+    assert unordered_trees({one: "6.1.0", other: "6.1.0", "debian:6.1": "6.1.0"}, {}) == (tmp_path,)
+    assert unordered_trees({one: "6.1.0", other: "6.1.0"}, {one: 0}) == (tmp_path,)
+    assert unordered_trees({one: "6.1.0", other: "6.1.0"}, {one: 1, other: 0}) == ()
+    assert unordered_trees({one: "6.1.0-g1", other: "6.1.0-g2"}, {}) == (tmp_path,)
+    assert unordered_trees({one: "6.1.0", other: "6.2.0"}, {}) == ()
+    assert unordered_trees({one: "6.1.0", "build:x": "6.1.0"}, {}) == ()
 
 
 def test_commits_of_branches_stand_behind_what_they_were_made_from(tree: Path) -> None:

@@ -10,7 +10,7 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_lists, metric_names, workload_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import HasNumbers
@@ -120,7 +120,7 @@ def history(
         margin=edge,
         by_time=by_time,
         alpha=alpha,
-        commits={} if only else _commits(measured),
+        commits={} if only or by_time else _commits(measured),
     ).model_copy(update={"left_out": left_out})
     if not result.lines:
         tell_left_out(left_out)
@@ -139,12 +139,20 @@ def history(
         raise typer.Exit(DAMAGED)
 
 
-def _commits(kernels: "Iterable[str]") -> dict[str, int]:
+def _commits(kernels: "Mapping[str, str]") -> dict[str, int]:
+    """The commits' own order, of kernels with their releases; what their tree no longer tells is said."""
     if not any(name.startswith(("git:", "build:")) for name in kernels):
         return {}
-    from ktrial.kernels.commit_order import commit_places
+    from ktrial.cli.console import say
+    from ktrial.kernels.commit_order import commit_places, unordered_trees
 
-    return commit_places(kernels)
+    places = commit_places(kernels)
+    for tree in unordered_trees(kernels, places):
+        say(
+            f"warning: {tree} does not tell the order of its commits (any more): they stand as their study "
+            "names them, and better and worse are meant so; --kernels A,B,C says another order"
+        )
+    return places
 
 
 def _nothing(
