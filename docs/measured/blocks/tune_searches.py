@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.subjects.tune import Found, at_once, on_family, search
+from bench.subjects.tune import Beside, Found, at_once, on_family, search
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, table
@@ -60,10 +60,20 @@ def _families(measuring: Measuring) -> str:
                 decimal(scores.idle, 1),
                 str(scores.none),
                 f"{scores.hold} of {scores.intervals}",
+                _beside(scores.plain),
             ]
         )
     heads = ("family", "ktrial: mean regret", "TPE alone", "idle knobs in an answer", "no gain")
-    return table((*heads, "intervals that hold the truth"), rows)
+    plain = "of plain gains: regret, and more than TPE alone"
+    return table((*heads, "intervals that hold the truth", plain), rows)
+
+
+def _beside(plain: Beside) -> str:
+    """Where the best gain is plain; of a single function there is no standard error."""
+    if plain.functions < 2:
+        return "–"
+    more = f"{decimal(100 * plain.more, 1)} ± {decimal(100 * plain.more_error, 1)} points"
+    return f"{decimal(100 * plain.ours, 1)} %, {more} ({plain.functions})"
 
 
 def _at_once(measuring: Measuring) -> str:

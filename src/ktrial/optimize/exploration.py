@@ -31,6 +31,9 @@ class _Look(Enum):
 
     AROUND = "around"
     """What may be better than the best."""
+    ROUGHLY = "roughly"
+    """The same, if what ranges do is less smooth than is likeliest: a search that believes one length looks
+    again and again where it was."""
     OTHERS = "others"
     """What is sure of the best, beside other values of all else."""
     DOUBTED = "doubted"
@@ -53,9 +56,11 @@ _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-_LOOKS = tuple(map(_Look, ("around", "others", "around", "others", "around", "smallest", "others", "best")))
+_LOOKS = tuple(map(_Look, ("around", "others", "roughly", "others", "around", "smallest", "others", "best")))
 """In turn."""
-_LAST_LOOKS = tuple(map(_Look, ("doubted", "around", "doubted", "others")))
+_LAST_LOOKS = tuple(
+    map(_Look, ("doubted", "roughly", "doubted", "others", "doubted", "around", "doubted", "others"))
+)
 """After so many of the contenders, as a part of them:"""
 _EARLY = 0.4
 _Choose = Callable[[int], list[Configuration]]
@@ -130,6 +135,8 @@ class Explorer:
 
     def _contender(self, surrogate: Surrogate, look: _Look) -> Configuration:
         """What the look chooses; empty where the optimiser has the run."""
+        if look is _Look.ROUGHLY:
+            return surrogate.rougher().best(bold=True, turn=self._turn)
         best = surrogate.best(bold=look is _Look.AROUND, turn=self._turn)
         if look is _Look.OTHERS:
             return self._screening.others(surrogate, best)

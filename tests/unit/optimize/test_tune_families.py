@@ -74,7 +74,7 @@ def conditional(seed: int) -> Conditional:
     return Conditional(**{each.name: getattr(plain, each.name) for each in fields(plain)}, gate=gate)
 
 
-@pytest.mark.parametrize("seed", [41100, 41101, 41111])
+@pytest.mark.parametrize("seed", [41100, 41101, 41095])
 def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int) -> None:
     """Picked: it was refused twice beside other values first, and never tried again."""
     made = conditional(seed)

@@ -36,6 +36,8 @@ _FAR = 3.0
 _TINY = 1e-9
 _SHORT = 0.4
 """Of the usual length: where a fit begins that looks for narrow effects."""
+_ROUGHER = 0.5
+"""Of the likeliest lengths: those of a process that takes what ranges do for less smooth."""
 
 
 def fit(
@@ -53,6 +55,18 @@ def fit(
             strengths = fitting.fitted(strengths)
     fitting.look_for_outliers(strengths)
     return fitting.process(strengths)
+
+
+def rougher(process: GaussianProcess, noise: float) -> GaussianProcess:
+    """The model of the same runs where what ranges do keeps its direction over half the likeliest length.
+
+    Few runs tell little of lengths, and the likeliest ones are too sure that between and beyond what was run
+    there is nothing better (the acquisition over several hyperparameters: Snoek, Larochelle and Adams,
+    Practical Bayesian optimization of machine learning algorithms, NeurIPS 2012).
+    """
+    fitting = Fit(process.frame, process.data, noise)
+    fitting.excess = process.excess
+    return fitting.process(replace(process.strengths, lengths=_ROUGHER * process.strengths.lengths))
 
 
 class Fit:

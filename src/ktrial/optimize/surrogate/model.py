@@ -1,5 +1,6 @@
 """What the search believes after the runs so far, and the best that it can think of."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.lattice import Lattice, Numbers
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.surrogate.gaussian_process import Data, GaussianProcess, InputScaling
-from ktrial.optimize.surrogate.hyperparameters import fit
+from ktrial.optimize.surrogate.hyperparameters import fit, rougher
 from ktrial.optimize.surrogate.projections import fit_projected
 
 Array = NDArray[np.float64]
@@ -105,6 +106,12 @@ class Surrogate:
     def unsafe(self, seen: Observation) -> bool:
         """Whether the run failed, or exceeded a guard."""
         return bool(self.scores.failure(seen)) or self.scores.excess(seen) > 0
+
+    def rougher(self) -> "Surrogate":
+        """The same after the same runs, that takes what ranges do for less smooth than is likeliest."""
+        other = copy.copy(self)
+        other.responses = [rougher(each, self.noise) for each in self.responses]
+        return other
 
     def safe(self, configuration: Configuration) -> bool:
         """Whether it is as likely to keep the guards, and to run, as an answer has to be."""
