@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from ktrial.model.base import Model
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode
 
@@ -377,3 +377,19 @@ class Tuned(Model):
     def comparison(self) -> Comparison | None:
         """Confirmation's, for the first objective."""
         return self.comparisons[0] if self.comparisons else None
+
+    @property
+    def undecided(self) -> Configuration:
+        """The candidate, where fresh runs let expect a gain that they could neither show nor rule out.
+
+        Empty in noise-free mode, where the same runs would say the same again.
+        """
+        one = self.comparison
+        if self.confirmed or not self.noise or one is None or one.ratio is None:
+            return {}
+        verdicts = {each.verdict for each in self.comparisons}
+        broken = any(each.broken for each in self.finalists if each.configuration == self.candidate)
+        gains = one.ratio > 1 if one.direction is Direction.HIGHER else one.ratio < 1
+        if broken or not gains or one.verdict is not Verdict.INCONCLUSIVE or Verdict.WORSE in verdicts:
+            return {}
+        return self.candidate

@@ -1,4 +1,9 @@
-"""A search's answer measured again: a study of two treatments, what was there before and what was found."""
+"""What a search found, measured again: a study of two treatments, what was there before and what was found.
+
+That is its answer; or, of a search that ended with 'no gain that this budget can show', the candidate which
+its own fresh runs left undecided: more runs may show what it brings. The runs of the search count for nothing
+here, so that the candidate's luck in them does not either.
+"""
 
 import secrets
 from collections.abc import Sequence
@@ -11,7 +16,7 @@ from ktrial.model.design import Design
 from ktrial.model.plan import plan
 from ktrial.model.study import Study, Timing
 from ktrial.model.trial import Trial
-from ktrial.model.tuning import Configuration, Goal, Space
+from ktrial.model.tuning import Configuration, Goal, Tuned
 from ktrial.optimize.treatments import study_of
 from ktrial.store import Store
 from ktrial.studyfile.errors import NothingTuned
@@ -20,19 +25,49 @@ _EXACT = ("exact", "exact-parallel")
 
 
 class RevalidationOutcome(StrEnum):
-    """What came of measuring again."""
+    """What came of measuring again: of an answer, or of a candidate."""
 
     YES = "still holds"
     SMALLER = "is smaller than it was"
     NO = "holds no more"
     UNKNOWN = "is undecided"
+    GAIN = "brings a gain"
+    NO_GAIN = "brings no gain"
+
+    @property
+    def good(self) -> bool:
+        """Whether the settings are better than those of before."""
+        return self in (RevalidationOutcome.YES, RevalidationOutcome.SMALLER, RevalidationOutcome.GAIN)
+
+    @property
+    def bad(self) -> bool:
+        """Whether they are known not to be."""
+        return self in (RevalidationOutcome.NO, RevalidationOutcome.NO_GAIN)
 
 
-def revalidation_of(study: Study, space: Space, answer: Configuration, *, blocks: int) -> Study:
+_OF_CANDIDATE = {
+    RevalidationOutcome.YES: RevalidationOutcome.GAIN,
+    RevalidationOutcome.SMALLER: RevalidationOutcome.GAIN,
+    RevalidationOutcome.NO: RevalidationOutcome.NO_GAIN,
+}
+
+
+def measured_again(study: Study, tuned: Tuned) -> Configuration:
+    """The answer, or else the candidate that is undecided. Raises NothingTuned where there is neither."""
+    again = tuned.confirmed or tuned.undecided
+    if not again or not tuned.comparisons:
+        raise NothingTuned(
+            study=study.name, problem="no settings were confirmed as better, and none promised a gain"
+        )
+    return again
+
+
+def revalidation_of(study: Study, tuned: Tuned, *, blocks: int) -> Study:
     """The study. Every setting of the answer is written in both treatments: the old value in the baseline.
 
     So it says the same where the answer is installed already. Raises NothingTuned.
     """
+    space, answer = tuned.space, measured_again(study, tuned)
     if forgotten := [name for name in answer if space[name].back]:
         problem = f"{forgotten[0]} was 0, and is that only where the same limit is set in another unit"
         raise NothingTuned(study=study.name, problem=problem)
@@ -47,7 +82,9 @@ def revalidation_of(study: Study, space: Space, answer: Configuration, *, blocks
     return two.model_copy(
         update={
             "name": f"{study.name}-revalidation",
-            "question": f"Does the answer of {study.name} still hold?",
+            "question": f"Does the answer of {study.name} still hold?"
+            if tuned.confirmed
+            else f"Does the candidate of {study.name} bring a gain?",
             "design": Design.LISTED,
             "listed": (levels,),
             "timing": timing,
@@ -72,8 +109,34 @@ def _goes_on(study: Study, trials: Sequence[Trial]) -> bool:
     return interim.blocks_wanted(study, trials, metrics_of(study, trials)) is not None
 
 
-def judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:
-    """What the new comparisons say of the confirmed one: better again, within the goal's guards."""
+def judged(tuned: Tuned, now: Sequence[Comparison]) -> RevalidationOutcome:
+    """What the new comparisons say of the answer, or of the candidate: better, within the goal's guards."""
+    outcome = _judged(tuned.comparisons[0], now, tuned.goal)
+    return outcome if tuned.confirmed else _OF_CANDIDATE.get(outcome, outcome)
+
+
+def shown_again(study: Study, tuned: Tuned, now: Sequence[Comparison]) -> Tuned:
+    """The search's result with what the new comparisons show of its objectives in the place of its own.
+
+    For an answer's files. The own effect of a knob that is all of the answer is what is shown as well.
+    """
+    metrics = [one.metric for one in tuned.goal.objectives]
+    objectives = [one for one in now if (one.workload, one.metric) in _objectives(tuned.goal)]
+    comparisons = tuple(sorted(objectives, key=lambda one: metrics.index(one.metric)))
+    answer, kept = measured_again(study, tuned), tuned.kept
+    if len(answer) == 1 and comparisons and comparisons[0].ratio is not None:
+        one = comparisons[0]
+        kept = tuple(
+            each.model_copy(update={"ratio": one.ratio, "low": one.low, "high": one.high}) for each in kept
+        )
+    return tuned.model_copy(update={"confirmed": answer, "comparisons": comparisons, "kept": kept})
+
+
+def _objectives(goal: Goal) -> set[tuple[str, str]]:
+    return {(goal.workload, one.metric) for one in goal.objectives}
+
+
+def _judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:
     if any(
         guard.metric == one.metric and one.value is not None and not guard.keeps(one.value)
         for guard in goal.guards

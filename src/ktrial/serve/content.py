@@ -127,7 +127,7 @@ class Content:
 
 def _whole(store: Store, one: StoredStudy, *, reasons: bool) -> str:
     if one.study.search and (tuned := ended(store, one)):
-        return search_page(one.study, tuned)
+        return search_page(one.study, tuned, number=one.id)
     # With the event counters, which the other pages do without.
     record = record_of(store, one, store.trials(one.id))
     return study_html(record, whys(store, record) if reasons else ())

@@ -316,14 +316,14 @@ def test_in_real_time_noise_is_reckoned_with(store: Store) -> None:
 
 def test_measured_again_the_answer_holds_or_not(whole: Whole) -> None:
     tuned = whole.tuned
-    again = revalidation_of(whole.study, tuned.space, tuned.confirmed or {}, blocks=10)
+    again = revalidation_of(whole.study, tuned, blocks=10)
     assert again.listed == ({"vm.vfs_cache_pressure": (tuned.confirmed or {})["vm.vfs_cache_pressure"]},)
     assert again.factors[0].baseline == "100", "the old value is written, whatever is there now"
     before = tuned.comparisons[0]
     smaller = before.model_copy(update={"ratio": 0.95, "low": 0.94, "high": 0.96})
     gone = before.model_copy(update={"ratio": 1.0, "verdict": Verdict.EQUIVALENT})
     unknown = before.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
-    judgements = [judged(before, (one,), tuned.goal) for one in (before, smaller, gone, unknown)]
+    judgements = [judged(tuned, (one,)) for one in (before, smaller, gone, unknown)]
     assert judgements == [
         RevalidationOutcome.YES,
         RevalidationOutcome.SMALLER,

@@ -1,5 +1,6 @@
-"""`ktrial revalidate`: measures a search's answer again, and says whether it still holds."""
+"""`ktrial revalidate`: measures what a search found again: does it still hold, does it gain at all."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,15 +38,21 @@ def revalidate(
     html: Html = None,
     no_html: NoHtml = False,
     jobs: Jobs = None,
+    answer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="If they gain, write the settings there, to be installed."),
+    ] = None,
 ) -> None:
-    """Measure the answer of `ktrial tune` again.
+    """Measure the answer of `ktrial tune` again, or its candidate.
 
-    The old settings against the answer's, in fresh blocks. Exit status 1 where it holds no more.
+    The old settings against the answer's, in fresh blocks; of a search that could show no gain, those that
+    promised most. Exit status 1 where they bring none.
     """
     from ktrial.cli.console import print_json
     from ktrial.cli.options.stored_study import open_existing
+    from ktrial.cli.running.search_answer import files_of
     from ktrial.cli.running.study import RunOptions, run_and_show
-    from ktrial.optimize.revalidation import RevalidationOutcome, judged
+    from ktrial.optimize.revalidation import judged, shown_again
     from ktrial.report.json.study import as_json
 
     with open_existing(store) as opened:
@@ -55,20 +62,24 @@ def revalidate(
         json=json, store=store, html=html, no_html=no_html, jobs=jobs, allow_host_changes=allow_host_changes
     )
     ended = run_and_show(again, options)
-    before, now = tuned.comparisons[0], ended.record.result.comparisons
-    holds = judged(before, now, tuned.goal)
-    said = _said(before, now, holds.value)
+    now = ended.record.result.comparisons
+    holds = judged(tuned, now)
+    said, was = _said(tuned, now, holds.value), tuned.comparisons[0].model_dump(mode="json")
+    again_tuned = shown_again(searched, tuned, now)
+    files = files_of(searched, again_tuned, ended.record.trials, answer) if answer and holds.good else ()
     if json:
         result = as_json(ended.record, ended.store, ended.report, ended.whys)
-        print_json({**result, "holds": holds.value, "was": before.model_dump(mode="json"), "said": said})
+        print_json({**result, "holds": holds.value, "was": was, "said": said, "files": list(map(str, files))})
     else:
         print(said)
-    if holds is RevalidationOutcome.NO:
+        for file in files:
+            print(f"written: {file}")
+    if holds.bad:
         raise typer.Exit(NO_MORE)
 
 
 def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
-    """The newest search of this name, with an answer. Raises NothingTuned, NotATune."""
+    """The newest search of this name, and how it ended. Raises NothingTuned, NotATune."""
     from ktrial.cli.options.stored_study import find
     from ktrial.optimize.session import ended
     from ktrial.studyfile.errors import NotATune, NothingTuned
@@ -81,32 +92,33 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     tuned = ended(store, stored)
     if tuned is None:
         raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
-    if not tuned.confirmed or not tuned.comparisons:
-        raise NothingTuned(study=study.name, problem="no settings were confirmed as better")
     return study, tuned
 
 
 def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
-    from ktrial.optimize.revalidation import next_revalidation, revalidation_of
+    from ktrial.optimize.revalidation import measured_again, next_revalidation, revalidation_of
     from ktrial.studyfile.knob_patterns import KERNEL
 
     if kernel:
         if study.machine.kind == "host":
             raise BadOption(option="--kernel", problem="the machine host is this system, as it runs")
-        if KERNEL in (tuned.confirmed or {}):
+        if KERNEL in measured_again(study, tuned):
             raise BadOption(option="--kernel", problem="the answer itself is a kernel")
         name = registry().kernel_name(kernel)
         study = study.model_copy(update={"machine": study.machine.model_copy(update={"kernel": name})})
-    wanted = revalidation_of(study, tuned.space, tuned.confirmed or {}, blocks=blocks)
-    return next_revalidation(store, wanted)
+    return next_revalidation(store, revalidation_of(study, tuned, blocks=blocks))
 
 
-def _said(before: "Comparison", now: "tuple[Comparison, ...]", holds: str) -> str:
+def _said(tuned: "Tuned", now: "tuple[Comparison, ...]", holds: str) -> str:
     from ktrial.cli.console import breakable
     from ktrial.format import number_format
 
+    before = tuned.comparisons[0]
+    what, when = (
+        ("The answer", "when it was found") if tuned.confirmed else ("The candidate", "in the search")
+    )
     same = next((one for one in now if one.metric == before.metric), None)
     was = f"{number_format.change(before.ratio)} ({number_format.interval(before.low, before.high)})"
     is_ = (
@@ -114,4 +126,4 @@ def _said(before: "Comparison", now: "tuple[Comparison, ...]", holds: str) -> st
         if same
         else number_format.NONE
     )
-    return breakable(f"The answer {holds}: {before.metric} {is_}; when it was found: {was}.")
+    return breakable(f"{what} {holds}: {before.metric} {is_}; {when}: {was}.")

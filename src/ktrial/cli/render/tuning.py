@@ -18,7 +18,7 @@ from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import two_estimates, wanted
+from ktrial.report.text.tuning import left_open, two_estimates, wanted
 
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
@@ -107,8 +107,8 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Console) -> None:
-    """The answer with its settings, what was dropped, what went wrong."""
+def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, number: int, console: Console) -> None:
+    """The answer with its settings, what was dropped, what went wrong. `number`: in its store."""
     goal = tuned.goal
     console.print(Text(f"{study.name}: {wanted(goal)}", style="bold"))
     console.print(Text(_spent(tuned), style="dim"))
@@ -135,6 +135,8 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Cons
             Text(f"The best single run of the search showed {seen}: chance is in that.", style="dim")
         )
     console.print(Text(breakable(one_line(tuned.answer)), style="bold"))
+    if more := left_open(study, tuned, number):
+        console.print(Text(breakable(one_line(more))))
 
 
 def _spent(tuned: Tuned) -> str:

@@ -10,11 +10,10 @@ from ktrial.cli.running.study import reports_beside
 from ktrial.errors import Interrupted
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.optimize.deployment_files import Answer, answer_of, write_answer
 from ktrial.optimize.search_space import search_of
-from ktrial.optimize.treatments import observation
 from ktrial.store import Store, StoredStudy
 
 
@@ -45,7 +44,7 @@ def end(
             }
         )
         return
-    print_tuned(study, tuned, answer, output())
+    print_tuned(study, tuned, answer, number, output())
     for file in files:
         print(f"written: {file}")
     for line in applied:
@@ -62,7 +61,7 @@ def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
     if json:
         print_json(_as_json(stored.study, tuned, answer, store.name, stored.id))
     else:
-        print_tuned(stored.study, tuned, answer, output())
+        print_tuned(stored.study, tuned, answer, stored.id, output())
 
 
 def report_search(stored: StoredStudy, store: Store, html: Path | None, *, whole: bool = False) -> Path:
@@ -75,7 +74,7 @@ def markdown_of_search(stored: StoredStudy, store: Store) -> str:
     """The search as Markdown. Raises Interrupted where it has not ended."""
     from ktrial.report.markdown.tuning import text
 
-    return text(stored.study, *_ended(stored, store))
+    return text(stored.study, *_ended(stored, store), stored.id)
 
 
 def with_confirmation(record: StudyRecord, stored: StoredStudy, store: Store) -> StudyRecord:
@@ -100,11 +99,18 @@ def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | N
     """With the settings as they were read back in the last run that had them, and that run's kernel."""
     wanted = tuned.confirmed or {}
     for trial in reversed(trials):
-        seen = observation(trial)
-        if wanted and seen.configuration == wanted and not seen.failure:
+        levels = {name: str(level) for name, level in trial.planned.treatment.levels.items()}
+        if wanted and levels == wanted and trial.outcome is Outcome.COMPLETED:
             in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
             return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
     return answer_of(study, tuned, wanted)
+
+
+def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: Path) -> tuple[Path, ...]:
+    """The answer's files, written; with the settings as they were read back in these trials. Raises
+    AnswerNotWritten."""
+    answer = _answer(study, tuned, trials)
+    return write_answer(answer, directory) if answer else ()
 
 
 def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:
@@ -130,7 +136,7 @@ def _written(
     from ktrial.report.html.tuning import page
 
     path = html or reports_beside(store) / f"{study.name}-{number}.html"
-    return write_page(path, page(study, tuned, answer, whole=whole), f"ktrial report {number}")
+    return write_page(path, page(study, tuned, answer, number=number, whole=whole), f"ktrial report {number}")
 
 
 def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, number: int) -> dict[str, Any]:
@@ -140,6 +146,7 @@ def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, numb
         "machine": study.machine.kind,
         "left_out": [one.model_dump() for one in search_of(study)[0].left_out],
         "settings": answer.in_force if answer else {},
+        "undecided": tuned.undecided,
         "store": store,
         "id": number,
     }

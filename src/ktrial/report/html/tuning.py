@@ -8,7 +8,7 @@ from ktrial.report.charts.tuning import NARROW, picture
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import two_estimates, wanted
+from ktrial.report.text.tuning import configuration_text, revalidating, two_estimates, wanted
 
 PURPOSES = {
     Purpose.CALIBRATE: "the baseline, for the noise",
@@ -19,8 +19,16 @@ PURPOSES = {
 }
 
 
-def page(study: Study, tuned: Tuned, answer: Answer | None = None, *, whole: bool = False) -> str:
-    """The page as text. `answer`: with the settings as they were read back; `whole`: all sections open."""
+def page(
+    study: Study,
+    tuned: Tuned,
+    answer: Answer | None = None,
+    *,
+    number: int | None = None,
+    whole: bool = False,
+) -> str:
+    """The page as text. `answer`: with the settings as they were read back; `number`: in its store; `whole`:
+    all sections open."""
     made = environment()
     search, _ = search_of(study)
     return made.get_template("tuning.html.j2").render(
@@ -28,6 +36,8 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None, *, whole: boo
         tuned=tuned,
         left_out=search.left_out,
         estimates=two_estimates(tuned),
+        undecided=configuration_text(tuned.undecided) if tuned.undecided else "",
+        revalidating=revalidating(study, number),
         charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
         purposes=PURPOSES,
         used=list(dict.fromkeys(one.purpose for one in tuned.observations)),

@@ -9,16 +9,17 @@ from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of
 from ktrial.report.markdown.markup import block, code, folded, grid, prose
 from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import configuration_text, two_estimates, wanted
+from ktrial.report.text.tuning import configuration_text, revalidating, two_estimates, wanted
 
 _MOST_FAILURES = 10
 _NOT_SHOWN = ("answer.json", "undo.sh", "tuned/")
 
 
-def text(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
-    """The answer of a search, with a line feed at its end. `answer`: with its settings as read back."""
+def text(study: Study, tuned: Tuned, answer: Answer | None = None, number: int | None = None) -> str:
+    """The answer of a search, with a line feed at its end. `answer`: with its settings as read back;
+    `number`: in its store."""
     parts = [
-        *_head(study, tuned),
+        *_head(study, tuned, number),
         *_confirmation(tuned),
         *_settings(tuned, answer),
         *_taken_back(tuned),
@@ -31,10 +32,13 @@ def text(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(study: Study, tuned: Tuned) -> Iterator[str]:
+def _head(study: Study, tuned: Tuned, number: int | None) -> Iterator[str]:
     yield f"### ktrial tune: {prose(study.name)}"
     yield prose(f"{tuned.goal.workload} on the machine {study.machine.kind}: {wanted(tuned.goal)}")
     yield f"**{prose(tuned.answer)}**"
+    if tuned.undecided:
+        settings, again = code(configuration_text(tuned.undecided)), code(revalidating(study, number))
+        yield f"Undecided: {settings}. In more fresh blocks: {again}"
     noise = f"noise of one run {number_format.percentage(tuned.noise)}" if tuned.noise else "no noise"
     facts = (
         number_format.counted(len(tuned.observations), "run"),

@@ -1,8 +1,10 @@
 """What a search is after, what it varies, and what its answer rests on, in words."""
 
+import shlex
 from collections.abc import Mapping
 
 from ktrial.format import number_format
+from ktrial.model.study import Study
 from ktrial.model.tuning import Dimension, Goal, Tuned
 
 
@@ -30,6 +32,21 @@ def two_estimates(tuned: Tuned) -> str:
         f"Fresh runs alone show {fresh}, the runs of the search let expect {expected}: both count, "
         "as far as they agree."
     )
+
+
+def left_open(study: Study, tuned: Tuned, number: int | None = None) -> str:
+    """`Undecided: vm.swappiness=10. In more fresh blocks: ktrial revalidate 3`; empty where nothing is."""
+    if not tuned.undecided:
+        return ""
+    settings, again = configuration_text(tuned.undecided), revalidating(study, number)
+    return f"Undecided: {settings}. In more fresh blocks: {again}"
+
+
+def revalidating(study: Study, number: int | None = None) -> str:
+    """The command that measures what the search found again. `number`: in its store, where several searches
+    may have the same name."""
+    allowed = ["--allow-host-changes"] if study.machine.kind == "host" else []
+    return shlex.join(["ktrial", "revalidate", str(number or study.name), *allowed])
 
 
 def values_text(dimension: Dimension) -> str:
