@@ -11,6 +11,7 @@ import statistics
 import pytest
 from bench.subjects.tune import RUNS, alone, best_seen, intervals_hold, ours, plain, regrets_at_once
 from scipy.stats import binom
+from tests.support.tuned_again import gains_in_more_blocks
 from tests.support.tuning_families import FAMILIES, Problem, problem
 from tests.support.tuning_function import best
 
@@ -91,6 +92,30 @@ def test_where_the_best_gain_is_plain_regret_is_no_worse_than_that_of_tpe_alone_
     assert len(both) >= 5
     regrets = [each.optimum - each.log_gain(one.confirmed or {}) for each, one in both]
     _no_worse(regrets, [each.optimum - best_seen(each) for each, _ in both])
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each != "idle"])
+def test_small_gains_are_not_missed_where_what_is_undecided_is_measured_again(
+    searched: dict[str, list[tuple[Problem, Tuned]]], family: str
+) -> None:
+    """By `ktrial revalidate`, which counts only runs of its own: so proof costs runs, and no regret."""
+    answers = [(each, one.confirmed or _shown_again(each, one.undecided)) for each, one in searched[family]]
+    regrets = [each.optimum - each.log_gain(answer) for each, answer in answers]
+    _no_worse(regrets, [each.optimum - best_seen(each) for each, _ in answers])
+
+
+def test_what_is_undecided_where_nothing_acts_is_no_gain_in_more_blocks() -> None:
+    problems = [problem("idle", seed) for seed in FUNCTIONS]
+    searches = [(each, tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed)) for each in problems]
+    undecided = [(each, one.undecided) for each, one in searches if one.undecided]
+    assert undecided
+    assert sum(gains_in_more_blocks(*each) for each in undecided) <= len(problems) - least(
+        0.95, len(problems)
+    )
+
+
+def _shown_again(each: Problem, candidate: dict[str, str]) -> dict[str, str]:
+    return candidate if candidate and gains_in_more_blocks(each, candidate) else {}
 
 
 def _no_worse(regrets: list[float], others: list[float]) -> None:
