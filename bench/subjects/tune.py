@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.table import Table
+from tests.support.tuned_again import gains_in_more_blocks
 from tests.support.tuning_families import FAMILIES, Problem, problem
 from tests.support.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
 
 from bench.row import Row, seconds
-from ktrial.model.tuning import Budget, Purpose, Tuned
+from ktrial.model.tuning import Budget, Configuration, Purpose, Tuned
 from ktrial.optimize import tune
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
@@ -86,6 +87,11 @@ class FamilyResult(NamedTuple):
     """Knobs in an answer that do nothing."""
     none: int
     """Searches that ended with 'no gain'."""
+    again: float
+    """Mean regret where what these left undecided is measured again, with standard error."""
+    again_error: float
+    gained: int
+    """How many answers that brings."""
     intervals: int
     """Of finalists, of which several of one search hold together."""
     hold: int
@@ -112,6 +118,8 @@ def on_family(family: str, functions: int) -> FamilyResult:
     held = [hold for each, one in zip(problems, tuned, strict=True) for hold in intervals_hold(each, one)]
     both = list(zip(problems, answers, strict=True))
     regrets = [each.optimum - each.log_gain(answer) for each, answer in both]
+    later = [measured_again(each, one) for each, one in zip(problems, tuned, strict=True)]
+    again = [each.optimum - each.log_gain(answer) for each, answer in zip(problems, later, strict=True)]
     of_tpe = [each.optimum - best_seen(each) for each in problems]
     idle = [len(each.idle(answer)) for each, answer in both if answer]
     rows = zip(problems, regrets, of_tpe, strict=True)
@@ -123,10 +131,20 @@ def on_family(family: str, functions: int) -> FamilyResult:
         _error(of_tpe),
         statistics.fmean(idle) if idle else 0.0,
         len(answers) - len(idle),
+        statistics.fmean(again),
+        _error(again),
+        sum(map(bool, later)) - len(idle),
         len(held),
         sum(held),
         _beside([(one, other) for each, one, other in rows if plain(each)]),
     )
+
+
+def measured_again(each: Problem, tuned: Tuned) -> Configuration:
+    """The answer; where the search left a candidate undecided, what `ktrial revalidate` makes of it."""
+    if tuned.confirmed or not tuned.undecided:
+        return tuned.confirmed or {}
+    return tuned.undecided if gains_in_more_blocks(each, tuned.undecided) else {}
 
 
 def plain(each: Problem) -> bool:

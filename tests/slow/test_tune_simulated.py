@@ -9,7 +9,16 @@ import math
 import statistics
 
 import pytest
-from bench.subjects.tune import RUNS, alone, best_seen, intervals_hold, ours, plain, regrets_at_once
+from bench.subjects.tune import (
+    RUNS,
+    alone,
+    best_seen,
+    intervals_hold,
+    measured_again,
+    ours,
+    plain,
+    regrets_at_once,
+)
 from scipy.stats import binom
 from tests.support.tuned_again import gains_in_more_blocks
 from tests.support.tuning_families import FAMILIES, Problem, problem
@@ -99,7 +108,7 @@ def test_small_gains_are_not_missed_where_what_is_undecided_is_measured_again(
     searched: dict[str, list[tuple[Problem, Tuned]]], family: str
 ) -> None:
     """By `ktrial revalidate`, which counts only runs of its own: so proof costs runs, and no regret."""
-    answers = [(each, one.confirmed or _shown_again(each, one.undecided)) for each, one in searched[family]]
+    answers = [(each, measured_again(each, one)) for each, one in searched[family]]
     regrets = [each.optimum - each.log_gain(answer) for each, answer in answers]
     _no_worse(regrets, [each.optimum - best_seen(each) for each, _ in answers])
 
@@ -112,10 +121,6 @@ def test_what_is_undecided_where_nothing_acts_is_no_gain_in_more_blocks() -> Non
     assert sum(gains_in_more_blocks(*each) for each in undecided) <= len(problems) - least(
         0.95, len(problems)
     )
-
-
-def _shown_again(each: Problem, candidate: dict[str, str]) -> dict[str, str]:
-    return candidate if candidate and gains_in_more_blocks(each, candidate) else {}
 
 
 def _no_worse(regrets: list[float], others: list[float]) -> None:

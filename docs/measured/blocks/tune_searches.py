@@ -56,6 +56,7 @@ def _families(measuring: Measuring) -> str:
             [
                 shown,
                 _with_error(scores.ours, scores.ours_error),
+                f"{_with_error(scores.again, scores.again_error)} ({scores.gained})",
                 _with_error(scores.tpe, scores.tpe_error),
                 decimal(scores.idle, 1),
                 str(scores.none),
@@ -63,7 +64,8 @@ def _families(measuring: Measuring) -> str:
                 _beside(scores.plain),
             ]
         )
-    heads = ("family", "ktrial: mean regret", "TPE alone", "idle knobs in an answer", "no gain")
+    again = "with `ktrial revalidate` (answers more)"
+    heads = ("family", "ktrial: mean regret", again, "TPE alone", "idle knobs in an answer", "no gain")
     plain = "of plain gains: regret, and more than TPE alone"
     return table((*heads, "intervals that hold the truth", plain), rows)
 
