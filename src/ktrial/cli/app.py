@@ -51,7 +51,9 @@ COMMANDS = {
         "counters", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
     ),
     "tune": CommandEntry("tune", "tune", "Search for better settings, and confirm the answer."),
-    "revalidate": CommandEntry("revalidate", "revalidate", "Measure the answer of `ktrial tune` again."),
+    "revalidate": CommandEntry(
+        "revalidate", "revalidate", "Measure the answer of `ktrial tune` again, or its candidate."
+    ),
     "calibrate": CommandEntry(
         "calibrate", "calibrate", "Learn what this machine can tell apart in real time."
     ),
