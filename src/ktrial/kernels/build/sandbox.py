@@ -64,16 +64,36 @@ class Sandbox:
     def _places(self) -> Iterator[str]:
         yield from ("--tmpfs", _HOME)
         for path in (*_toolchains(self.programs), *self.readable):
-            yield from ("--ro-bind-try", str(path), str(path))
+            yield from _binding("--ro-bind-try", path)
         for path in (*self.writable, ccache_directory()):
-            yield from ("--bind", str(path), str(path))
+            yield from _binding("--bind", path)
 
 
 def problem() -> str:
-    """Why nothing can be confined here, in one sentence; empty where it can."""
+    """Why nothing can be confined here, in one sentence; empty where it can.
+
+    Tried with the very places that a build of this process has: PATH's directories, the trees, ccache's.
+    """
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
-    return "" if _way() is not None else "this system lets bubblewrap make no namespaces"
+    way = _way()
+    if way is None:
+        return "this system lets bubblewrap make no namespaces"
+    trees = cache_directory() / "trees"
+    trees.mkdir(parents=True, exist_ok=True)
+    return _refusal(tuple(Sandbox((), (trees,), {}).command(["true"], os.environ)))
+
+
+@lru_cache
+def _refusal(command: tuple[str, ...]) -> str:
+    """What bubblewrap says of this command in place of running it; empty where it runs."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode == 0:
+        return ""
+    reason = done.stderr.strip().removeprefix("bwrap: ") or f"exit status {done.returncode}"
+    return f"bubblewrap cannot give a build its directories: {reason}"
 
 
 def required() -> None:
@@ -154,11 +174,30 @@ def _system() -> tuple[str, ...]:
     return (*words, "--dev", "/dev", "--proc", "/proc")
 
 
+def _binding(option: str, path: Path) -> Iterator[str]:
+    """bwrap's words for a place that is seen inside under its name, and under its real one.
+
+    bubblewrap 0.12 mounts nothing on a symbolic link. One that leads through a directory of the system is there
+    already, and needs only what it leads to.
+    """
+    real = path.resolve()
+    yield from (option, str(real), str(real))
+    if real != path and not _is_of_the_system(path):
+        yield from (option, str(real), str(path))
+
+
+def _is_of_the_system(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in _SYSTEM)
+
+
 def _toolchains(programs: Mapping[str, str]) -> Iterator[Path]:
     """Directories of PATH that are not the system's, and of compilers that a variable names by a path."""
     for text in os.environ.get("PATH", "").split(os.pathsep):
-        if text.startswith("/") and not text.startswith(tuple(f"{path}/" for path in _SYSTEM)):
-            yield Path(text)
+        directory = Path(text)
+        if directory.is_absolute() and not (
+            _is_of_the_system(directory) and _is_of_the_system(directory.resolve())
+        ):
+            yield directory
     for value in programs.values():
         for word in value.split():
             if word.startswith("/") and (compiler := Path(word)).exists():
