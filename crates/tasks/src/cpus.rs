@@ -11,8 +11,8 @@ pub fn allowed() -> Result<Vec<usize>, Failure> {
         return Err(Failure::system("sched_getaffinity"));
     }
     let all = 0..libc::CPU_SETSIZE as usize;
-    // SAFETY: numbers below CPU_SETSIZE.
     Ok(all
+        // SAFETY: numbers below CPU_SETSIZE.
         .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
         .collect())
 }

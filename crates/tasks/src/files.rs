@@ -57,8 +57,8 @@ fn wrong(path: &Path, error: &std::io::Error) -> Failure {
 /// Open a file.
 #[inline(always)]
 pub fn open(path: &CString, flags: i32) -> Result<OwnedFd, Failure> {
-    // SAFETY: a C string that outlives the call.
     owned(
+        // SAFETY: a C string that outlives the call.
         unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) },
         "open",
     )
@@ -139,8 +139,8 @@ pub fn length(path: &CString) -> Result<u64, Failure> {
 
 /// An eventfd with this number in it.
 pub fn eventfd(number: u32) -> Result<OwnedFd, Failure> {
-    // SAFETY: no pointers.
     owned(
+        // SAFETY: no pointers.
         unsafe { libc::eventfd(number, libc::EFD_CLOEXEC) },
         "eventfd",
     )

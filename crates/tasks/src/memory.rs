@@ -71,8 +71,8 @@ impl Mapping {
 
 /// From now on no huge page serves this process: a fault is a page's.
 pub fn no_huge_pages() -> Result<(), Failure> {
-    // SAFETY: a plain system call.
     succeeded(
+        // SAFETY: a plain system call.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) },
         "prctl",
     )
