@@ -1,7 +1,7 @@
 """Errors that say something about this host and nothing about a treatment: they end a run at once."""
 
 from ktrial.errors import KtrialError
-from ktrial.kernels.build.errors import BuildCutShort, BuildToolsMissing
+from ktrial.kernels.build.errors import BuildCutShort, BuildToolsMissing, SandboxFailed
 from ktrial.kernels.errors import CacheFull, CacheUnusable, ToolMissing
 from ktrial.machines.errors import (
     BadPin,
@@ -49,6 +49,7 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     QemuTooOld,
     QemuUnusable,
     ReleaseTaken,
+    SandboxFailed,
     StoreError,
     ToolMissing,
     TooManyCpus,

@@ -1,6 +1,7 @@
 """Building is not trusted: what a source runs while it is built reaches its build directory alone."""
 
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -12,7 +13,7 @@ from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
 from ktrial.kernels.build import build, requested, sandbox
-from ktrial.kernels.build.errors import BuildFailed, SandboxMissing
+from ktrial.kernels.build.errors import BuildFailed, SandboxFailed, SandboxMissing
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
 
@@ -149,6 +150,58 @@ def test_without_bubblewrap_it_is_said_and_a_mailbox_needs_trust(monkeypatch: py
     with pytest.raises(SandboxMissing) as missing:
         sandbox.required()
     assert "--trust" in missing.value.advice
+
+
+def destinations(words: list[str]) -> list[Path]:
+    """Where bubblewrap is asked to mount something."""
+    places = zip(words, words[2:], strict=False)
+    return [Path(place) for option, place in places if option.startswith(("--bind", "--ro-bind"))]
+
+
+def test_nothing_is_mounted_on_a_link_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "link").symlink_to("tools")
+    monkeypatch.setenv("PATH", f"/bin:/sbin:/usr/sbin:/usr/bin:{tmp_path}/link:/usr/local/bin")
+    words = sandbox.Sandbox((), (), {}).command(["true"], {})
+    mounted = destinations(words)
+    assert not [
+        place for place in mounted if str(place) in {"/bin", "/sbin", "/usr/bin"} and place.is_symlink()
+    ]
+    assert {tmp_path / "tools", tmp_path / "link"} <= set(mounted), "programs are found under either name"
+
+
+REFUSING = """\
+#!/bin/sh
+case "$*" in *{refused}*) echo "bwrap: Can't mount on symlink destination /sbin" >&2; exit 1 ;; esac
+exec {bwrap} "$@"
+"""
+
+
+def a_bubblewrap_that_refuses(what: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = directory / "bwrap"
+    directory.mkdir()
+    program.write_text(REFUSING.format(refused=what, bwrap=shutil.which("bwrap")))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
+def test_what_bubblewrap_refuses_to_a_build_is_told_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_bubblewrap_that_refuses("/trees", tmp_path / "tools", monkeypatch)
+    assert sandbox.problem() == (
+        "bubblewrap cannot give a build its directories: Can't mount on symlink destination /sbin"
+    )
+
+
+@pytest.mark.parametrize("step", ["merge_config.sh", "olddefconfig"])
+def test_a_sandbox_that_fails_in_a_build_is_no_fault_of_its_configuration(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    a_bubblewrap_that_refuses(step, tmp_path / "tools", monkeypatch)
+    with pytest.raises(SandboxFailed, match="on symlink destination /sbin"):
+        build(requested(str(source), config="defconfig", directory=tmp_path))
 
 
 @pytest.mark.parametrize(

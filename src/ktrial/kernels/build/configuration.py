@@ -16,12 +16,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from ktrial.kernels.build.compiler import Compiler, check_compiler
-from ktrial.kernels.build.errors import BadConfigFile
+from ktrial.kernels.build.errors import BadConfigFile, SandboxFailed
 from ktrial.kernels.build.make import Make
 from ktrial.kernels.build.new_options import brought_by_patches, settle
 from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.recipes import Manifest, content_kept
-from ktrial.kernels.build.sandbox import is_plain
+from ktrial.kernels.build.sandbox import is_plain, refusal_in
 from ktrial.kernels.build.source_debian import debian_config, series_of
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.cache.atomic_write import write_atomically
@@ -116,6 +116,8 @@ def _merged(make: Make, fragments: list[Path]) -> Path:
     )
     merged = place / _REQUESTED
     if done.returncode or not is_plain(merged):
+        if confinement and (why := refusal_in(done.stderr)):
+            raise SandboxFailed(name=make.called, directory=make.called, problem=why)
         problem = f"merge_config.sh fails: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
         raise BadConfigFile(name=make.tree.directory, directory="", path=fragments[-1], problem=problem)
     return make.write_file(_REQUESTED, merged.read_text(encoding="utf-8", errors="replace"))

@@ -114,6 +114,12 @@ class SandboxMissing(BuildError):
     exit_code = 2
 
 
+class SandboxFailed(BuildError):
+    """bubblewrap confines no build of {directory} here: {problem}."""
+
+    hint = "bwrap --version; ktrial doctor"
+
+
 class BuildDiffers(BuildError):
     """Another system was to build {directory}, and built something else: {problem}."""
 

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.compiler import compiler_of
-from ktrial.kernels.build.errors import BuildCutShort, BuildFailed, BuildToolsMissing, CompilerUnsuitable
+from ktrial.kernels.build.errors import (
+    BuildCutShort,
+    BuildError,
+    BuildFailed,
+    BuildToolsMissing,
+    CompilerUnsuitable,
+    SandboxFailed,
+)
 from ktrial.kernels.build.failure_diagnosis import advice_on, cut_short, missing_tool, wanted_tool
 from ktrial.kernels.build.source_tree import Tree
 from ktrial.kernels.build.time_estimate import Teller
@@ -166,9 +173,11 @@ class Make:
         finally:
             os.close(descriptor)
 
-    def _failure(self, said: str, status: int) -> BuildFailed | BuildToolsMissing | CompilerUnsuitable:
+    def _failure(self, said: str, status: int) -> BuildError:
         name = self.called or str(self.tree.directory)
         problem = first_error(said) or f"make ended with status {status}"
+        if why := sandbox.refusal_in(said):
+            return SandboxFailed(name=name, directory=name, problem=why)
         if tool := wanted_tool(said):
             compiler = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"

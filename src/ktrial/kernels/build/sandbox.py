@@ -74,10 +74,10 @@ def problem() -> str:
 
     Tried with the very places that a build of this process has: PATH's directories, the trees, ccache's.
     """
-    if shutil.which("bwrap") is None:
+    program = shutil.which("bwrap")
+    if program is None:
         return "bubblewrap (bwrap) is not installed"
-    way = _way()
-    if way is None:
+    if _way(program) is None:
         return "this system lets bubblewrap make no namespaces"
     trees = cache_directory() / "trees"
     trees.mkdir(parents=True, exist_ok=True)
@@ -92,8 +92,14 @@ def _refusal(command: tuple[str, ...]) -> str:
     )
     if done.returncode == 0:
         return ""
-    reason = done.stderr.strip().removeprefix("bwrap: ") or f"exit status {done.returncode}"
+    reason = refusal_in(done.stderr) or f"exit status {done.returncode}"
     return f"bubblewrap cannot give a build its directories: {reason}"
+
+
+def refusal_in(output: str) -> str:
+    """Why bubblewrap ran nothing, by what a confined command printed; empty where it ran."""
+    first = output.lstrip().partition("\n")[0]
+    return first.removeprefix("bwrap: ") if first.startswith("bwrap: ") else ""
 
 
 def required() -> None:
@@ -136,15 +142,14 @@ def _is_told(name: str) -> bool:
 
 
 def _confined() -> list[str]:
-    way = _way()
+    way = _way(shutil.which("bwrap"))
     assert way is not None, "whoever confines has asked before"
     return [*way, *_system()]
 
 
 @lru_cache
-def _way() -> tuple[str, ...] | None:
+def _way(program: str | None) -> tuple[str, ...] | None:
     """bwrap and how it separates here; None where it cannot."""
-    program = shutil.which("bwrap")
     if program is None:
         return None
     ways: list[tuple[str, ...]] = [(program, *_UNPRIVILEGED, *_ALONE)]
@@ -177,8 +182,8 @@ def _system() -> tuple[str, ...]:
 def _binding(option: str, path: Path) -> Iterator[str]:
     """bwrap's words for a place that is seen inside under its name, and under its real one.
 
-    bubblewrap 0.12 mounts nothing on a symbolic link. One that leads through a directory of the system is there
-    already, and needs only what it leads to.
+    bubblewrap 0.12 mounts nothing on a symbolic link. One that leads through a directory of the system is
+    there already, and needs only what it leads to.
     """
     real = path.resolve()
     yield from (option, str(real), str(real))
