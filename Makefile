@@ -61,9 +61,7 @@ check-python:
 	$(BIN)/mypy
 
 lint-rust:
-	cargo fmt --check
-	cargo clippy --quiet --target $(GUEST_TARGET) --all-targets -- -D warnings
-	crates/build-plugin --check
+	@crates/lint
 
 test-rust:
 	cargo test --quiet --target $(GUEST_TARGET)

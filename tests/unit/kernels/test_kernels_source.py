@@ -120,7 +120,7 @@ def test_a_failed_build_shows_the_first_real_error_and_where_the_log_is(source: 
     (source / "broken").touch()
     error = failure(BuildFailed, source)
     assert error.message.endswith("does not build: kernel/fork.c:12:3: error: 'naem' undeclared")
-    log = Path(error.advice.removeprefix("the whole log: "))
+    log = Path(str(error.facts["log"]))
     assert "and another" in log.read_text()
     (source / "broken").unlink()
     assert add(build_request(source)).release == "6.1.7"
