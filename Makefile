@@ -11,7 +11,7 @@ JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test test-nightly test-mutation test-slow bench lint unit-test guest-test guest setup system wheel docs share clean \
+.PHONY: help demo test test-nightly test-clean-room test-mutation test-slow bench lint unit-test guest-test guest setup system wheel docs share clean \
     checks check-python lint-rust test-rust check-rust
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make test    set everything up and run the tests of each change'
 	@echo 'make test-nightly   every test, for hours: all kernels, all seeds, kernels that are built; resumes'
 	@echo 'make test-slow      the part of it that builds kernels'
+	@echo 'make test-clean-room  all of that on bare Debian 12, 13 and testing, as root and as an ordinary user; resumes'
 	@echo 'make test-mutation  the share of changes in the code that the tests notice; an hour; resumes'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
@@ -86,6 +87,7 @@ test-nightly: setup
 	$(PYTEST) --nightly --resume $(IN_ORDER) || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
 	[ $$status -eq 2 ] || { $(MUTANTS); } || status=$$?; \
+	[ $$status -eq 2 ] || $(CLEAN_ROOM) || status=$$?; \
 	exit $$status
 
 # What the tests notice of changes in the code that verdicts and settings rest on: tests/mutation/README.md.
@@ -94,6 +96,13 @@ test-mutation: setup
 
 MUTANTS := $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,mutation]' && \
     nice $(BIN)/python -m tests.mutation $(MUTATION)
+
+# As newcomers have it: tests/clean_room/README.md. ROOMS='--system trixie --part demo' is a part of it.
+test-clean-room: PURPOSE := clean-room
+test-clean-room: system
+	$(CLEAN_ROOM)
+
+CLEAN_ROOM := $(PYTHON) -m tests.clean_room $(ROOMS)
 
 # The part of it that builds kernels.
 test-slow: PURPOSE := slow

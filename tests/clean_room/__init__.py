@@ -1,0 +1,1 @@
+"""ktrial on systems that hold nothing: bare Debian, root and an ordinary user, a small /tmp, two cores."""
