@@ -8,6 +8,7 @@ import argparse
 import itertools
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -272,6 +273,9 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    # A shell's background job ignores Ctrl-C; SIGTERM ends it as well.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main())
     except RoomError as error:

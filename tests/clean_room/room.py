@@ -299,7 +299,7 @@ def _in_namespaces(words: Sequence[str], output: int) -> int:
     """Run it on two cores, and return its exit status. Ctrl-C ends all of it."""
     cores = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[:CORES])
     process = subprocess.Popen(
-        ["taskset", "--cpu-list", cores, *_namespaces(), *words],
+        ["taskset", "--cpu-list", cores, "setpriv", "--pdeathsig", "KILL", *_namespaces(), *words],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
