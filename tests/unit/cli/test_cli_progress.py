@@ -8,7 +8,9 @@ from rich.console import Console
 from tests.support.making import a_study, a_trial
 from tests.support.scripted import a_kernel
 
+from ktrial.cli.running.bisection import StepLines
 from ktrial.cli.running.progress import progress
+from ktrial.cli.step_display import StepLog
 from ktrial.kernels.errors import KernelNotFound
 from ktrial.model.boot import Boot
 from ktrial.model.plan import plan
@@ -42,7 +44,7 @@ def test_a_log_gets_lines() -> None:
     number = failed.perturbation.number
     assert text.getvalue().splitlines() == [
         "6 trials, 1 of them stored before",
-        "debian:6.1: fetching",
+        "debian:6.1: fetching: 1.0 MB of 8.4 MB",
         "kernel debian:6.12 cannot be had: There is no kernel debian:6.12 in the cache.",
         "  add it: ktrial kernel add debian:6.12",
         "debian:6.1: booting",
@@ -55,9 +57,10 @@ def test_a_log_gets_lines() -> None:
 
 def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
+    console = Console(file=text, width=200, markup=False, highlight=False)
     seconds = itertools.count(100.0, 7.0)
-    monkeypatch.setattr("ktrial.cli.running.progress.time.monotonic", lambda: next(seconds))
-    with progress(Console(file=text, width=200, markup=False, highlight=False)) as observer:
+    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    with progress(console) as observer:
         for files in range(1, 9):
             observer.kernel_progress("build:mine", f"build 1 of 2: building: {files} of about 9 files", 0, 0)
         observer.kernel_progress("build:mine", "build 2 of 2: building: 1 of about 9 files", 0, 0)
@@ -65,6 +68,38 @@ def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.Monk
         "build:mine: build 1 of 2: building: 1 of about 9 files",
         "build:mine: build 1 of 2: building: 6 of about 9 files",
         "build:mine: build 2 of 2: building: 1 of about 9 files",
+    ]
+
+
+def test_builds_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet builds several: each is a step of its own, however they take turns."""
+    said: list[str] = []
+    log, seconds = StepLog(said.append), itertools.count(100.0, 10.0)
+    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    for files in range(1, 5):
+        for name in ("build:a", "build:b"):
+            log.step(name, f"building: {files} of about 9 files")
+    assert said == [
+        "build:a: building: 1 of about 9 files",
+        "build:b: building: 1 of about 9 files",
+        "build:a: building: 3 of about 9 files",
+        "build:b: building: 3 of about 9 files",
+    ]
+
+
+def test_a_bisection_tells_a_log_how_far_the_build_of_a_candidate_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ktrial series` and `bisect` said `building` once, and nothing for as long as it took."""
+    text, seconds = io.StringIO(), itertools.count(100.0, 10.0)
+    console = Console(file=text, width=200, markup=False, highlight=False)
+    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    lines = StepLines(console)
+    for files in range(1_200, 1_207):
+        lines.kernel_progress("build:mine", f"building: {files:,} of about 3,000 files", 0, 0)
+    lines.study_planned(PLAN, 0)
+    lines.kernel_progress("build:mine", "building: about 3,000 files", 0, 0)
+    assert text.getvalue().splitlines() == [
+        *(f"  building: {files} of about 3,000 files" for files in ("1,200", "1,203", "1,206")),
+        "  building: about 3,000 files",
     ]
 
 

@@ -1,11 +1,14 @@
 """How long a build takes, and what is left of it: from what kbuild wrote down, and from past builds."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from ktrial.kernels.build import time_estimate
 from ktrial.kernels.build.build_trees import files_compiled, files_touched
+from ktrial.kernels.build.make import lines_and_silences
 from ktrial.kernels.build.time_estimate import Teller, build_seconds, expected_files, remember_build
 
 CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
@@ -58,22 +61,60 @@ def test_what_a_change_touches_is_counted(
     assert files_compiled(build) == 4
 
 
-def told(expected: int, files: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is said while so many files are compiled, one each ten seconds."""
+def told(expected: int, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch, jobs: int = 1) -> list[str]:
+    """What is said where make prints a line each ten seconds; an empty one: it prints nothing."""
     said: list[str] = []
     moments = iter(range(0, 100_000, 10))
     monkeypatch.setattr("ktrial.kernels.build.time_estimate.time.monotonic", lambda: next(moments))
-    teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected)
-    for number in range(files):
-        teller(f"  CC      kernel/{number}.o")
+    teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected, jobs)
+    for line in lines:
+        teller(line)
     return said
 
 
+def files(count: int) -> list[str]:
+    return [f"  CC      kernel/{number}.o\n" for number in range(count)]
+
+
 def test_a_rebuild_says_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = told(30, 31, monkeypatch)
-    assert said[2] == "building: 3 of about 30 files, about 4 min left"
-    assert said[28].endswith("less than a minute left")
+    said = told(30, files(31), monkeypatch)
+    assert said[3] == "building: 3 of about 30 files, about 4 min left"
+    assert said[29].endswith("less than a minute left")
     assert said[-1] == "building: 31 files", "more than was expected: nothing is pretended"
+
+
+def test_the_first_line_of_a_build_has_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the last build from nothing; before there is one, by what is usual."""
+    assert told(1440, (), monkeypatch) == ["building: about 1,440 files, about 10 min left"]
+    assert told(1440, (), monkeypatch, jobs=4) == ["building: about 1,440 files, about 3 min left"]
+    time_estimate.remember_files(CONFIG, 100, 200.0)
+    assert told(1440, (), monkeypatch) == ["building: about 1,440 files, about 48 min left"]
+    assert told(0, (), monkeypatch) == ["building"]
+
+
+def test_a_link_that_takes_long_is_named_while_make_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = told(
+        2, [*files(1), "  LD      vmlinux.o\n", "", "", "  BTF     .btf.vmlinux.bin.o\n"], monkeypatch
+    )
+    assert said[1:] == [
+        "building: 1 of about 2 files, less than a minute left",
+        "building: 2 files",
+        "building: 2 files; LD vmlinux.o has taken 10 s",
+        "building: 2 files; LD vmlinux.o has taken 20 s",
+    ]
+
+
+def test_lines_come_as_they_are_written_and_silences_between_them() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as stream:  # noqa: PTH123 - a descriptor
+        coming = lines_and_silences(stream, 0.001)
+        assert next(coming) == ""
+        os.write(writing, "  CC      a.o\n  CC      \xff".encode("latin-1"))
+        assert next(line for line in coming if line) == "  CC      a.o\n"
+        assert next(coming) == "", "half a line is none yet"
+        os.write(writing, b".o\nmake: ***")
+        os.close(writing)
+        assert [line for line in coming if line] == ["  CC      \ufffd.o\n", "make: ***"]
 
 
 def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> None:
@@ -83,7 +124,7 @@ def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> 
     for seconds in (20.0, 50.0, 30.0):
         remember_build(seconds, anew=False)
     assert build_seconds() == 30.0
-    time_estimate.remember_files(CONFIG, 20)
+    time_estimate.remember_files(CONFIG, 20, 9.0)
     assert expected_files(CONFIG) == 20
     assert build_seconds() == 30.0, "the one does not forget the other"
 

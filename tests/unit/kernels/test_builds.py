@@ -107,7 +107,8 @@ def test_a_tree_is_configured_again_only_where_what_configuring_reads_has_change
     path.write_text(f"{path.read_text() if path.exists() else ''}\n")
     said: list[str] = []
     build(asked(source), lambda what, *_: said.append(what))
-    assert ("configuring" in said, "building" in said) == (is_configured, True)
+    steps = {what.partition(":")[0] for what in said}
+    assert ("configuring" in steps, "building" in steps) == (is_configured, True)
 
 
 def test_a_configuration_that_somebody_changed_in_the_tree_is_made_anew(source: Path, cache: Path) -> None:

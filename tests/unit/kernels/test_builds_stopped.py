@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -62,7 +63,7 @@ def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Build) -> 
     """Begin to build it; what compiles is ended when it has come to zz."""
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
-        if what == "building":
+        if re.fullmatch(r"building(: about .*)?", what):
             threading.Thread(target=_stop_make, args=(cache,)).start()
 
     with monkeypatch.context() as context:

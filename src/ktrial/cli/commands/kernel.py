@@ -14,6 +14,7 @@ from ktrial.cli.commands.kernel_verify import verify
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.step_display import StepLog
 
 if TYPE_CHECKING:
     from ktrial import kernels
@@ -121,15 +122,14 @@ app.command("verify", cls=KtrialCommand)(verify)
 
 @contextmanager
 def _progress_bar(name: str) -> "Iterator[kernels.Progress]":
-    """Draw a bar on a terminal; say nothing elsewhere."""
+    """Draw a bar on a terminal; elsewhere write a line for each step, and one each half a minute."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
-    from ktrial import kernels
-
     console = messages()
     if not console.is_terminal:
-        yield kernels.silent
+        log = StepLog(console.print)
+        yield lambda what, done=0, total=0: log.step(name, what, done, total)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Bar(*columns, console=console, transient=True) as bar:

@@ -1,10 +1,7 @@
 """`ktrial kernel build`: build a kernel from source by hand, as studies do by themselves."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +9,6 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.kernel_selection import Fuzz
 
-if TYPE_CHECKING:
-    from ktrial.kernels import Progress
-
-_SECONDS_BETWEEN_LINES = 60.0
 _SHORT_DIGEST = 12
 
 
@@ -57,6 +50,7 @@ def build(
     """
     from ktrial.cli.console import print_json
     from ktrial.cli.error_handling import tell
+    from ktrial.cli.step_display import step_display
     from ktrial.errors import Interrupted
     from ktrial.experiment.trial_recorder import patch_warnings
     from ktrial.kernels import build as sources
@@ -74,7 +68,7 @@ def build(
     if name is not None:
         sources.check_alias(name)
     try:
-        with _told() as progress:
+        with step_display() as progress:
             kernel = sources.build(wanted, progress)
     except KeyboardInterrupt:
         what = "what was compiled is kept"
@@ -88,33 +82,3 @@ def build(
         return
     called = f"{kernel.name} (build:{name})" if name else kernel.name
     print(f"{called}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:_SHORT_DIGEST]}")
-
-
-@contextmanager
-def _told() -> Iterator["Progress"]:
-    """On a terminal one line that changes; in a log a line for each step, and one a minute."""
-    from ktrial.cli.console import messages
-
-    console = messages()
-    begin = time.monotonic()
-    if console.is_terminal:
-        with console.status("") as status:
-            yield lambda what, done=0, total=0: status.update(_with_bytes(what, done, total))
-        return
-    step, last = "", 0.0
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        nonlocal step, last
-        now = time.monotonic()
-        begun = what.partition(":")[0]
-        if begun != step or now - last > _SECONDS_BETWEEN_LINES:
-            step, last = begun, now
-            console.print(f"{now - begin:.0f} s: {_with_bytes(what, done, total)}")
-
-    yield progress
-
-
-def _with_bytes(what: str, done: int, total: int) -> str:
-    from ktrial.kernels.cache.disk_space import shown
-
-    return f"{what}: {shown(done)} of {shown(total)}" if total else what

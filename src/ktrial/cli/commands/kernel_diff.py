@@ -40,18 +40,15 @@ def diff(
     Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
     """
     from ktrial.analysis.kernel_diff import difference_between
-    from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.console import output, print_json
     from ktrial.cli.files import write_page
     from ktrial.cli.render.kernel_diff import print_kernel_difference
+    from ktrial.cli.step_display import step_display
     from ktrial.report import kernel_difference_html
 
     if source and len(source) > 2:
         raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
-    with messages().status("") as status:
-
-        def progress(what: str, done: int = 0, total: int = 0) -> None:
-            status.update(what)
-
+    with step_display() as progress:
         difference = difference_between(before, after, sources=source or (), progress=progress)
     if html:
         write_page(

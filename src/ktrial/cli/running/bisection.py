@@ -11,6 +11,7 @@ import typer
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.options.duration_size_share import margin_of
 from ktrial.cli.options.kernel_measurement import MeasurementOptions, measurement
+from ktrial.cli.step_display import StepLog
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Silent
 from ktrial.model.boot import Boot
@@ -165,18 +166,15 @@ class StepLines(Silent):
 
     def __init__(self, console: "Console") -> None:
         self._console = console
-        self._step = ""
+        self._steps = StepLog(lambda text: console.print(f"  {text}"))
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """A new step; what it counts (`building: 120 files`) only now and then."""
-        step = what.partition(":")[0]
-        if step != self._step:
-            self._step = step
-            self._console.print(f"  {what}")
+        self._steps.step("", what, done, total)
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         """A candidate begins."""
-        self._step = ""
+        self._steps.begin_anew()
         if finished == len(plan.trials):
             self._console.print("  its trials are in the store")
 

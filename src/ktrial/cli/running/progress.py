@@ -1,7 +1,6 @@
 """How far a run is, on standard error: a moving bar on a terminal, a few plain lines elsewhere."""
 
 import math
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from ktrial.cli.console import breakable, messages
 from ktrial.cli.render.study_result import failure
+from ktrial.cli.step_display import StepLog
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.format import number_format
@@ -21,10 +21,7 @@ from ktrial.model.design import Plan
 from ktrial.model.trial import Outcome, Trial
 
 _SECONDS_BETWEEN_LINES = 5.0
-_SECONDS_BETWEEN_COUNTS = 30.0
 _MIB = 1 << 20
-_COUNT = re.compile(r": \d.*$")
-"""How far a step is: `building: 481 of about 1563 files, about 13 min left`."""
 _NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
@@ -148,16 +145,15 @@ class _Lines(_Shown):
 
     def __init__(self, console: Console, each_trial: bool) -> None:
         super().__init__(console, each_trial)
-        self._step = ""
         self._told = 0.0
-        self._step_told = 0.0
+        self._steps = StepLog(console.print)
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """A build says every moment how many files it has: that is one step, told now and then."""
-        self._tell_step(f"{name}: {what}", _COUNT.sub("", f"{name}: {what}"))
+        self._steps.step(name, what, done, total)
 
     def preparing(self, boot: Boot, what: str) -> None:
-        self._tell_step(f"{boot.kernel.name}: {what}")
+        self._steps.step(boot.kernel.name, what)
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         self.tell_end(trial)
@@ -165,13 +161,6 @@ class _Lines(_Shown):
         if finished == total or now - self._told >= _SECONDS_BETWEEN_LINES:
             self._told = now
             self.console.print(f"trials: {_note(finished, total, seconds_left)}")
-
-    def _tell_step(self, step: str, same: str = "") -> None:
-        """Tell the step, if it is a new one. `same`: what tells it apart from others; else its text."""
-        now = time.monotonic()
-        if (same or step) != self._step or (same and now - self._step_told >= _SECONDS_BETWEEN_COUNTS):
-            self._step, self._step_told = same or step, now
-            self.console.print(step)
 
 
 def _note(finished: int, total: int, seconds_left: float | None = None) -> str:

@@ -13,6 +13,7 @@ from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
+from ktrial.cli.step_display import StepLog
 from ktrial.experiment import host_checks, machine_lease
 from ktrial.experiment.executor import chosen
 from ktrial.experiment.host_settings import machine_for
@@ -229,10 +230,12 @@ class _Watch(Silent):
     told: float = 0.0
     purpose: Purpose = Purpose.CALIBRATE
 
+    def __post_init__(self) -> None:
+        self.steps = StepLog(self.console.print)
+
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """See Observer."""
-        if not done:
-            self.console.print(f"{name}: {what}")
+        self.steps.step(name, what, done, total)
 
     def stopping(self) -> None:
         """See Observer."""

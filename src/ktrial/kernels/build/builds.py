@@ -264,9 +264,10 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
                 _configure(job, tree, make)
             files = _compile(job, make, own, expected)
             _check_same(job, parse_config(tree.config()), make)
-            remember_build(time.monotonic() - begin, anew=not near)
+            seconds = time.monotonic() - begin
+            remember_build(seconds, anew=not near)
             if not near:
-                remember_files(job.config, files)
+                remember_files(job.config, files, seconds * make.most_jobs)
             parts = _parts(job, tree, workspace, progress)
         except BuildFailed as error:
             tree.write_record(need, finished=False, failed=not error.facts.get("killed"))

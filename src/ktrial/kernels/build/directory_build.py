@@ -14,10 +14,12 @@ from pathlib import Path
 
 from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.build_tools import asked_options, check_tools
+from ktrial.kernels.build.build_trees import files_compiled
 from ktrial.kernels.build.configuration import configure
 from ktrial.kernels.build.interrupted_build import mend
 from ktrial.kernels.build.make import Make, check_products
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
+from ktrial.kernels.build.time_estimate import expected_files
 from ktrial.kernels.cache.cache import Cache, disk_usage
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
 from ktrial.kernels.cache.location import cache_directory
@@ -107,16 +109,19 @@ def name_of(source: Path) -> str:
 def _build(make: Make, wanted: BuildRequest) -> None:
     make.write_file(make.log.name, "")
     make.build.mkdir(exist_ok=True)
-    if not (make.build / _TARGET).exists():
+    anew = not (make.build / _TARGET).exists()
+    if anew:
         require_space(make.home, _BYTES_OF_A_BUILD)
     unfinished = make.home / _UNFINISHED
     if unfinished.exists():
         mend(make.build)
     unfinished.touch()
     configure(make, wanted.config, dict(wanted.options))
-    options = parse_config((make.build / ".config").read_text(encoding="utf-8"))
-    check_tools(make.tree.directory, options)
-    make.run("building", _TARGET)
+    config = (make.build / ".config").read_text(encoding="utf-8")
+    check_tools(make.tree.directory, parse_config(config))
+    # What a build after a change compiles, nobody knows before make has looked.
+    there = files_compiled(make.build)
+    make.run("building", _TARGET, expected=max(0, expected_files(config) - there) if anew else 0)
     unfinished.unlink()
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import selectors
 import shutil
 import subprocess
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.compiler import compiler_of
@@ -69,6 +71,9 @@ _ERRORS = (
 _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 """What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
 _LONGEST_ERROR = 400
+_SILENCE_SECONDS = 5.0
+"""After that, who watches is told that make goes on: one link or one large file can take minutes."""
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,11 @@ class Make:
         }
         return kept | _REPRODUCIBLE
 
+    @property
+    def most_jobs(self) -> int:
+        """How many compilations at once."""
+        return self.jobs or jobs()
+
     def write_file(self, name: str, content: str) -> Path:
         """Write a file beside the build directory."""
         path = self.home / name
@@ -124,9 +134,9 @@ class Make:
         """
         with self._alone() as descriptor:
             start = self.log.stat().st_size if self.log.exists() else 0
-            self.progress(what)
             with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
-                teller, command = Teller(self.progress, what, expected), self._command(*arguments)
+                teller = Teller(self.progress, what, expected, self.most_jobs)
+                command = self._command(*arguments)
                 status = self._watched(command, descriptor, log.write, teller)
         if status:
             said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
@@ -201,7 +211,7 @@ class Make:
         own = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
         fixed = [f"{name}={value}" for name, value in {**self.variables, **own}.items()]
         fixed += ["ARCH=x86_64", f"O={self.build}"]
-        return ["make", "-C", str(self.tree.directory), f"-j{self.jobs or jobs()}", *fixed, *arguments]
+        return ["make", "-C", str(self.tree.directory), f"-j{self.most_jobs}", *fixed, *arguments]
 
 
 _TOLD_WITHOUT: set[str] = set()
@@ -216,7 +226,8 @@ def _watched(
 ) -> int:
     """Run the command, hand each line of its output to the readers, and return its status.
 
-    `ending`: a pipe's ends, to read and to write: to close the latter ends it; None: a signal does.
+    A reader gets an empty line where none has come for a while. `ending`: a pipe's ends, to read and to
+    write: to close the latter ends it; None: a signal does.
     """
     process = subprocess.Popen(
         command,
@@ -225,8 +236,6 @@ def _watched(
         stdin=ending[0] if ending else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
     )
 
     def end() -> None:
@@ -238,7 +247,7 @@ def _watched(
     assert process.stdout is not None, "it was asked for"
     ended = False
     try:
-        for line in process.stdout:
+        for line in lines_and_silences(process.stdout, _SILENCE_SECONDS):
             for reader in readers:
                 reader(line)
             if _STOPS.match(line):
@@ -252,6 +261,25 @@ def _watched(
             if not ended:
                 end()
             process.wait()
+
+
+def lines_and_silences(stream: IO[bytes], seconds: float) -> Iterator[str]:
+    """The lines that come, to the stream's end, and an empty one whenever none has come for so long."""
+    begun = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while True:
+            if not selector.select(seconds):
+                yield ""
+                continue
+            block = os.read(stream.fileno(), _BLOCK)
+            if not block:
+                break
+            *lines, begun = (begun + block).split(b"\n")
+            for line in lines:
+                yield line.decode("utf-8", errors="replace") + "\n"
+    if begun:
+        yield begun.decode("utf-8", errors="replace")
 
 
 def check_products(make: Make, names: Iterable[str]) -> None:
