@@ -86,15 +86,20 @@ test-nightly: setup
 	@status=0; \
 	$(PYTEST) --nightly --resume $(IN_ORDER) || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
+	[ $$status -eq 2 ] || { $(WITH_NEWEST); } || status=$$?; \
 	[ $$status -eq 2 ] || { $(MUTANTS); } || status=$$?; \
 	[ $$status -eq 2 ] || $(CLEAN_ROOM) || status=$$?; \
 	exit $$status
+
+# The same source with the newest packages of today: a failure here is what setup/write-constraints would bring.
+WITH_NEWEST = $(ENVIRONMENT) --newest target/newest-env '.[dev]' && \
+    target/newest-env/bin/pytest -n $(JOBS) --dist loadfile --resume tests/recorded tests/unit
 
 # What the tests notice of changes in the code that verdicts and settings rest on: tests/mutation/README.md.
 test-mutation: setup
 	$(MUTANTS)
 
-MUTANTS := $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,mutation]' && \
+MUTANTS = $(ENVIRONMENT) $(VENV) '.[dev,mutation]' && \
     nice $(BIN)/python -m tests.mutation $(MUTATION)
 
 # As newcomers have it: tests/clean_room/README.md. ROOMS='--system trixie --part demo' is a part of it.
@@ -118,27 +123,16 @@ setup: system $(VENV)/.set-up guest
 system:
 	@setup/system-packages $(PURPOSE)
 
-$(VENV)/.for-use: pyproject.toml | system
-	@$(call environment,.)
+# Versions are those of setup/constraints.txt: the same today and in a year. setup/write-constraints chooses newer ones.
+ENVIRONMENT := $(PYTHON) setup/python-environment
+
+$(VENV)/.for-use: pyproject.toml setup/constraints.txt | system
+	@$(ENVIRONMENT) $(VENV) .
 	@touch $@
 
-$(VENV)/.set-up: pyproject.toml | system
-	@$(call environment,.[dev])
+$(VENV)/.set-up: pyproject.toml setup/constraints.txt | system
+	@$(ENVIRONMENT) $(VENV) '.[dev]'
 	@touch $@ $(VENV)/.for-use
-
-# Of pip's messages: each package that it takes, and its size.
-PIP_FETCHES := 's/^ *\(Downloading\|Using cached\) \([^ ]*\.\(whl\|tar\.gz\)\) /setup:   \2 /p'
-
-# A virtual environment with ktrial as it is here, and what it needs; what is fetched is told.
-define environment
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	    { echo "setup: ktrial needs Python 3.11 or later; this is $$($(PYTHON) -V)" >&2; exit 1; }; \
-	[ -x $(BIN)/pip ] || { echo 'setup: a virtual environment in $(VENV)'; $(PYTHON) -m venv $(VENV); } && \
-	echo 'setup: Python packages into $(VENV)' && \
-	$(BIN)/pip install --disable-pip-version-check --progress-bar off --editable '$(1)' 2>&1 | \
-	    tee $(VENV)/pip.log | sed -u -n $(PIP_FETCHES) && \
-	{ grep -q '^Successfully installed' $(VENV)/pip.log || { tail -n 20 $(VENV)/pip.log >&2; exit 1; }; }
-endef
 
 guest: | system
 	@crates/take-prebuilt --check || echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
@@ -146,11 +140,13 @@ guest: | system
 	@crates/build-plugin
 
 # The documentation as a site, with strict links: target/site/index.html. mkdocs has an environment of its own.
-docs:
-	@[ -x target/docs-env/bin/mkdocs ] || { $(PYTHON) -m venv target/docs-env && \
-	    target/docs-env/bin/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.5,<10'; }
+docs: target/docs-env/.set-up
 	NO_MKDOCS_2_WARNING=1 target/docs-env/bin/mkdocs build --quiet --strict
 	@echo 'docs: target/site/index.html'
+
+target/docs-env/.set-up: setup/constraints.txt
+	@$(ENVIRONMENT) target/docs-env mkdocs-material
+	@touch $@
 
 # Man pages and completions, as a distribution's package installs them below /usr/share.
 share: setup
@@ -159,7 +155,8 @@ share: setup
 # pip builds in an environment of its own, and the guest programs lie in the checkout: nothing else is needed.
 wheel: system
 	@[ -x target/wheel-env/bin/pip ] || $(PYTHON) -m venv target/wheel-env
-	target/wheel-env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	PIP_CONSTRAINT=setup/constraints.txt PIP_BUILD_CONSTRAINT=setup/constraints.txt \
+	    target/wheel-env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) target dist src/ktrial/_guest/*/

@@ -17,7 +17,7 @@ from tests.support import database_server
 from tests.support.backends import BACKENDS, POSTGRESQL, Backend, a_file
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.database_server import Server
-from tests.support.resuming import Resuming, state_of_the_sources
+from tests.support.resuming import Resuming, state_of_the_packages, state_of_the_sources
 from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache
 from tests.support.scheduling import InOrder
 from xdist.remote import Producer
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hear_signals()
     if config.getoption("--resume"):
         assert config.cache, "--resume needs pytest's cache"
-        passed = config.cache.mkdir("resume") / state_of_the_sources()
+        passed = config.cache.mkdir("resume") / f"{state_of_the_sources()}-{state_of_the_packages()}"
         config.pluginmanager.register(Resuming(passed, writes=not hasattr(config, "workerinput")))
 
 

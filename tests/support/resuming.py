@@ -6,6 +6,7 @@ Each passed test is on disk at once, so that nothing is lost by Ctrl-C, SIGKILL 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def state_of_the_sources(root: Path = ROOT) -> str:
     for path in _files(root):
         whole.update(f"{path.relative_to(root)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
     return whole.hexdigest()[:16]
+
+
+def state_of_the_packages() -> str:
+    """A digest of what else is imported: `make test-nightly` runs tests with more versions than one."""
+    installed = sorted(f"{one.name}=={one.version}" for one in distributions())
+    return hashlib.sha256("\n".join(installed).encode()).hexdigest()[:16]
 
 
 def _files(root: Path) -> Iterator[Path]:

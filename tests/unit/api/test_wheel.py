@@ -34,7 +34,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of programs of an environment that has the wheel, and tools to look at it with."""
     where = tmp_path_factory.mktemp("environment")
     venv.create(where, with_pip=True)
-    ran(where / "bin/pip", "install", "--quiet", wheel, "mypy", "twine")
+    constraints = ("--constraint", ROOT / "setup/constraints.txt")
+    ran(where / "bin/pip", "install", "--quiet", *constraints, wheel, "mypy", "twine")
     return where / "bin"
 
 
