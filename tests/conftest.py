@@ -20,6 +20,7 @@ from tests.support.database_server import Server
 from tests.support.resuming import Resuming, state_of_the_packages, state_of_the_sources
 from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache
 from tests.support.scheduling import InOrder
+from tests.support.skipped_tests import SkippedTests
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(NIGHTLY if config.getoption("--nightly") else "ci")
     hear_signals()
+    config.pluginmanager.register(SkippedTests())
     if config.getoption("--resume"):
         assert config.cache, "--resume needs pytest's cache"
         passed = config.cache.mkdir("resume") / f"{state_of_the_sources()}-{state_of_the_packages()}"

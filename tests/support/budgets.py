@@ -7,6 +7,11 @@ NIGHTLY = "nightly"
 TIMES_AT_NIGHT = 20
 
 
+def is_night() -> bool:
+    """Whether pytest was given --nightly: conftest.py has chosen the profile."""
+    return settings.get_current_profile_name() == NIGHTLY
+
+
 def examples(for_each_change: int) -> int:
     """How many examples hypothesis draws, in the profile that conftest.py has chosen."""
-    return for_each_change * (TIMES_AT_NIGHT if settings.get_current_profile_name() == NIGHTLY else 1)
+    return for_each_change * (TIMES_AT_NIGHT if is_night() else 1)

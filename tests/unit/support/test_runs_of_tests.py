@@ -62,6 +62,49 @@ def test_what_has_passed_is_not_run_again_and_what_is_left_is_told(tmp_path: Pat
     assert "nothing is left" in rest
 
 
+SKIPPED = """
+import pytest
+from tests.support.outdated_records import skip_outdated
+
+def test_of_root():
+    pytest.skip("only root\\nmay mount")
+
+def test_of_root_too():
+    pytest.skip("only root may mount")
+
+def test_of_a_picture():
+    skip_outdated("quick.svg is of 6.1.1; here is 6.1.2", record="draw it")
+
+def test_of_a_guest():
+    skip_outdated("a guest with another QEMU", record="draw it")
+"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_what_was_skipped_is_told_with_its_reasons_and_what_to_record_anew(
+    workers: str, tmp_path: Path
+) -> None:
+    (tmp_path / "test_some.py").write_text(SKIPPED)
+    status, said = ran(tmp_path, workers)
+    assert status == pytest.ExitCode.OK, said
+    assert "skipped: 2 only root may mount" in said.splitlines()
+    (line,) = [line for line in said.splitlines() if line.startswith("outdated records: ")]
+    assert set(line.removeprefix("outdated records: ").partition(". ")[0].split("; ")) == {
+        "quick.svg is of 6.1.1",
+        "here is 6.1.2",
+        "a guest with another QEMU",
+    }
+    assert line.endswith(". Record anew: draw it")
+
+
+def test_at_night_an_outdated_record_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(SKIPPED)
+    status, said = ran(tmp_path, "--nightly")
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "2 failed, 2 skipped" in said
+    assert "quick.svg is of 6.1.1; here is 6.1.2; record anew: draw it" in said
+
+
 @pytest.mark.parametrize("change", ["another text", "another file"])
 def test_any_change_to_a_source_is_another_state(tmp_path: Path, change: str) -> None:
     (tmp_path / "src").mkdir()
