@@ -17,8 +17,9 @@ from tests.support import database_server
 from tests.support.backends import BACKENDS, POSTGRESQL, Backend, a_file
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.database_server import Server
+from tests.support.passed_directories import PassedDirectories
 from tests.support.resuming import Resuming, state_of_the_packages, state_of_the_sources
-from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache
+from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache, this_run
 from tests.support.scheduling import InOrder
 from tests.support.skipped_tests import SkippedTests
 from xdist.remote import Producer
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(NIGHTLY if config.getoption("--nightly") else "ci")
     hear_signals()
     config.pluginmanager.register(SkippedTests())
+    config.pluginmanager.register(PassedDirectories())
     if config.getoption("--resume"):
         assert config.cache, "--resume needs pytest's cache"
         passed = config.cache.mkdir("resume") / f"{state_of_the_sources()}-{state_of_the_packages()}"
@@ -69,9 +71,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 
 @pytest.fixture(scope="session")
-def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def run_cache() -> Iterator[Path]:
     """The cache that the workers of this run share."""
-    with shared_cache(tmp_path_factory.getbasetemp()) as cache:
+    with shared_cache(this_run()) as cache:
         yield cache
 
 
@@ -102,11 +104,15 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """A place for a store, empty but for what opening one makes: a test that has it runs on each database."""
-    if request.param == POSTGRESQL:
-        return Backend(POSTGRESQL, request.getfixturevalue("postgresql").database())
-    return a_file(tmp_path)
+    if request.param != POSTGRESQL:
+        yield a_file(tmp_path)
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    database = server.database()
+    yield Backend(POSTGRESQL, database)
+    server.drop(database)
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,12 @@ class Server:
         self.sql("postgres", f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else TEMPLATE}")
         return self.url(name)
 
+    def drop(self, url: str) -> None:
+        """Remove a database that `database` made, whoever is connected to it."""
+        self.sql(
+            "postgres", f"DROP DATABASE IF EXISTS {url.partition('@/')[2].partition('?')[0]} WITH (FORCE)"
+        )
+
     def sql(self, database: str, statement: str) -> list[tuple[object, ...]]:
         """What one statement returns."""
         return sql(self.url(database), statement)
@@ -84,11 +90,16 @@ def sql(url: str, statement: str) -> list[tuple[object, ...]]:
 @contextmanager
 def running() -> Iterator[Server]:
     """A new server, with a database to copy from."""
-    directory = Path(tempfile.mkdtemp(prefix="ktrial-pg-"))
+    directory = Path(_new_directory())
     try:
         yield made(directory)
     finally:
         ended(Server(directory))
+
+
+def _new_directory() -> str:
+    """Not in /tmp, which may be memory: each database takes eight megabytes. A socket's path is short."""
+    return tempfile.mkdtemp(prefix="ktrial-pg-", dir="/var/tmp")
 
 
 def made(directory: Path) -> Server:
@@ -122,7 +133,7 @@ def shared(place: Path) -> Iterator[Server]:
     with (place / "users").open("w") as users:
         with FileLock(place / "coming-and-going"):
             if not known.exists():
-                known.write_text(tempfile.mkdtemp(prefix="ktrial-pg-"))
+                known.write_text(_new_directory())
                 made(Path(known.read_text()))
             fcntl.flock(users, fcntl.LOCK_SH)
         server = Server(Path(known.read_text()))

@@ -1,4 +1,7 @@
-"""One cache of snapshots for a whole run of the tests: a snapshot's name is a digest of what is in it."""
+"""One cache of snapshots for a whole run of the tests: a snapshot's name is a digest of what is in it.
+
+It lies below `target`, on the checkout's disk: a snapshot takes a hundred megabytes, and /tmp may be memory.
+"""
 
 import fcntl
 import os
@@ -7,37 +10,62 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.places import ROOT
 from tests.support.real_runs import cache_without_snapshots
 
+RUNS = ROOT / "target" / "test-runs"
+_USERS = "users"
+"""Locked by everyone who uses the run's cache, for as long as they live."""
+
+
+def this_run() -> str:
+    """A name that the workers of one run share, and no two runs."""
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID", f"process-{os.getpid()}")
+
 
 @contextmanager
-def shared_cache(base: Path) -> Iterator[Path]:
+def shared_cache(run: str, runs: Path = RUNS) -> Iterator[Path]:
     """A cache that is empty of snapshots at the run's beginning, and shared by its workers.
 
-    Kernels, sources and builds are the user's own. The last worker that leaves removes the snapshots, which
-    take a hundred megabytes each. `base`: pytest's directory of this worker.
+    Kernels, sources and builds are the user's own. The last worker that leaves removes it; what a killed run
+    has left goes when the next one comes.
     """
-    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "guests"
-    cache = place / "cache"
-    place.mkdir(exist_ok=True)
-    with (place / "users").open("w") as users:
-        with _alone(place):
-            if not cache.exists():
-                cache_without_snapshots(cache)
-            fcntl.flock(users, fcntl.LOCK_SH)
-        yield cache
-        with _alone(place):
-            try:
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            shutil.rmtree(cache / "snapshots", ignore_errors=True)
+    runs.mkdir(parents=True, exist_ok=True)
+    place = runs / run
+    with _alone(runs):
+        _remove_left_overs(runs)
+        if not place.exists():
+            place.mkdir()
+            cache_without_snapshots(place / "cache")
+        users = (place / _USERS).open("w")
+        fcntl.flock(users, fcntl.LOCK_SH)
+    with users:
+        yield place / "cache"
+        with _alone(runs):
+            if _is_last(users.fileno()):
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _remove_left_overs(runs: Path) -> None:
+    for users in runs.glob(f"*/{_USERS}"):
+        with users.open("w") as opened:
+            if _is_last(opened.fileno()):
+                shutil.rmtree(users.parent, ignore_errors=True)
+
+
+def _is_last(users: int) -> bool:
+    """Whether nobody else uses a run's cache. The lock of a process that was killed is gone with it."""
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
+def _alone(runs: Path) -> Iterator[None]:
     """Whoever comes or goes does so alone; nobody waits here for those who are at work."""
-    with (place / "coming-and-going").open("w") as lock:
+    with (runs / "coming-and-going").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
