@@ -1,13 +1,13 @@
 """`git bisect run ktrial check` finds the commit that slowed a system call. Builds kernels: takes minutes."""
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from tests.support.history import GUILTY, Repository
+from tests.support.long_commands import run_shown
 
 from ktrial.kernels import cache_directory
 from ktrial.kernels.build import debian_source
@@ -31,17 +31,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def run(command: list[str | Path], repository: Repository, environment: dict[str, str]) -> str:
     begin = time.monotonic()
-    done = subprocess.run(
-        command,
-        cwd=repository.directory,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    print(f"$ {' '.join(map(str, command))}  ({time.monotonic() - begin:.0f} s)\n{done.stdout}")
+    print(f"$ {' '.join(map(str, command))}", flush=True)
+    done = run_shown(command, repository.directory, environment, together=True)
+    print(f"that took {time.monotonic() - begin:.0f} s")
     assert done.returncode == 0, done.stdout
     return done.stdout
 

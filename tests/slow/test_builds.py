@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.long_commands import show
 
 from ktrial import kernels
 from ktrial.kernels import cache_directory
@@ -52,7 +53,7 @@ def asked(**parts: object) -> Build:
 @pytest.fixture(scope="module")
 def first(cache: Path) -> tuple[Kernel, float]:
     begin = time.monotonic()
-    kernel = build(asked())
+    kernel = build(asked(), show)
     return kernel, time.monotonic() - begin
 
 

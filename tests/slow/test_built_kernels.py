@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.long_commands import run_shown
 from tests.support.places import STUDIES
 
 from ktrial.cli.installed import registry
@@ -45,9 +46,9 @@ def run(study: Path, where: Path, *options: str) -> dict[str, Any]:
     """The study's result, run anew; how long that took is printed."""
     begin, load_before = time.monotonic(), os.getloadavg()[0]
     command = [str(KTRIAL), "run", str(study), "--json", "--store", str(where / "x.db"), *options]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    done = run_shown(command, where)
     seconds = time.monotonic() - begin
-    print(f"{study.name}: {seconds:.0f} s; load {load_before:.1f} to {os.getloadavg()[0]:.1f}\n{done.stderr}")
+    print(f"{study.name}: {seconds:.0f} s; load {load_before:.1f} to {os.getloadavg()[0]:.1f}")
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result | {"seconds": seconds}

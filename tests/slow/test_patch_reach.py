@@ -7,12 +7,12 @@ Kernels and trees are the user's own cache's, so that what was built once is not
 
 import difflib
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.long_commands import run_shown
 
 from ktrial.kernels.build import debian_source
 
@@ -75,7 +75,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "--no-html",
         "--json",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_shown(command)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

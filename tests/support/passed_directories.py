@@ -35,7 +35,7 @@ class PassedDirectories:
         finally:
             self._setting_up.pop()
         if isinstance(made, pytest.TempPathFactory):
-            made.mktemp = self._removing(made.mktemp)  # type: ignore[method-assign]
+            made.mktemp = self._removing(made.mktemp)  # type: ignore[method-assign, assignment]
         return made
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

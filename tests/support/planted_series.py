@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.long_commands import run_shown
+
 from ktrial.kernels.build import debian_source
 
 SOURCE = "linux-source-6.1"
@@ -59,4 +61,4 @@ def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
         place / "x.db",
         *words,
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=place)
+    return run_shown(command, place)

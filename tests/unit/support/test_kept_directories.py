@@ -56,9 +56,20 @@ def test_directories_of_what_passed_are_gone_before_the_next_file(
     (tmp_path / "conftest.py").write_text(FAILS.format(fails=fails))
     (tmp_path / "test_a.py").write_text(TESTS)
     (tmp_path / "test_b.py").write_text(LOOK.format(seen=str(tmp_path / "seen")))
-    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
+    program: list[str | Path] = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml"]
     done = subprocess.run(
-        [*command, "-p", "tests.conftest", "-p", "no:cacheprovider", workers, "test_a.py", "test_b.py"],
+        [
+            *program,
+            "--rootdir",
+            tmp_path,
+            "-p",
+            "tests.conftest",
+            "-p",
+            "no:cacheprovider",
+            workers,
+            "test_a.py",
+            "test_b.py",
+        ],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from tests.support.long_commands import run_shown
 from tests.support.places import ROOT
 from tests.support.resuming import state_of_the_sources
 
@@ -131,3 +132,12 @@ def test_tests_keep_out_of_the_users_cache_and_take_its_kernels() -> None:
     assert users not in (cache_directory(), *cache_directory().parents)
     assert (cache_directory() / "kernels").is_symlink()
     assert not (cache_directory() / "shown").is_symlink()
+
+
+def test_a_long_command_is_shown_as_it_goes(capfd: pytest.CaptureFixture[str]) -> None:
+    script = ("sh", "-c", "echo result; echo step >&2; exit 3")
+    done = run_shown(script)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "result\n", "step\n")
+    assert capfd.readouterr() == ("", "step\n")
+    both = run_shown(script, together=True)
+    assert sorted(both.stdout.split()) == ["result", "step"]
