@@ -23,8 +23,10 @@ _REACHING = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CARGO_HTTP_CAINFO", "GIT_SSL_CAINFO"),
     *("PIP_CERT", "PIP_DEFAULT_TIMEOUT", "PIP_INDEX_URL"),
+    # What the caller wants of the tests: --durations=50.
+    "PYTEST_ADDOPTS",
 )
-"""Variables by which programs reach package registries here; a room has them too."""
+"""Variables that a room takes from here: mostly those by which programs reach package registries."""
 _REACHING_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf")
 _REACHING_OF_A_HOME = (".config/pip/pip.conf", ".pip/pip.conf", ".cargo/config.toml")
 _HINT = re.compile(r"apt-get update && (?:sudo )?apt-get install ((?:-y )?--no-install-recommends [^\n;,)]*)")
