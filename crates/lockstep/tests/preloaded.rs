@@ -131,6 +131,8 @@ fn sleep_a_little() -> c_int {
 
 /// Prints in how many rounds the main loop ran beside the CPU.
 fn as_qemu(idles: bool, rounds: usize) {
+    // Older compilers' #[used] does not keep the linker from leaving it out.
+    std::hint::black_box(&HELPERS);
     assert_eq!(
         sleep_a_little(),
         0,
