@@ -1,15 +1,24 @@
 """How long a build takes, and what is left of it: from what kbuild wrote down, and from past builds."""
 
 import os
+import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from tests.support.buildable_sources import a_buildable_source
+from tests.support.command_line import CommandLine
+from tests.support.fake_builds import FakeBuilder
 
+from ktrial.cli import step_display
+from ktrial.kernels import Progress
 from ktrial.kernels.build import time_estimate
 from ktrial.kernels.build.build_trees import files_compiled, files_touched
 from ktrial.kernels.build.make import lines_and_silences
 from ktrial.kernels.build.time_estimate import Teller, build_seconds, expected_files, remember_build
+from ktrial.model.kernel import Build, Kernel
 
 CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
 
@@ -139,3 +148,29 @@ def test_a_memory_that_cannot_be_read_is_none(text: str, cache: Path) -> None:
     assert expected_files(CONFIG) > 0
     remember_build(2.0, anew=False)
     assert build_seconds() == 2.0
+
+
+def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twelve minutes of a build that ends with an error; standard error is no terminal."""
+    clock = SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+
+    def slow_build(wanted: Build, progress: Progress) -> Kernel:
+        teller = Teller(progress, "building", 1440, jobs=2)
+        for line in files(1440):
+            clock.now += 0.5
+            teller(line)
+        raise FakeBuilder.failed()
+
+    monkeypatch.setattr("ktrial.kernels.build.build", slow_build)
+    for module in (time_estimate, step_display):
+        monkeypatch.setattr(module, "time", clock)
+    said = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))
+    lines = [line for line in said.messages.splitlines() if " s: " in line]
+    assert lines[0] == "0 s: building: about 1,440 files, about 5 min left"
+    assert re.fullmatch(r"30 s: building: 60 of about 1,440 files, about 1\d min left", lines[1])
+    seconds = [int(line.partition(" ")[0]) for line in lines]
+    assert seconds[-1] > 680
+    assert max(later - earlier for earlier, later in pairwise(seconds)) <= 32
