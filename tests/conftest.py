@@ -19,7 +19,7 @@ from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.database_server import Server
 from tests.support.passed_directories import PassedDirectories
 from tests.support.resuming import Resuming, state_of_the_packages, state_of_the_sources
-from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache, this_run
+from tests.support.run_cache import keeps_to_the_runs_cache, large_directory, shared_cache, this_run
 from tests.support.scheduling import InOrder
 from tests.support.skipped_tests import SkippedTests
 from xdist.remote import Producer
@@ -86,6 +86,20 @@ def in_the_run_cache(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE, str(request.getfixturevalue("run_cache")))
         yield
+
+
+@pytest.fixture
+def large_path(run_cache: Path) -> Iterator[Path]:
+    """In place of `tmp_path`, for a test that writes hundreds of megabytes."""
+    with large_directory(run_cache) as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def large_shared_path(run_cache: Path) -> Iterator[Path]:
+    """The same for the fixtures of a module."""
+    with large_directory(run_cache) as directory:
+        yield directory
 
 
 @pytest.fixture(scope="session")

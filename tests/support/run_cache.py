@@ -6,6 +6,7 @@ It lies below `target`, on the checkout's disk: a snapshot takes a hundred megab
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,16 @@ def shared_cache(run: str, runs: Path = RUNS) -> Iterator[Path]:
         with _alone(runs):
             if _is_last(users.fileno()):
                 shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def large_directory(cache: Path) -> Iterator[Path]:
+    """An empty one beside the run's cache, for what takes hundreds of megabytes; gone after the block."""
+    directory = Path(tempfile.mkdtemp(prefix="large-", dir=cache.parent))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _remove_left_overs(runs: Path) -> None:

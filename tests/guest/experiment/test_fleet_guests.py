@@ -63,8 +63,10 @@ def without_worker(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("workers", FLEETS)
-def test_quick_says_the_same_on_a_fleet(workers: int, quick_here: dict[str, Any], tmp_path: Path) -> None:
-    cache = cache_without_snapshots(tmp_path / "cache", "debian:6.1", "debian:6.12")
+def test_quick_says_the_same_on_a_fleet(
+    workers: int, quick_here: dict[str, Any], tmp_path: Path, large_path: Path
+) -> None:
+    cache = cache_without_snapshots(large_path / "cache", "debian:6.1", "debian:6.12")
     by_fleet = quick(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
     assert len(by_fleet["comparisons"]) == len(quick_here["comparisons"]) > 6
     assert list(differing(by_fleet["comparisons"], quick_here["comparisons"])) == []
@@ -77,8 +79,10 @@ def test_quick_says_the_same_on_a_fleet(workers: int, quick_here: dict[str, Any]
 
 
 @pytest.mark.parametrize("workers", FLEETS)
-def test_a_matrix_says_the_same_on_a_fleet(workers: int, matrix_here: dict[str, Any], tmp_path: Path) -> None:
-    cache = cache_without_snapshots(tmp_path / "cache", *KERNELS)
+def test_a_matrix_says_the_same_on_a_fleet(
+    workers: int, matrix_here: dict[str, Any], tmp_path: Path, large_path: Path
+) -> None:
+    cache = cache_without_snapshots(large_path / "cache", *KERNELS)
     matrix = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache)
     cells = [cell for row in matrix["rows"] for cell in row["cells"] if cell["comparison"]]
     assert len(cells) >= len(WORKLOADS.split(",")) * (len(KERNELS) - 1)
@@ -88,10 +92,10 @@ def test_a_matrix_says_the_same_on_a_fleet(workers: int, matrix_here: dict[str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", FLEETS)
 def test_the_matrix_of_all_workloads_on_all_kernels_says_the_same_on_a_fleet(
-    workers: int, whole_matrix_here: dict[str, Any], tmp_path: Path
+    workers: int, whole_matrix_here: dict[str, Any], tmp_path: Path, large_path: Path
 ) -> None:
     workloads = {row["workload"] for row in whole_matrix_here["rows"]}
     assert (len(ALL), len(workloads)) == (5, 25)
-    cache = cache_without_snapshots(tmp_path / "cache", *ALL)
+    cache = cache_without_snapshots(large_path / "cache", *ALL)
     matrix = matrix_of(tmp_path / "trials.db", "--fleet", f"local:{workers}", cache=cache, asked=WHOLE)
     assert list(differing(matrix["rows"], whole_matrix_here["rows"])) == []

@@ -23,13 +23,13 @@ def built(where: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("debian"))
+def package(large_shared_path: Path) -> Path:
+    return built(large_shared_path / "debian")
 
 
 @pytest.fixture(scope="module")
-def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("installed")
+def unpacked(package: Path, large_shared_path: Path) -> Path:
+    where = large_shared_path / "installed"
     ran("dpkg-deb", "-x", package, where)
     return where
 
@@ -46,9 +46,9 @@ def test_lintian_has_no_error(package: Path) -> None:
     ran("lintian", "--fail-on", "error", "--allow-root", changes)
 
 
-def test_two_builds_are_identical(package: Path, tmp_path: Path) -> None:
-    again = built(tmp_path)
-    first, second = (files_of(one, tmp_path / name) for one, name in ((package, "a"), (again, "b")))
+def test_two_builds_are_identical(package: Path, large_path: Path) -> None:
+    again = built(large_path / "again")
+    first, second = (files_of(one, large_path / name) for one, name in ((package, "a"), (again, "b")))
     assert {name for name in first.keys() | second.keys() if first.get(name) != second.get(name)} == set()
     assert package.read_bytes() == again.read_bytes()
 

@@ -30,9 +30,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel: Path, large_shared_path: Path) -> Path:
     """The directory of programs of an environment that has the wheel, and tools to look at it with."""
-    where = tmp_path_factory.mktemp("environment")
+    where = large_shared_path / "environment"
     venv.create(where, with_pip=True)
     constraints = ("--constraint", ROOT / "setup/constraints.txt")
     ran(where / "bin/pip", "install", "--quiet", *constraints, wheel, "mypy", "twine")

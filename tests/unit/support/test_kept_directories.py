@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import ROOT
-from tests.support.run_cache import RUNS, shared_cache
+from tests.support.run_cache import RUNS, large_directory, shared_cache
 
 TESTS = """
 import pytest
@@ -106,3 +106,10 @@ def test_what_a_killed_run_has_left_goes_when_the_next_one_comes(tmp_path: Path)
 def test_snapshots_do_not_lie_in_tmp(run_cache: Path) -> None:
     assert run_cache.parents[1] == RUNS
     assert (run_cache / "kernels").is_symlink()
+
+
+def test_what_is_large_does_not_lie_in_tmp_and_is_gone_after_it(run_cache: Path) -> None:
+    with large_directory(run_cache) as directory:
+        assert directory.parent == run_cache.parent
+        (directory / "file").touch()
+    assert not directory.exists()
