@@ -4,12 +4,16 @@ Each passed test is on disk at once, so that nothing is lost by Ctrl-C, SIGKILL 
 """
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from importlib.metadata import distributions
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from tests.support.places import ROOT
 
 CONTENTS = ("src", "tests", "studies", "docs", "crates", "pyproject.toml")
@@ -26,9 +30,25 @@ def state_of_the_sources(root: Path = ROOT) -> str:
 
 
 def state_of_the_packages() -> str:
-    """A digest of what else is imported: `make test-nightly` runs tests with more versions than one."""
-    installed = sorted(f"{one.name}=={one.version}" for one in distributions())
-    return hashlib.sha256("\n".join(installed).encode()).hexdigest()[:16]
+    """A digest of what else is imported: `make test-nightly` runs tests with more versions than one.
+
+    What the extra `mutation` brings is no part of it: the same environment has it later.
+    """
+    needed = packages_of("ktrial", {"dev"}, {})
+    return hashlib.sha256(json.dumps(needed, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def packages_of(name: str, extras: Collection[str], known: dict[str, str]) -> dict[str, str]:
+    """What a package needs that is installed, and what that needs: name → version; added to `known`."""
+    for requirement in map(Requirement, metadata.requires(name) or ()):
+        needed = canonicalize_name(requirement.name)
+        marker = requirement.marker
+        if needed in known or (marker and not any(marker.evaluate({"extra": one}) for one in ("", *extras))):
+            continue
+        with suppress(metadata.PackageNotFoundError):
+            known[needed] = metadata.version(needed)
+            packages_of(needed, requirement.extras, known)
+    return known
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import platformdirs
 import pytest
 from tests.support.long_commands import run_shown
 from tests.support.places import ROOT
-from tests.support.resuming import state_of_the_sources
+from tests.support.resuming import packages_of, state_of_the_sources
 
 from ktrial.installation import cache_directory
 
@@ -114,6 +115,13 @@ def test_any_change_to_a_source_is_another_state(tmp_path: Path, change: str) ->
     assert state_of_the_sources(tmp_path) == before
     (tmp_path / "src" / ("one.py" if change == "another text" else "two.py")).write_text("2")
     assert state_of_the_sources(tmp_path) != before
+
+
+def test_the_packages_that_tests_need_are_known_and_those_of_mutants_are_not() -> None:
+    needed = packages_of("ktrial", {"dev"}, {})
+    assert needed["numpy"] == metadata.version("numpy")
+    assert {"pytest", "iniconfig", "hypothesis"} <= needed.keys(), "what they need in turn is needed, too"
+    assert "mutmut" not in needed
 
 
 def test_workers_take_files_in_the_order_of_the_command_line(tmp_path: Path) -> None:
