@@ -117,10 +117,10 @@ def readme_line() -> str:
     """The command with which README installs system packages."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     line = r"apt-get update && (?:sudo )?apt-get install (--no-install-recommends .*)$"
-    found = re.search(line, readme, re.MULTILINE)
-    if not found:
+    match = re.search(line, readme, re.MULTILINE)
+    if not match:
         raise RoomError(f"README.md has no line like {line}")
-    return f"apt-get install -y {found[1]}"
+    return f"apt-get install -y {match[1]}"
 
 
 def expect(pattern: str, text: str) -> None:
@@ -207,12 +207,12 @@ def line_of(result: Result) -> str:
     return "\n    ".join([whole, *filter(None, more)])
 
 
-def table(found: Iterable[Result]) -> str:
+def table(shown: Iterable[Result]) -> str:
     """The results as Markdown."""
     columns = ["system", "user", "part", "outcome", "CPU, s", "wall, s"]
     columns += ["MB fetched", "MB of disk", "MB of /tmp", "tests", "commit"]
     rows = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
-    for result in found:
+    for result in shown:
         outcome = "passed" if result.passed else f"failed: {result.error}"
         figures = (result.cpu_seconds, result.seconds, result.fetched_megabytes, result.disk_megabytes)
         cells = [SYSTEMS[result.system], result.user, result.part, outcome]

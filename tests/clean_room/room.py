@@ -176,8 +176,8 @@ class CommandFailed(Exception):
 
 def hint_in(text: str) -> str:
     """The command of the last hint in a text that brings what is missing; empty where there is none."""
-    found = _HINT.findall(text)
-    return f"apt-get install -y {found[-1].removeprefix('-y ').strip()}" if found else ""
+    hints = _HINT.findall(text)
+    return f"apt-get install -y {hints[-1].removeprefix('-y ').strip()}" if hints else ""
 
 
 def problem() -> str:

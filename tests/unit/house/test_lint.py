@@ -10,9 +10,9 @@ from tests.support.places import ROOT
 
 
 def pinned() -> str:
-    found = re.search(r'^channel = "(.*)"$', (ROOT / "rust-toolchain.toml").read_text(), re.MULTILINE)
-    assert found
-    return found[1]
+    match = re.search(r'^channel = "(.*)"$', (ROOT / "rust-toolchain.toml").read_text(), re.MULTILINE)
+    assert match
+    return match[1]
 
 
 @pytest.mark.parametrize(
