@@ -73,7 +73,7 @@ def tests(room: Room, result: Result) -> None:
         raise
     finally:
         result.tests = next(iter(re.findall(r"^.*\d+ passed.* in .*$", text, re.MULTILINE)[-1:]), "")
-        result.skips = re.findall(r"^(?:skipped|recorded anew): (.*)$", text, re.MULTILINE)
+        result.skips = re.findall(r"^(skipped: .*|outdated records: .*)$", text, re.MULTILINE)
 
 
 def wheel(room: Room, result: Result) -> None:
@@ -200,7 +200,7 @@ def line_of(result: Result) -> str:
         f"{result.fetched_megabytes:.0f} MB fetched, {result.disk_megabytes:.0f} MB of disk, "
         f"{result.tmp_megabytes:.0f} MB of /tmp"
     )
-    more = [result.tests, *(f"skipped: {skip}" for skip in result.skips)]
+    more = [result.tests, *result.skips]
     more += [f"hint followed: {hint}" for hint in result.hints]
     more += [result.note]
     whole = f"{SYSTEMS[result.system]}, {result.user}, {result.part}: {outcome} ({figures})"
