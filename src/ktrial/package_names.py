@@ -10,11 +10,16 @@ from pathlib import Path
 
 OS_RELEASE = Path("/etc/os-release")
 """https://www.freedesktop.org/software/systemd/man/latest/os-release.html."""
-_APT = re.compile(r"sudo apt-get install(?: --reinstall)?((?: [a-z0-9][a-z0-9+.-]*)+)")
-_INSTALL = {
-    "fedora": "sudo dnf install",
-    "arch": "sudo pacman -S",
-    "suse": "sudo zypper install",
+INSTALL = "sudo apt-get update && sudo apt-get install --no-install-recommends"
+"""What hints say before packages: what QEMU recommends would be six times as large as all that is needed."""
+_APT = re.compile(
+    r"(?:sudo apt-get update && )?sudo apt-get install(?: --reinstall| --no-install-recommends)*"
+    r"((?: [a-z0-9][a-z0-9+.-]*)+)"
+)
+_COMMANDS = {
+    "fedora": "sudo dnf install --setopt=install_weak_deps=False",
+    "arch": "sudo pacman -S",  # it installs nothing that is only recommended
+    "suse": "sudo zypper install --no-recommends",
 }
 _FAMILIES = {
     "debian": "debian", "ubuntu": "debian", "fedora": "fedora", "rhel": "fedora", "centos": "fedora",
@@ -48,9 +53,9 @@ _OF_DEBIAN = {"apt", "dpkg", "debian-archive-keyring"}
 
 
 def on_this_system(advice: str, os_release: Path | None = None) -> str:
-    """The advice with each `sudo apt-get install …` as this system's distribution has it."""
+    """The advice with each command that installs packages as this system's distribution has it."""
     family = _family(os_release or OS_RELEASE)
-    if family not in _INSTALL:
+    if family not in _COMMANDS:
         return advice
     if any(set(install[1].split()) <= _OF_DEBIAN for install in _APT.finditer(advice)):
         return _KERNELS
@@ -58,9 +63,11 @@ def on_this_system(advice: str, os_release: Path | None = None) -> str:
 
 
 def _command(packages: list[str], family: str) -> str:
-    place = list(_INSTALL).index(family)
-    named = (_NAMES.get(one, (one,) * len(_INSTALL))[place] for one in packages)
-    return f"{_INSTALL[family]} {' '.join(named)}"
+    place = list(_COMMANDS).index(family)
+    wanted = [name for name in packages if name not in _OF_DEBIAN]
+    named = dict.fromkeys(_NAMES.get(name, (name,) * len(_COMMANDS))[place] for name in wanted)
+    also = "" if len(wanted) == len(packages) else f"; and {_KERNELS}"
+    return f"{_COMMANDS[family]} {' '.join(named)}{also}"
 
 
 @cache

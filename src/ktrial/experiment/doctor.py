@@ -5,16 +5,27 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.guest_storage import disk_tool
+from ktrial.kernels.build.build_tools import BUBBLEWRAP, asked_options, build_tools
+from ktrial.kernels.build.patches import PATCH
 from ktrial.kernels.errors import KernelError, NoDebianSource, NoSuchRelease
+from ktrial.kernels.modules.depmod import DEPMOD
+from ktrial.kernels.packages.apt import APT
+from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.machines.errors import NoPluginHere
+from ktrial.machines.qemu.tools import CPIO, SETPRIV
 from ktrial.model.base import Model
-from ktrial.package_names import on_this_system
+from ktrial.model.kernel import GUEST
+from ktrial.model.study import Disk
+from ktrial.package_names import INSTALL, on_this_system
+from ktrial.system_tools import Tool, missing_of, packages_of
+from ktrial.workloads.capture.tracer import STRACE
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.program import Qemu
@@ -55,13 +66,9 @@ def examine(progress: Progress) -> Iterator[SystemCheck]:
     yield _python()
     yield from _qemu()
     yield _guest_programs()
-    yield _program("cpio", "cpio", "builds the guest's initial RAM disk", State.MISSING)
-    yield _program("setpriv", "util-linux", "ends QEMU when ktrial ends", State.MISSING)
-    yield _program("depmod", "kmod", "resolves the dependencies of kernel modules", State.MISSING)
-    yield _program("apt-get", "apt", "fetches distribution kernels", State.LIMITED)
-    yield _program("dpkg-deb", "dpkg", "unpacks distribution kernels", State.LIMITED)
-    yield _program("mke2fs", "e2fsprogs", "makes the file systems of guests' disks", State.LIMITED)
-    yield _program("strace", "strace", "finds what a program of yours needs in a guest", State.LIMITED)
+    yield from (_tool(tool, State.MISSING) for tool in (CPIO, SETPRIV, DEPMOD))
+    yield from (_tool(tool, State.LIMITED) for tool in (APT, DPKG_DEB, disk_tool(Disk()), STRACE))
+    yield _kernel_builds()
     progress("asking the mirrors for their kernels")
     yield _debian_kernels()
     progress("trying KVM")
@@ -136,13 +143,25 @@ def _guest_programs() -> SystemCheck:
     return SystemCheck(name="guest programs", state=State.FINE, found=f"{where}, as they are published")
 
 
-def _program(program: str, package: str, purpose: str, otherwise: State) -> SystemCheck:
-    # Without sbin, as most users have it, depmod would not be found.
-    path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
-    if path:
-        return SystemCheck(name=program, state=State.FINE, found=path)
-    remedy = on_this_system(f"sudo apt-get install {package}")
-    return SystemCheck(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
+def _tool(tool: Tool, otherwise: State) -> SystemCheck:
+    if path := tool.path():
+        return SystemCheck(name=tool.name, state=State.FINE, found=path)
+    found = f"not installed; it {tool.purpose}"
+    return SystemCheck(name=tool.name, state=otherwise, found=found, remedy=_installing((tool,)))
+
+
+def _kernel_builds() -> SystemCheck:
+    """What builds a kernel in ktrial's own configuration for guests, with patches, in the sandbox."""
+    name = "kernel builds"
+    missing = missing_of((*build_tools(asked_options(GUEST, {}), {}), PATCH, BUBBLEWRAP))
+    if not missing:
+        return SystemCheck(name=name, state=State.FINE, found="all that builds kernels is installed")
+    found = f"not installed: {', '.join(tool.name for tool in missing)}"
+    return SystemCheck(name=name, state=State.LIMITED, found=found, remedy=_installing(missing))
+
+
+def _installing(missing: Iterable[Tool]) -> str:
+    return on_this_system(f"{INSTALL} {packages_of(missing)}")
 
 
 def _debian_kernels() -> SystemCheck:

@@ -13,7 +13,6 @@ need: by a control group (version 2) that the guest's agent enters, and with it 
 later. What it had allocated before stays where it was charged. The disk's own memory is charged to nobody.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.boot import CarriedFile, CgroupLimits
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Disk, DiskKind
+from ktrial.system_tools import Tool
 from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import DiskNotMade, LimitNotSet
 
@@ -61,7 +61,6 @@ _MAKERS = {
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K", "-U", _UUID),
 }
 _PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
-_PLACES = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 
 
 def name(disk: Disk) -> str:
@@ -94,12 +93,19 @@ def boot_parameters(disk: Disk, memory: int) -> tuple[str, ...]:
 
 def program(disk: Disk) -> str:
     """The host's program that makes its file system, which the guest is given. Raises MachineToolMissing."""
-    tool = _MAKERS[disk.filesystem][0]
-    path = shutil.which(tool) or shutil.which(tool, path=":".join(_PLACES))
+    tool = disk_tool(disk)
+    path = tool.path()
     if not path:
-        package = _PACKAGES[disk.filesystem]
-        raise MachineToolMissing(machine="exact", program=tool, where="in PATH or /usr/sbin", package=package)
+        raise MachineToolMissing(
+            machine="exact", program=tool.name, where="in PATH or /usr/sbin", package=tool.package
+        )
     return str(Path(path).absolute())
+
+
+def disk_tool(disk: Disk) -> Tool:
+    """What makes its file system."""
+    kind = disk.filesystem
+    return Tool(_MAKERS[kind][0], _PACKAGES[kind], f"makes the guest's {kind}")
 
 
 def maker(disk: Disk, carried: Iterable[CarriedFile]) -> dict[str, str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         record,
         reference,
         remove,
+        tools_for,
         verify,
     )
 
@@ -57,6 +58,7 @@ __all__ = [
     "scheduling",
     "silent",
     "symbols",
+    "tools_for",
     "verify",
 ]
 
@@ -88,6 +90,7 @@ _FROM = {
     "scheduling": "ktrial.kernels.kconfig.config",
     "silent": "ktrial.kernels.progress",
     "symbols": "ktrial.kernels.image.symbols",
+    "tools_for": "ktrial.kernels.registry",
     "verify": "ktrial.kernels.registry",
 }
 """Name → the module that has it."""

@@ -1,6 +1,7 @@
 """Errors about kernels: finding, fetching, reading."""
 
 from ktrial.errors import KtrialError
+from ktrial.package_names import INSTALL
 
 
 class KernelError(KtrialError):
@@ -105,9 +106,9 @@ class SymbolsUnknown(KernelError):
 
 
 class ToolMissing(KernelError):
-    """{tool} is not installed; ktrial needs it to {purpose}."""
+    """{tool} is not installed; it {purpose}."""
 
-    hint = "sudo apt-get install {package}"
+    hint = f"{INSTALL} {{package}}"
 
 
 class ToolFailed(KernelError):
@@ -129,7 +130,7 @@ class NoDebianSource(KernelError):
 
     hint = (
         "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "
-        "on Ubuntu: sudo apt-get install debian-archive-keyring), or use path:FILE, rpm:DIRECTORY or host:"
+        f"on Ubuntu: {INSTALL} debian-archive-keyring), or use path:FILE, rpm:DIRECTORY or host:"
     )
 
 

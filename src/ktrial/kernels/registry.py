@@ -26,12 +26,15 @@ from ktrial.kernels.providers.protocol import (
     Keeps,
     Parts,
     Request,
+    RunsTools,
     TellsRelease,
+    all_providers,
     provider_named,
     provider_of,
 )
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
+from ktrial.system_tools import Tool
 
 
 def reference(name: str) -> KernelRef:
@@ -171,6 +174,22 @@ def _strict(kernel: str | KernelRef) -> KernelRef:
     if isinstance(kernel, str):
         return reference(kernel)
     return kernel if kernel.provider else reference(kernel.asked)
+
+
+def tools_for(kernel: KernelRef) -> tuple[Tool, ...]:
+    """Programs and headers that bring the kernel; none where the cache has it. Nothing is fetched.
+
+    Raises KernelError.
+    """
+    if kernel.provider not in all_providers():
+        return ()
+    provider = provider_named(kernel.provider)
+    if not isinstance(provider, RunsTools):
+        return ()
+    with suppress(KernelNotFound):
+        if provider.remembers and Cache().record(kernel.name):
+            return ()
+    return provider.tools(kernel.wanted)
 
 
 def lenient_reference(name: str) -> KernelRef:

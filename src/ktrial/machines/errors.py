@@ -1,6 +1,7 @@
 """Errors about the machines that trials run on."""
 
 from ktrial.errors import KtrialError
+from ktrial.package_names import INSTALL
 
 
 class MachineError(KtrialError):
@@ -20,7 +21,7 @@ class MachineStopped(MachineError):
 class MachineToolMissing(MachineError):
     """Machine {machine} needs {program}, which is not {where}."""
 
-    hint = "install it: sudo apt-get install {package}"
+    hint = f"install it: {INSTALL} {{package}}"
 
 
 class QemuTooOld(MachineError):
@@ -32,7 +33,7 @@ class QemuTooOld(MachineError):
 class QemuUnusable(MachineError):
     """Machine {machine}: {program} {problem}"""
 
-    hint = "sudo apt-get install --reinstall qemu-system-x86; another program can be named with KTRIAL_QEMU"
+    hint = f"{INSTALL} --reinstall qemu-system-x86; another program can be named with KTRIAL_QEMU"
 
 
 class TooManyCpus(MachineError):

@@ -5,7 +5,6 @@ runs it once, and cleans up. Each number is what the program itself reports, in 
 """
 
 import re
-import shutil
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ktrial.model.design import Perturbation
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
 from ktrial.program_outputs import Told
+from ktrial.system_tools import Tool
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads.command import ENVIRONMENT
 from ktrial.workloads.errors import (
@@ -27,7 +27,6 @@ from ktrial.workloads.host_files import with_all_they_need
 from ktrial.workloads.program_runs import ended_well, last_words, run_step
 
 GROUP = "installed programs"
-_SBIN = ":/usr/local/sbin:/usr/sbin:/sbin"
 _SCRATCH = "/tmp"
 
 Settings = Mapping[str, int | float | str]
@@ -57,9 +56,14 @@ class Program:
     version_pattern: str = r"(\S.*)"
     """One group: the version, in the first place where it matches."""
 
+    @property
+    def tool(self) -> Tool:
+        """As other rooms declare what they need."""
+        return Tool(self.name, self.package, "is measured", search=ENVIRONMENT["PATH"])
+
     def path(self, workload: str) -> str:
         """Where it is. Raises ProgramNotInstalled."""
-        program = shutil.which(self.name, path=ENVIRONMENT["PATH"] + _SBIN)
+        program = self.tool.path()
         if not program:
             raise ProgramNotInstalled(workload=workload, program=self.name, package=self.package)
         return program
@@ -91,11 +95,19 @@ class InstalledProgram:
     """Files that those read, where this host has them."""
     directory: Callable[[Settings], str] = field(default=lambda _settings: _SCRATCH)
 
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """The programs, which may be missing."""
+        return tuple(program.tool for program in self._programs())
+
+    def _programs(self) -> tuple[Program, ...]:
+        return (self.program, *self.others, *(Program(name, "coreutils") for name in self.tools))
+
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
         """The programs and what they need. Raises ProgramNotInstalled, LibraryNotFound."""
-        needed = (self.program, *self.others, *(Program(name, "coreutils") for name in self.tools))
         data = tuple(path for path in self.data if Path(path).is_file())
-        return with_all_they_need(use.label, (*(program.path(use.label) for program in needed), *data))
+        programs = (program.path(use.label) for program in self._programs())
+        return with_all_they_need(use.label, (*programs, *data))
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""

@@ -1,6 +1,7 @@
 """Errors about workloads: names, parameters, files to carry, runs that failed, metrics not found."""
 
 from ktrial.errors import KtrialError
+from ktrial.package_names import INSTALL
 
 
 class WorkloadError(KtrialError):
@@ -43,7 +44,7 @@ class ProgramNotFound(WorkloadError):
 class ProgramNotInstalled(WorkloadError):
     """Workload {workload} needs the program {program}, which is not installed here."""
 
-    hint = "sudo apt-get install {package}"
+    hint = f"{INSTALL} {{package}}"
 
 
 class FileNotCarried(WorkloadError):
@@ -63,7 +64,7 @@ class TooMuchToCarry(WorkloadError):
 class TracerMissing(WorkloadError):
     """Workload {workload}: what the command needs is found by strace, which is not installed here."""
 
-    hint = "sudo apt-get install strace; or name the files yourself, in a study file: ktrial help studies"
+    hint = f"{INSTALL} strace; or name the files yourself, in a study file: ktrial help studies"
 
 
 class NotTraced(WorkloadError):

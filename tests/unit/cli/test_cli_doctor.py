@@ -12,6 +12,7 @@ from ktrial.experiment.doctor import State, SystemCheck, examine
 from ktrial.kernels.errors import FetchFailed, NoDebianSource, NoSuchRelease
 from ktrial.machines.kvm import probe
 from ktrial.model.kernel import Kernel
+from ktrial.package_names import INSTALL
 
 NEW_QEMU = "QEMU emulator version 7.2.22 (Debian)"
 QEMU = "#!/bin/sh\ncase $1 in --version) echo '{version}';; -nodefaults) {plugin};; esac\n"
@@ -60,12 +61,12 @@ def _checks() -> dict[str, SystemCheck]:
 @pytest.mark.parametrize(
     ("name", "state", "remedy"),
     [
-        ("QEMU", State.MISSING, "sudo apt-get install qemu-system-x86"),
-        ("cpio", State.MISSING, "sudo apt-get install cpio"),
-        ("setpriv", State.MISSING, "sudo apt-get install util-linux"),
-        ("apt-get", State.LIMITED, "sudo apt-get install apt"),
-        ("dpkg-deb", State.LIMITED, "sudo apt-get install dpkg"),
-        ("strace", State.LIMITED, "sudo apt-get install strace"),
+        ("QEMU", State.MISSING, f"{INSTALL} qemu-system-x86"),
+        ("cpio", State.MISSING, f"{INSTALL} cpio"),
+        ("setpriv", State.MISSING, f"{INSTALL} util-linux"),
+        ("apt-get", State.LIMITED, f"{INSTALL} apt"),
+        ("dpkg-deb", State.LIMITED, f"{INSTALL} dpkg"),
+        ("strace", State.LIMITED, f"{INSTALL} strace"),
     ],
 )
 def test_a_missing_program_is_named_with_the_command_that_brings_it(
@@ -78,6 +79,16 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(
     for program in ("cpio", "setpriv", "apt-get", "dpkg-deb", "mke2fs", "strace"):
         _install(programs, program)
     assert _checks()[name].state is State.FINE
+
+
+def test_all_that_building_kernels_lacks_is_told_in_one_line(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install(programs, "gcc", "#!/bin/sh\nexit 1\n")
+    monkeypatch.setattr("ktrial.system_tools.SBIN", ())
+    check = _checks()["kernel builds"]
+    assert check.state is State.LIMITED
+    assert check.remedy == f"{INSTALL} binutils make flex bison bc perl libelf-dev patch bubblewrap"
 
 
 def test_a_qemu_that_is_too_old_is_told(programs: Path) -> None:
@@ -136,7 +147,7 @@ def test_kvm_that_cannot_be_used_is_told_with_its_reason(programs: Path) -> None
 
 def test_a_full_disk_and_little_memory_are_told(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 1 << 20))
-    monkeypatch.setattr(Path, "read_text", lambda _path: "MemTotal: 1 kB\nMemAvailable: 1024 kB\n")
+    monkeypatch.setattr(Path, "read_text", lambda _path, **_: "MemTotal: 1 kB\nMemAvailable: 1024 kB\n")
     checks = _checks()
     for name in ("cache directory", "store directory", "memory"):
         assert checks[name].state is State.LIMITED
@@ -159,7 +170,7 @@ def test_the_exit_code_says_whether_exact_mode_can_run(
     said = cli("doctor")
     assert said.status == 1
     assert "exact mode cannot run here" in said.output
-    assert "→ install it: sudo apt-get install qemu-system-x86" in " ".join(said.output.split())
+    assert f"→ install it: {INSTALL} qemu-system-x86" in " ".join(said.output.split())
     assert said.messages == ""
     as_json = json.loads(cli("doctor", "--json").output)
     assert as_json["usable"] is False

@@ -9,6 +9,7 @@ from tests.support.buildable_sources import a_buildable_source
 from ktrial.kernels.build import build, configured, requested
 from ktrial.kernels.build.build_tools import check_tools
 from ktrial.kernels.build.errors import BuildToolsMissing
+from ktrial.package_names import INSTALL
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert gcc
     (programs / "gcc").symlink_to(gcc)
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.setattr("ktrial.kernels.build.build_tools.SBIN", ())
+    monkeypatch.setattr("ktrial.system_tools.SBIN", ())
     return programs
 
 
@@ -51,7 +52,7 @@ def test_everything_that_is_missing_is_told_at_once_before_anything_is_fetched(
         assert {"make", "flex", "bison", "bc", "perl", "ld"} < set(tools)
         assert {"pahole", "openssl", "zstd", "depmod", "xz", "tar"} < set(tools)
         for package in ("binutils", "flex", "dwarves", "openssl", "zstd", "kmod", "xz-utils"):
-            assert package in caught.value.advice.removeprefix("sudo apt-get install ").split()
+            assert package in caught.value.advice.removeprefix(INSTALL).split()
     assert not list(cache.glob("sources/*"))
 
 

@@ -59,7 +59,7 @@ make[2]: *** [scripts/Makefile.build:250: kernel/fork.o] Error 1
         (
             "BTF: .tmp_vmlinux.btf: pahole (pahole) is not available\n",
             "pahole, for",
-            "apt-get install dwarves",
+            "--no-install-recommends dwarves",
         ),
         ("arch/x86/Makefile:9: *** Compiler is too old.  Stop.\n", "a newer compiler", "CC=gcc-14"),
         ("gcc: error: unrecognized command-line option ‘-mfoo’\n", "which knows -mfoo", ""),

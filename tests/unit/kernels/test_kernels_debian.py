@@ -12,6 +12,7 @@ from ktrial.kernels.progress import silent
 from ktrial.kernels.providers.debian import choose, debian_archives, needed_packages
 from ktrial.kernels.providers.host import host_parts
 from ktrial.kernels.providers.protocol import Request
+from ktrial.package_names import INSTALL
 
 
 def package(name: str, version: str, suite: str, depends: str = "kmod, linux-base (>= 4.3~)") -> Package:
@@ -225,7 +226,7 @@ def test_without_a_debian_source_the_way_out_is_told(sources: list[ConfiguredSou
     with pytest.raises(NoDebianSource) as caught:
         debian_archives("debian:6.1", sources)
     assert "debian:6.1" in caught.value.message
-    assert "on Ubuntu: sudo apt-get install debian-archive-keyring" in caught.value.advice
+    assert f"on Ubuntu: {INSTALL} debian-archive-keyring" in caught.value.advice
 
 
 def request_for_host(tmp_path: Path) -> Request:

@@ -14,6 +14,7 @@ from ktrial.kernels.errors import (
     NotAKernel,
     ToolMissing,
 )
+from ktrial.package_names import INSTALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
 
@@ -97,8 +98,8 @@ def test_a_missing_configuration_is_refused(tmp_path: Path, image: Path) -> None
 def test_without_kmod_the_package_is_named(
     tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktrial.kernels.modules.depmod.SBIN", ())
+    monkeypatch.setattr("ktrial.system_tools.SBIN", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissing) as caught:
         kernels.add(f"path:{image}", modules=make.module_tree(tmp_path))
-    assert caught.value.advice == "sudo apt-get install kmod"
+    assert caught.value.advice == f"{INSTALL} kmod"

@@ -6,6 +6,7 @@ import pytest
 
 from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
 from ktrial.machines.qemu import program as qemu
+from ktrial.package_names import INSTALL
 
 
 def program(directory: Path, *lines: str) -> str:
@@ -51,7 +52,7 @@ def test_missing_qemu_names_the_package(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineToolMissing, match="qemu-system-x86_64, which is not in PATH") as caught:
         qemu.find()
-    assert caught.value.advice == "install it: sudo apt-get install qemu-system-x86"
+    assert caught.value.advice == f"install it: {INSTALL} qemu-system-x86"
 
 
 def test_a_named_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

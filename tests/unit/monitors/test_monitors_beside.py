@@ -11,6 +11,7 @@ from tests.support.places import PROGRAM_OUTPUTS as OUTPUTS
 from ktrial import monitors
 from ktrial.monitors.tracers import bpftrace, perf_stat
 from ktrial.monitors.tracers.bpftrace import SCRIPTS, BpftraceMonitor, missing
+from ktrial.package_names import INSTALL
 from ktrial.target.monitor_errors import MonitorUnusable
 
 ATTACHED = '{"type": "attached_probes", "data": {"probes": 5}}\n'
@@ -137,7 +138,7 @@ def test_a_system_without_perf_or_bpftrace_says_what_to_install(monkeypatch: pyt
     for name, package in (("perf-stat", "linux-perf"), ("off-cpu", "bpftrace")):
         with pytest.raises(MonitorUnusable, match="is not installed") as caught:
             monitor(name).prepare()
-        assert f"apt-get install {package}" in caught.value.advice
+        assert f"{INSTALL} {package}" in caught.value.advice
 
 
 # What bpftrace lacks on a system, from its files.

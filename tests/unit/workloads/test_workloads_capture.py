@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.model.workload import Command, WorkloadUse
+from ktrial.package_names import INSTALL
 from ktrial.workloads.capture import capture_cache
 from ktrial.workloads.capture.captured import Captured, CaptureOptions, capture
 from ktrial.workloads.capture.strace_lines import calls, unescaped
@@ -209,7 +210,7 @@ def test_without_strace_it_says_what_to_install(place: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", str(place / "bin"))
     with pytest.raises(TracerMissing) as caught:
         captured("/bin/true")
-    assert "apt-get install strace" in caught.value.advice
+    assert f"{INSTALL} strace" in caught.value.advice
 
 
 def test_where_tracing_is_forbidden_it_says_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

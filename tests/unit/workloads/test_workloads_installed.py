@@ -15,6 +15,7 @@ from tests.support.places import PROGRAM_OUTPUTS as OUTPUTS
 from ktrial import workloads
 from ktrial.model.design import Perturbation
 from ktrial.model.workload import Direction, Mode, WorkloadUse
+from ktrial.package_names import INSTALL
 from ktrial.program_outputs import find
 from ktrial.target import Run, StepResult
 from ktrial.workloads.adapter import GROUP, InstalledProgram
@@ -205,7 +206,7 @@ def test_a_program_that_is_not_there_is_named_with_its_package(monkeypatch: pyte
     workload = installed("cyclictest")
     with pytest.raises(ProgramNotInstalled, match="needs the program cyclictest") as caught:
         workload.steps(WorkloadUse(name="cyclictest"), Mode.TIMED, PLAIN)
-    assert caught.value.advice == "sudo apt-get install rt-tests"
+    assert caught.value.advice == f"{INSTALL} rt-tests"
 
 
 def test_a_value_is_one_argument_and_never_a_part_of_a_script(monkeypatch: pytest.MonkeyPatch) -> None:

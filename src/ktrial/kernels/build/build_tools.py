@@ -4,90 +4,94 @@ What a configuration needs follows from its options, as the kernel's Makefiles h
 `vmlinux` and `modules`, no packed image: what only packs that (KERNEL_XZ and its kin) is not asked for.
 """
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from ktrial.kernels.build.configuration import given_text, shipped_text
 from ktrial.kernels.build.errors import BuildToolsMissing
+from ktrial.kernels.build.patches import PATCH
 from ktrial.kernels.build.recipes import content_kept
-from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX
+from ktrial.kernels.build.source_debian import XZ, config_tools
+from ktrial.kernels.build.sources import source_tools
 from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.modules.depmod import SBIN
+from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build
+from ktrial.system_tools import Tool, missing_of, packages_of
 
-
-class Tool(NamedTuple):
-    """A program, or a header (`libelf.h`), and Debian's package that has it."""
-
-    name: str
-    package: str
-
-
+BUBBLEWRAP = Tool("bwrap", "bubblewrap", "keeps what a source runs away from the rest of this system")
+_BUILDS = "builds kernels"
 _ALWAYS = (
-    *(Tool("make", "make"), Tool("flex", "flex"), Tool("bison", "bison"), Tool("bc", "bc")),
-    Tool("perl", "perl"),
+    *(Tool(name, name, _BUILDS) for name in ("make", "flex", "bison", "bc", "perl")),
     # objtool needs it, which every kernel with ORC unwinding or return thunks runs.
-    Tool("libelf.h", "libelf-dev"),
+    Tool("libelf.h", "libelf-dev", _BUILDS),
 )
-_DEPMOD = Tool("depmod", "kmod")
-_OPENSSL = (Tool("openssl", "openssl"), Tool("openssl/opensslv.h", "libssl-dev"))
-_XZ, _ZSTD, _GZIP = Tool("xz", "xz-utils"), Tool("zstd", "zstd"), Tool("gzip", "gzip")
-_LZ4, _CPIO = Tool("lz4", "lz4"), Tool("cpio", "cpio")
+_OPENSSL = (
+    Tool("openssl", "openssl", "signs modules"),
+    Tool("openssl/opensslv.h", "libssl-dev", "signs modules"),
+)
+_PACKS = "packs what a kernel's configuration asks for"
+_ZSTD, _GZIP, _LZ4, _CPIO = (Tool(name, name, _PACKS) for name in ("zstd", "gzip", "lz4", "cpio"))
 _BTF = "CONFIG_DEBUG_INFO_BTF"
 _BY_OPTION: Mapping[str, tuple[Tool, ...]] = {
     "CONFIG_MODULE_SIG": _OPENSSL,  # certs/Makefile, scripts/sign-file.c
     "CONFIG_SYSTEM_TRUSTED_KEYRING": _OPENSSL,
     _BTF: (),  # pahole: scripts/link-vmlinux.sh
     "CONFIG_IKCONFIG": (_GZIP,),  # kernel/Makefile: config_data.gz
-    "CONFIG_IKHEADERS": (_CPIO, _XZ),  # kernel/gen_kheaders.sh
+    "CONFIG_IKHEADERS": (_CPIO, XZ),  # kernel/gen_kheaders.sh
     "CONFIG_MODULE_COMPRESS_GZIP": (_GZIP,),  # scripts/Makefile.modinst
-    "CONFIG_MODULE_COMPRESS_XZ": (_XZ,),
+    "CONFIG_MODULE_COMPRESS_XZ": (XZ,),
     "CONFIG_MODULE_COMPRESS_ZSTD": (_ZSTD,),
     "CONFIG_INITRAMFS_COMPRESSION_GZIP": (_GZIP,),  # usr/Makefile
-    "CONFIG_INITRAMFS_COMPRESSION_XZ": (_XZ,),
+    "CONFIG_INITRAMFS_COMPRESSION_XZ": (XZ,),
     "CONFIG_INITRAMFS_COMPRESSION_ZSTD": (_ZSTD,),
     "CONFIG_INITRAMFS_COMPRESSION_LZ4": (_LZ4,),
-    "CONFIG_BUILTIN_MODULE_RANGES": (Tool("gawk", "gawk"),),  # scripts/generate_builtin_ranges.awk, 6.12
-    "CONFIG_DRM_MSM": (Tool("python3", "python3"),),  # drivers/gpu/drm/msm/registers/gen_header.py, 6.10
-    "CONFIG_RUST": (Tool("rustc", "rustc"), Tool("bindgen", "bindgen")),
+    # scripts/generate_builtin_ranges.awk, 6.12
+    "CONFIG_BUILTIN_MODULE_RANGES": (Tool("gawk", "gawk", _BUILDS),),
+    # drivers/gpu/drm/msm/registers/gen_header.py, 6.10
+    "CONFIG_DRM_MSM": (Tool("python3", "python3", _BUILDS),),
+    "CONFIG_RUST": (Tool("rustc", "rustc", _BUILDS), Tool("bindgen", "bindgen", _BUILDS)),
 }
 _LLVM = ("llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-readelf", "llvm-strip")
 
 
-def check_tools_of(wanted: Build) -> None:
-    """As `check_tools`, by what is asked for alone: nothing is fetched.
+def tools_of(wanted: Build) -> tuple[Tool, ...]:
+    """All that is known to be needed before a source is there: nothing is fetched. Raises BadConfigFile."""
+    options = asked_options(wanted.config, wanted.options, wanted.config_digest)
+    patching = (PATCH,) if wanted.patches else ()
+    configured = (DEPMOD, *config_tools()) if wanted.config == DEBIAN else ()
+    return (*build_tools(options, wanted.make), *patching, *source_tools(wanted.source), *configured)
 
-    Raises BuildToolsMissing, BadConfigFile.
-    """
-    needed = [*_of_source(wanted), *([_DEPMOD] if wanted.config == DEBIAN else [])]
-    check_tools(
-        wanted.source, asked_options(wanted.config, wanted.options, wanted.config_digest), wanted.make, needed
-    )
+
+def check_tools_of(wanted: Build) -> None:
+    """Raise BuildToolsMissing by what is asked for alone. Raises BadConfigFile, too."""
+    _check(wanted.source, tools_of(wanted))
 
 
 def check_tools(
     called: object,
     options: Mapping[str, str],
     make: Mapping[str, str] | None = None,
-    more: list[Tool] | None = None,
+    more: tuple[Tool, ...] = (),
 ) -> None:
     """Raise BuildToolsMissing, which names all programs and headers that are missing, and their packages.
 
     `called`: what errors call the source. `options`: as a configuration has them, or what is known of it.
     `make`: variables that name programs.
     """
-    needed = dict.fromkeys(
-        [*_compilers(make or {}), *_ALWAYS, *_by_options(options, make or {}), *(more or ())]
-    )
-    missing = [tool for tool in needed if not _is_here(tool, make or {})]
-    if missing:
+    _check(called, (*build_tools(options, make or {}), *more))
+
+
+def _check(called: object, needed: tuple[Tool, ...]) -> None:
+    if missing := missing_of(needed):
         tools = ", ".join(tool.name for tool in missing)
-        packages = " ".join(dict.fromkeys(tool.package for tool in missing))
-        raise BuildToolsMissing(name=called, directory=called, tools=tools, packages=packages)
+        raise BuildToolsMissing(name=called, directory=called, tools=tools, packages=packages_of(missing))
+
+
+def build_tools(options: Mapping[str, str], make: Mapping[str, str]) -> tuple[Tool, ...]:
+    """What compiling a kernel of these options runs and includes."""
+    headers_for = tuple(make.get("HOSTCC", "").split()) or (_host_compiler(make),)
+    needed = (*_compilers(make), *_ALWAYS, *_by_options(options, make))
+    return tuple(tool._replace(compiler=headers_for) if tool.name.endswith(".h") else tool for tool in needed)
 
 
 def asked_options(config: str, options: Mapping[str, str], digest: str = "") -> Mapping[str, str]:
@@ -105,13 +109,13 @@ def _compilers(make: Mapping[str, str]) -> Iterator[Tool]:
     if llvm:
         yield _named(make, "CC", f"{before}clang{after}", "clang")
         yield _named(make, "LD", f"{before}ld.lld{after}", "lld")
-        yield from (Tool(f"{before}{program}{after}", "llvm") for program in _LLVM)
+        yield from (Tool(f"{before}{program}{after}", "llvm", _BUILDS) for program in _LLVM)
     else:
         yield _named(make, "CC", "gcc", "gcc")
         yield _named(make, "LD", "ld", "binutils")
         yield _named(make, "OBJCOPY", "objcopy", "binutils")
     host = _host_compiler(make)
-    yield Tool(host, host)
+    yield Tool(host, host, _BUILDS)
 
 
 def _host_compiler(make: Mapping[str, str]) -> str:
@@ -123,7 +127,7 @@ def _host_compiler(make: Mapping[str, str]) -> str:
 def _named(make: Mapping[str, str], variable: str, program: str, package: str) -> Tool:
     """The program that a variable names, or else is used."""
     named = make.get(variable, "").split()
-    return Tool(named[0], named[0]) if named else Tool(program, package)
+    return Tool(named[0], named[0], _BUILDS) if named else Tool(program, package, _BUILDS)
 
 
 def _by_options(options: Mapping[str, str], make: Mapping[str, str]) -> Iterator[Tool]:
@@ -131,28 +135,4 @@ def _by_options(options: Mapping[str, str], make: Mapping[str, str]) -> Iterator
         if options.get(option, "n") != "n":
             yield from tools if option != _BTF else (_named(make, "PAHOLE", "pahole", "dwarves"),)
     if "m" in options.values():
-        yield _DEPMOD
-
-
-def _of_source(wanted: Build) -> Iterator[Tool]:
-    if wanted.patches:
-        yield Tool("patch", "patch")
-    if wanted.source.startswith(GIT_PREFIX):
-        yield Tool("git", "git")
-    if wanted.source.startswith(DEBIAN_PREFIX):
-        yield from (Tool("tar", "tar"), _XZ)
-
-
-def _is_here(tool: Tool, make: Mapping[str, str]) -> bool:
-    if not tool.name.endswith(".h"):
-        return shutil.which(tool.name, path=os.pathsep.join((os.environ.get("PATH", ""), *SBIN))) is not None
-    compiler = make.get("HOSTCC", "").split() or [_host_compiler(make)]
-    if shutil.which(compiler[0]) is None:
-        return True  # without a compiler nobody can say
-    done = subprocess.run(
-        [*compiler, "-E", "-x", "c", "-o", "/dev/null", "-"],
-        input=f"#include <{tool.name}>\n".encode(),
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
+        yield DEPMOD

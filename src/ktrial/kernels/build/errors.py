@@ -1,6 +1,7 @@
 """Errors about kernels that are built from source."""
 
 from ktrial.kernels.errors import KernelError
+from ktrial.package_names import INSTALL
 
 
 class BuildError(KernelError):
@@ -23,7 +24,7 @@ class SourceNotClean(BuildError):
 class BuildToolsMissing(BuildError):
     """Building {directory} needs {tools}, not installed here."""
 
-    hint = "sudo apt-get install {packages}"
+    hint = f"{INSTALL} {{packages}}"
 
 
 class BadBuildOption(BuildError):
@@ -110,7 +111,7 @@ class NoRecipe(BuildError):
 class SandboxMissing(BuildError):
     """A series from a mailbox is built in a sandbox only, and there is none: {problem}."""
 
-    hint = "sudo apt-get install bubblewrap; or --trust, if you would run its makefiles as yourself"
+    hint = f"{INSTALL} bubblewrap; or --trust, if you would run its makefiles as yourself"
     exit_code = 2
 
 

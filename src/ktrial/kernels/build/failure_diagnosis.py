@@ -3,6 +3,7 @@
 import re
 
 from ktrial.kernels.build.compiler import numbers
+from ktrial.package_names import INSTALL
 
 _WANTS = {
     re.compile(r"your (?:version of )?GCC is too old|\*\*\* (?:C )?[Cc]ompiler is too old"): (
@@ -37,7 +38,7 @@ _WANTS = {
     ),
     re.compile(r"pahole.*(?:not available|not found)|BTF: .*pahole"): (
         "pahole, for CONFIG_DEBUG_INFO_BTF",
-        "sudo apt-get install dwarves, or --option DEBUG_INFO_BTF=n",
+        f"{INSTALL} dwarves, or --option DEBUG_INFO_BTF=n",
     ),
     re.compile(r"rustc.*(?:not found|too old)|Rust compiler .* too old"): (
         "a Rust compiler that fits it",

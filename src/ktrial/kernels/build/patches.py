@@ -17,6 +17,9 @@ from ktrial.kernels.build.recipes import LINK, PLAIN, content_kept, object_of
 from ktrial.kernels.build.sources import Snapshot, SourceReader
 from ktrial.kernels.errors import ToolMissing
 from ktrial.model.kernel import Patch
+from ktrial.system_tools import Tool
+
+PATCH = Tool("patch", "patch", "applies patches")
 
 _FAILED = re.compile(r"^Hunk #(?P<number>\d+) FAILED at (?P<line>\d+)", re.MULTILINE)
 _INEXACT = re.compile(
@@ -63,8 +66,8 @@ def patched(
     overlay = Overlay(dict(onto.files), list(onto.inexact)) if onto else Overlay()
     if not patches:
         return overlay
-    if shutil.which("patch") is None:
-        raise ToolMissing(name=snapshot.asked, tool="patch", purpose="apply patches", package="patch")
+    if shutil.which(PATCH.name) is None:
+        raise ToolMissing(name=snapshot.asked, tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
     with snapshot.reader() as reader:
         for number, patch in enumerate(patches):
             text = text_of(patch)

@@ -19,7 +19,7 @@ import zstandard
 
 from ktrial.file_digests import digest_of_file
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.build_tools import Tool, check_tools
+from ktrial.kernels.build.build_tools import check_tools
 from ktrial.kernels.build.builds import (
     BuildJob,
     as_asked,
@@ -32,7 +32,7 @@ from ktrial.kernels.build.builds import (
 from ktrial.kernels.build.compiler import compiler_of
 from ktrial.kernels.build.errors import BuildDiffers, BuildToolsMissing
 from ktrial.kernels.build.patched_source import BuildSource
-from ktrial.kernels.build.patches import patched
+from ktrial.kernels.build.patches import PATCH, patched
 from ktrial.kernels.build.recipes import (
     EXECUTABLE,
     LINK,
@@ -124,7 +124,7 @@ class SourceBuilds:
         """Why it cannot be built on this system; empty where it can."""
         wanted, request = order.build, _request_of(order)
         try:
-            more = [Tool("patch", "patch")] if wanted.patches else []
+            more = (PATCH,) if wanted.patches else ()
             check_tools(wanted.source, parse_config(request.config), wanted.make, more)
             compiler = compiler_of(wanted.make).shown
         except BuildToolsMissing as error:

@@ -17,12 +17,16 @@ from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolFailed
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import PrivateApt, require_tool
+from ktrial.kernels.packages.apt import APT, PrivateApt, require_tool
 from ktrial.kernels.packages.apt_lists import Package
 from ktrial.kernels.packages.apt_sources import Archive
+from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.debian import debian_archives, system_sources
+from ktrial.system_tools import Tool
 
+XZ = Tool("xz", "xz-utils", "unpacks Debian's source, and packs what a configuration asks for")
+_TAR = Tool("tar", "tar", "unpacks Debian's source")
 _PACKAGES = r"linux-(source|config)-\d+\.\d+"
 _CONFIG = "config.amd64_none_amd64.xz"
 """Of the flavour for real machines, as `debian:6.12:generic` has it."""
@@ -41,6 +45,18 @@ def debian_source(package: str, progress: Progress = silent) -> Path:
         with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
             kept = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
             return kept[-1].parent if kept else _fetched(package, sources, progress)
+
+
+def package_tools(package: str) -> tuple[Tool, ...]:
+    """What fetches and unpacks Debian's `package`; nothing where the cache has its source."""
+    kept = any((cache_directory() / "sources").glob(f"{package}_*/Makefile"))
+    return () if kept else (APT, DPKG_DEB, _TAR, XZ)
+
+
+def config_tools() -> tuple[Tool, ...]:
+    """What fetches Debian's own configuration; nothing where the cache has one."""
+    kept = any((cache_directory() / "sources").glob("linux-config-*.config"))
+    return () if kept else (APT, DPKG_DEB)
 
 
 def _version_of(makefile: Path) -> Version:
@@ -136,7 +152,7 @@ def _numbers(name: str) -> list[int]:
 
 def untar(package: str, archive: Path, directory: Path, size: int) -> None:
     """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, ToolFailed, NoSpace."""
-    require_tool(package, "xz", "xz-utils")
+    require_tool(package, XZ)
     done = subprocess.run(
         ["tar", "-xJf", archive, "-C", directory],
         capture_output=True,

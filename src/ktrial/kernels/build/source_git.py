@@ -9,6 +9,9 @@ from typing import IO
 from ktrial.kernels.build.errors import SourceUnusable
 from ktrial.kernels.build.recipes import Manifest
 from ktrial.kernels.errors import ToolMissing
+from ktrial.system_tools import Tool
+
+GIT = Tool("git", "git", "reads a git repository")
 
 _UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name")
 
@@ -42,7 +45,7 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise ToolMissing(name=source, tool="git", purpose="read a git repository", package="git") from None
+        raise ToolMissing(name=source, tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
         unknown = any(words in said for words in _UNKNOWN)

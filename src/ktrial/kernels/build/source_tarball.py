@@ -23,6 +23,7 @@ from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolMissing
 from ktrial.kernels.progress import Progress
+from ktrial.system_tools import Tool
 
 _INSIDE: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -35,6 +36,7 @@ _INSIDE: dict[bytes, Callable[[Path], Any]] = {
 """What a compressed file starts with, and what reads it."""
 _OUTSIDE = {b"LZIP": "lzip", b"\x89LZO": "lzop", b"\x1f\x9d": "gzip"}
 """The rest of what GNU tar knows: the program that writes the content with -dc."""
+_UNPACKS = "unpacks the source"
 _UNPACKED_BYTES = 1700 << 20
 _BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, RuntimeError)
 
@@ -79,15 +81,26 @@ def _top(directory: Path) -> Path:
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else directory
 
 
+def unpacking_tools(path: Path) -> tuple[Tool, ...]:
+    """The program that unpacks the file, where Python does not."""
+    start = _start_of(path)
+    return tuple(
+        Tool(program, program, _UNPACKS) for magic, program in _OUTSIDE.items() if start.startswith(magic)
+    )
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(8)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("rb") as file:
-        start = file.read(8)
-    for magic, program in _OUTSIDE.items():
-        if start.startswith(magic):
-            with _through(path, program) as stream:
-                yield stream
-            return
+    start = _start_of(path)
+    for tool in unpacking_tools(path):
+        with _through(path, tool.name) as stream:
+            yield stream
+        return
     opener = next((opener for magic, opener in _INSIDE.items() if start.startswith(magic)), None)
     with opener(path) if opener else path.open("rb") as stream:
         yield stream
@@ -96,7 +109,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _through(path: Path, program: str) -> Iterator[IO[bytes]]:
     if shutil.which(program) is None:
-        raise ToolMissing(name=path, tool=program, purpose="unpack the source", package=program)
+        raise ToolMissing(name=path, tool=program, purpose=_UNPACKS, package=program)
     with subprocess.Popen([program, "-dc", path], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None, "it was asked for"
         yield process.stdout

@@ -13,11 +13,12 @@ from typing import Protocol
 from ktrial.kernels.build import source_git, source_tarball
 from ktrial.kernels.build.errors import NotASource, SourceChanged, SourceUnusable
 from ktrial.kernels.build.recipes import EXECUTABLE, LINK, Manifest, keep_manifest, kept_manifest, object_of
-from ktrial.kernels.build.source_debian import debian_source
+from ktrial.kernels.build.source_debian import debian_source, package_tools
 from ktrial.kernels.build.source_directory import content_of, manifest_of
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.progress import Progress, silent
+from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
 _GIT = re.compile(r"git:(?P<directory>.+)@(?P<revision>[^@]+)")
@@ -133,6 +134,15 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
         cache_directory() / "sources" / "seen" / f"{hashlib.sha256(str(directory).encode()).hexdigest()}.json"
     )
     return Snapshot(source, manifest_of(directory, memory), directory)
+
+
+def source_tools(source: str) -> tuple[Tool, ...]:
+    """The programs that fetch or read it. Nothing is fetched."""
+    if source.startswith(DEBIAN_PREFIX):
+        return package_tools(source.removeprefix(DEBIAN_PREFIX))
+    if source.startswith(GIT_PREFIX):
+        return (source_git.GIT,)
+    return source_tarball.unpacking_tools(Path(source)) if Path(source).is_file() else ()
 
 
 def git_parts(source: str) -> tuple[Path, str]:

@@ -14,9 +14,9 @@ import zstandard
 
 from ktrial.kernels.cache.disk_space import FULL, check_output
 from ktrial.kernels.errors import ModulesUnusable, ToolFailed, ToolMissing
+from ktrial.system_tools import Tool
 
-SBIN = ("/usr/sbin", "/sbin")
-"""Where depmod is; not everybody has it on the PATH."""
+DEPMOD = Tool("depmod", "kmod", "works out which kernel module needs which")
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 LOADABLE, NOTE = "loadable", ".sha256"
 """The directory of a kernel's unpacked modules, and what ends the names of the files with their digests."""
@@ -113,9 +113,9 @@ def module_files(directory: Path) -> list[Path]:
 
 def run_depmod(name: str, base: Path, release: str) -> None:
     """Write modules.dep and its kin below `base`/lib/modules/`release`. Raises ToolMissing, ToolFailed."""
-    program = shutil.which("depmod", path=os.pathsep.join((os.environ.get("PATH", ""), *SBIN)))
+    program = DEPMOD.path()
     if program is None:
-        raise ToolMissing(name=name, tool="depmod", purpose="resolve modules' dependencies", package="kmod")
+        raise ToolMissing(name=name, tool=DEPMOD.name, purpose=DEPMOD.purpose, package=DEPMOD.package)
     done = subprocess.run(
         [program, "-b", str(base), release], capture_output=True, text=True, check=False, errors="replace"
     )

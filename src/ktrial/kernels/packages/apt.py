@@ -25,7 +25,9 @@ from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
 from ktrial.kernels.packages.apt_lists import Package, binary_packages, source_packages
 from ktrial.kernels.packages.apt_sources import SOURCE, Archive
 from ktrial.kernels.progress import Progress
+from ktrial.system_tools import Tool
 
+APT = Tool("apt-get", "apt", "fetches distribution kernels")
 _LEFT_OUT = re.compile(
     r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
     r"|quiet|APT::Get|APT::Install.*)\b"
@@ -124,7 +126,7 @@ class PrivateApt:
         write_atomically(self.directory / "apt.conf", self._configuration(kernel))
 
     def _configuration(self, kernel: str) -> str:
-        dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n'], "apt").stdout
+        dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n']).stdout
         kept = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
         own = {
             "Dir": "/",
@@ -177,16 +179,14 @@ class PrivateApt:
         return {"APT::Architecture": self.architecture, "APT::Architectures::": self.architecture}
 
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
-        text = run_tool(kernel, ["apt-get", "indextargets"], "apt", self._environment()).stdout
+        text = run_tool(kernel, ["apt-get", "indextargets"], self._environment()).stdout
         wanted = "Sources" if self.architecture == SOURCE else "Packages"
         for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
             if target.get("Identifier", wanted) == wanted and Path(target["Filename"]).exists():
                 yield target
 
     def _read(self, kernel: str, target: Mapping[str, str]) -> Iterator[Package]:
-        text = run_tool(
-            kernel, [str(_HELPER), "cat-file", target["Filename"]], "apt", self._environment()
-        ).stdout
+        text = run_tool(kernel, [str(_HELPER), "cat-file", target["Filename"]], self._environment()).stdout
         packages = source_packages if self.architecture == SOURCE else binary_packages
         return packages(text, self.names, target["Repo-URI"], target["Release"])
 
@@ -197,7 +197,7 @@ class PrivateApt:
         self, kernel: str, command: list[str], watched: Path, progress: Progress, what: str, total: int
     ) -> subprocess.CompletedProcess[str]:
         """Run one of apt's programs, and tell how many bytes came into the directory `watched`."""
-        require_tool(kernel, command[0], "apt")
+        require_tool(kernel, APT._replace(name=command[0]))
         if setpriv := shutil.which("setpriv"):
             # If ktrial is killed, apt must not go on alone in a directory that the next ktrial uses.
             command = [setpriv, "--pdeathsig", "TERM", *command]
@@ -260,10 +260,10 @@ def _complaints(output: str) -> list[str]:
 
 
 def run_tool(
-    kernel: str, command: list[str], package: str, environment: Mapping[str, str] | None = None
+    kernel: str, command: list[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run one of apt's programs to its end. Raises ToolMissing, FetchFailed."""
-    require_tool(kernel, command[0], package)
+    require_tool(kernel, APT._replace(name=command[0]))
     plain = environment or {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         command,
@@ -280,10 +280,10 @@ def run_tool(
     return done
 
 
-def require_tool(kernel: str, program: str, package: str) -> None:
-    """Raise ToolMissing unless `program` can be run."""
-    if shutil.which(program) is None:
-        raise ToolMissing(name=kernel, tool=program, purpose="fetch distribution kernels", package=package)
+def require_tool(kernel: str, tool: Tool) -> None:
+    """Raise ToolMissing unless the program can be run."""
+    if shutil.which(tool.name) is None:
+        raise ToolMissing(name=kernel, tool=tool.name, purpose=tool.purpose, package=tool.package)
 
 
 def _bytes_in(directory: Path) -> int:

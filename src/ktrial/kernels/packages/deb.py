@@ -6,11 +6,14 @@ from pathlib import Path
 from ktrial.kernels.cache.disk_space import check_output
 from ktrial.kernels.errors import ToolFailed
 from ktrial.kernels.packages.apt import require_tool
+from ktrial.system_tools import Tool
+
+DPKG_DEB = Tool("dpkg-deb", "dpkg", "unpacks distribution kernels")
 
 
 def unpack(name: str, file: Path, root: Path) -> None:
     """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
-    require_tool(name, "dpkg-deb", "dpkg")
+    require_tool(name, DPKG_DEB)
     done = subprocess.run(
         ["dpkg-deb", "-x", str(file), str(root)],
         capture_output=True,

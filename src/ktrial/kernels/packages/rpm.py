@@ -13,10 +13,12 @@ from pathlib import Path
 from ktrial.kernels.cache.disk_space import check_output, require_space
 from ktrial.kernels.errors import PackageTooLarge, ToolFailed
 from ktrial.kernels.packages.apt import require_tool
+from ktrial.system_tools import Tool
 
 _WANTED = tuple(
     f"{up}{where}" for where in ("lib/modules", "usr/lib/modules", "boot") for up in ("./", "", "/")
 )
+BSDTAR = Tool("bsdtar", "libarchive-tools", "unpacks RPM packages")
 _LARGEST = 4 << 30
 """Bytes of one package: a kernel's modules with everything switched on take some 500 MiB."""
 _LARGEST_FILE = 1 << 30
@@ -31,7 +33,7 @@ def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
 
     Raises ToolMissing, ToolFailed, PackageTooLarge, NoSpace.
     """
-    require_tool(name, "bsdtar", "libarchive-tools")
+    require_tool(name, BSDTAR)
     members = list(_members(_run(name, ["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
     size = sum(bytes_of for bytes_of, _ in members)
     if size > most:

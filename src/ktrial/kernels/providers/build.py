@@ -1,9 +1,11 @@
 """A kernel that ktrial built by content: its name leads to the recipe, by which it can be built again."""
 
+from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.builds import built_again
-from ktrial.kernels.build.recipes import whole_name
+from ktrial.kernels.build.recipes import recipe_of, whole_name
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.system_tools import Tool
 
 
 class ByRecipe:
@@ -19,6 +21,11 @@ class ByRecipe:
         if not wanted:
             raise BadKernelName(name=name, problem="a name is missing", allowed=self.summary)
         return whole_name(f"build:{wanted}")
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What builds it again."""
+        recipe = recipe_of(self.canonical(f"build:{wanted}", wanted))
+        return tools_of(recipe.build) if recipe else ()
 
     def fetch(self, request: Request) -> Parts:
         """Build it again, by its recipe. Raises NoRecipe, BuildFailed and other BuildErrors."""

@@ -15,14 +15,17 @@ from debian.debian_support import Version
 
 from ktrial.kernels.cache.disk_space import require_space
 from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease
+from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import PrivateApt, fetch_failed, run_tool
+from ktrial.kernels.packages.apt import APT, PrivateApt, fetch_failed, run_tool
 from ktrial.kernels.packages.apt_lists import Package
 from ktrial.kernels.packages.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.model.suggestions import nearest
+from ktrial.system_tools import Tool
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
 """Code names whose suites are looked for; one that an archive does not hold is skipped."""
@@ -88,6 +91,10 @@ class Debian:
     def release(self, wanted: str) -> str:
         """Debian's packages are named by it."""
         return _parse(wanted, wanted)[0]
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What fetches and unpacks it."""
+        return (APT, DPKG_DEB, DEPMOD)
 
     def fetch(self, request: Request) -> Parts:
         """Find the newest package that answers, fetch it and what it depends on, and unpack it."""
@@ -250,7 +257,7 @@ def system_sources(name: str) -> list[ConfiguredSource]:
     if shutil.which("apt-get") is None:
         raise NoDebianSource(name=name)
     command = ["apt-get", "indextargets"]
-    outputs = (run_tool(name, [*command, *more], "apt").stdout for more in ([], ["--no-release-info"]))
+    outputs = (run_tool(name, [*command, *more]).stdout for more in ([], ["--no-release-info"]))
     return configured_sources("\n".join(outputs))
 
 

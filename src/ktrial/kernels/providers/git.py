@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ktrial.kernels.build import build, cached, requested
+from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.errors import SourceUnusable
 from ktrial.kernels.build.source_git import described
 from ktrial.kernels.build.sources import GIT_PREFIX, git_parts
@@ -10,6 +11,7 @@ from ktrial.kernels.cache.manifest import SYSTEM_MAP
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Build, Kernel
+from ktrial.system_tools import Tool
 
 
 class FromGit:
@@ -28,6 +30,10 @@ class FromGit:
             problem = str(error.facts["problem"])
             raise BadKernelName(name=name, problem=problem, allowed=self.summary) from None
         return f"{GIT_PREFIX}{directory.expanduser().absolute().resolve()}@{revision}"
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What builds it."""
+        return tools_of(_wanted(wanted))
 
     def fetch(self, request: Request) -> Parts:
         """Build it, or find it in the cache. Raises SourceUnusable, NotASource and other BuildErrors."""

@@ -11,6 +11,7 @@ from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.progress import Progress
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.suggestions import nearest
+from ktrial.system_tools import Tool
 
 ENTRY_POINTS = "ktrial.kernel_providers"
 """The group in which other packages name an object that is a KernelProvider."""
@@ -85,6 +86,15 @@ class GoesStale(Protocol):
 
     def outdated(self, wanted: str, kernel: Kernel) -> bool:
         """Whether the cache's kernel of that name is no longer what the name means. Raises KernelError."""
+        ...
+
+
+@runtime_checkable
+class RunsTools(Protocol):
+    """A provider that runs programs of this system."""
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What brings the kernel, where it is not in the cache. Nothing is fetched. Raises KernelError."""
         ...
 
 

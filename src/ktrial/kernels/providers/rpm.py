@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.kernels.errors import BadKernelName, NoSuchRelease
+from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.kernels.packages import unpack
+from ktrial.kernels.packages.rpm import BSDTAR
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.model.suggestions import nearest
+from ktrial.system_tools import Tool
 
 _ARCHITECTURE = "x86_64"
 _PACKAGE = re.compile(
@@ -40,6 +43,10 @@ class Rpm:
         if not directory:
             raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
         return f"rpm:{Path(directory).expanduser().absolute()}{f'@{build}' if build else ''}"
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What unpacks it."""
+        return (BSDTAR, DEPMOD)
 
     def fetch(self, request: Request) -> Parts:
         """Unpack the one kernel of the directory, or the one that is asked for."""

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
-from ktrial.kernels.build.build_spec import BuildRequest
+from ktrial.kernels.build.build_spec import BuildRequest, requested
+from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.directory_build import built, forget, name_of
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.system_tools import Tool
 
 
 class FromSource:
@@ -21,6 +23,10 @@ class FromSource:
         if not wanted:
             raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
         return name_of(Path(wanted))
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What builds it."""
+        return tools_of(requested(wanted, directory=Path.cwd()))
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""

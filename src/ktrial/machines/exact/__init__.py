@@ -3,7 +3,6 @@
 `docs/architecture/exact-machine.md` says how, and what can break it.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,13 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
+from ktrial.machines.errors import CannotSaveState, NoPluginHere
 from ktrial.machines.exact import cmpxchg_flags
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
 from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu import tools
 from ktrial.machines.qemu.boots_in_use import BootsInUse
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
@@ -25,10 +25,9 @@ from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directo
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.model.boot import Boot
 from ktrial.model.workload import CountedBy, Mode
+from ktrial.system_tools import Tool
 
 NAME = "exact"
-TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
-"""Program → package: what the machine needs beside QEMU."""
 
 
 class ExactMachine:
@@ -56,6 +55,11 @@ class ExactMachine:
         self._wanted, self._counting = count, None
 
     @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return tools.qemu_tools()
+
+    @property
     def mode(self) -> Mode:
         """Known once `check` has passed; before, whatever that would raise is raised."""
         return Mode.EXACT_PLUGIN if self._chosen().build else Mode.EXACT_CLOCK
@@ -65,10 +69,7 @@ class ExactMachine:
 
         NoPluginHere among them, where the plugin has to count and does not load.
         """
-        qemu.find(NAME)
-        for program, package in TOOLS.items():
-            if not shutil.which(program):
-                raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
+        tools.check(NAME)
         guest_programs.programs(self._guest)
         self._chosen()
 

@@ -3,7 +3,6 @@
 QEMU's TCG without instruction counting, and crates/parallel in it. docs/parallel.md: what the numbers mean.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,22 +10,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import CannotSaveState, MachineToolMissing
+from ktrial.machines.errors import CannotSaveState
 from ktrial.machines.exact_parallel.setup import ParallelSetup, check_qemu, prepare
 from ktrial.machines.exact_parallel.target import CountingParallelTarget, ParallelTarget
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu import tools
 from ktrial.machines.qemu.boots_in_use import BootsInUse
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
 from ktrial.model.boot import Boot
 from ktrial.model.workload import CountedBy, Mode
+from ktrial.system_tools import Tool
 
 NAME = "exact-parallel"
 _Started = TypeVar("_Started", bound=ParallelTarget)
-TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
-"""Program → package: what the machine needs beside QEMU."""
 
 
 class ParallelMachine:
@@ -44,16 +43,18 @@ class ParallelMachine:
         self._in_use = BootsInUse(NAME)
         self._by_function = False
 
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return tools.qemu_tools()
+
     def count_by(self, count: CountedBy | None) -> None:
         """The plugin: trials are counted by function, too, which takes longer. Else they are not."""
         self._by_function = count is CountedBy.PLUGIN
 
     def check(self) -> None:
         """Raise MachineError or GuestProgramsMissing where something is missing here."""
-        check_qemu(qemu.find(NAME), NAME)
-        for program, package in TOOLS.items():
-            if not shutil.which(program):
-                raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
+        check_qemu(tools.check(NAME), NAME)
         guest_programs.programs(self._guest)
         guest_programs.parallel()
 

@@ -5,25 +5,24 @@ address-space layout. Where KVM is of no use here, and the study says that this 
 emulated: its times say little about any hardware, and every number is marked so.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import KvmUnusable, MachineToolMissing
+from ktrial.machines.errors import KvmUnusable
 from ktrial.machines.host.cpu_affinity_cgroup import check_pin
 from ktrial.machines.kvm import probe as kvm_probe
 from ktrial.machines.kvm.target import RealTimeSetup, RealTimeTarget, set_up
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu import tools
 from ktrial.machines.qemu.process import Children
 from ktrial.model.boot import Boot
 from ktrial.model.workload import Mode
+from ktrial.system_tools import Tool
 
 NAME = "kvm"
-TOOLS = {"cpio": "cpio", "setpriv": "util-linux", "taskset": "util-linux"}
-"""Program → package: what the machine needs beside QEMU."""
 
 
 class KvmMachine:
@@ -40,6 +39,11 @@ class KvmMachine:
         self._probed = probe
 
     @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return tools.qemu_tools(tools.TASKSET)
+
+    @property
     def mode(self) -> Mode:
         """Timed where KVM is of use, else emulated time. The first look tries KVM, for some seconds."""
         return Mode.TIMED if self.probe.usable else Mode.EMULATED_TIME
@@ -54,10 +58,7 @@ class KvmMachine:
     def check(self) -> None:
         """Raise MachineError or GuestProgramsMissing where something is missing; KVM is tried."""
         self._children.check()
-        qemu.find(NAME)
-        for program, package in TOOLS.items():
-            if not shutil.which(program):
-                raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
+        tools.check(NAME, tools.TASKSET)
         guest_programs.programs(self._guest)
         _ = self.probe
 

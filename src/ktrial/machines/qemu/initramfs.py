@@ -128,7 +128,7 @@ def manifest_digest(files: tuple[InitramfsEntry, ...]) -> str:
 def write(files: tuple[InitramfsEntry, ...], output: int, machine: str) -> None:
     """Write the archive to the open file `output`. Raises MachineError or MachineToolMissing."""
     if not shutil.which(_COMMAND[0]):
-        raise MachineToolMissing(machine=machine, program="cpio", where="in PATH", package="cpio")
+        raise MachineToolMissing(machine=machine, program=_COMMAND[0], where="in PATH", package="cpio")
     with tempfile.TemporaryDirectory(prefix="ktrial-initramfs-") as staging:
         root = Path(staging)
         try:

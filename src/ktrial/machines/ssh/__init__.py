@@ -21,7 +21,7 @@ from ktrial.machines.host.launcher import Launchers, launch_program
 from ktrial.machines.protocol import HeldLease, Progress
 from ktrial.machines.ssh import resolved_name, system
 from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.connection import NAME, Connection, NoAnswer, Probe, probe
+from ktrial.machines.ssh.connection import NAME, SSH, Connection, NoAnswer, Probe, probe
 from ktrial.machines.ssh.errors import UnlikeSystem
 from ktrial.machines.ssh.own_commands import commands_of
 from ktrial.machines.ssh.shell_programs import SCRIPT, ShellPrograms
@@ -31,6 +31,7 @@ from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
 from ktrial.model.workload import Mode
+from ktrial.system_tools import Tool
 from ktrial.target.errors import GuestEnded
 
 
@@ -60,6 +61,11 @@ class SshMachine:
         self._shell = ShellPrograms()
         self._system: system.OtherSystem | None = None
         atexit.register(_close, weakref.ref(self))
+
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return (SSH,)
 
     def reach(self, host: str) -> None:
         """Name the other system, before it is asked for anything."""

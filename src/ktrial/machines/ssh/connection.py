@@ -22,8 +22,10 @@ from ktrial.machines.errors import MachineToolMissing
 from ktrial.machines.ssh import keeper, lease
 from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached, SudoAsks
 from ktrial.model import host_name
+from ktrial.system_tools import Tool
 
 NAME = "ssh"
+SSH = Tool("ssh", "openssh-client", "reaches the other machine")
 CONFIG = "KTRIAL_SSH_CONFIG"
 """The environment variable that names another file than ~/.ssh/config."""
 _PATIENCE = 60.0
@@ -107,8 +109,8 @@ class Connection:
         """
         if not host_name.is_host_name(host):
             raise BadHostName(machine=NAME, host=host, allowed=host_name.ALLOWED)
-        if shutil.which("ssh") is None:
-            raise MachineToolMissing(machine=NAME, program="ssh", where="in PATH", package="openssh-client")
+        if shutil.which(SSH.name) is None:
+            raise MachineToolMissing(machine=NAME, program=SSH.name, where="in PATH", package=SSH.package)
         self.host = host
         self._sudo = sudo
         self._ended = threading.Event()

@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.monitors import Prepared
+from ktrial.package_names import INSTALL
+from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram
 from ktrial.target.monitor_errors import MonitorUnusable
 
 NAME = "perf-stat"
+_PERF = Tool("perf", "linux-perf", "counts events of the CPU")
 EVENTS = (
     *("cycles", "instructions", "branches", "branch-misses", "cache-references", "cache-misses"),
     *("stalled-cycles-frontend", "stalled-cycles-backend"),
@@ -75,11 +78,13 @@ class _PerfStat:
     name = NAME
     summary = "events of the CPU and the kernel: cycles, instructions, cache misses, context switches"
 
+    needed_tools = (_PERF,)
+
     def prepare(self) -> Prepared:
         """With the events that this system counts. Raises MonitorUnusable."""
-        program = shutil.which("perf", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+        program = _PERF.path()
         if not program:
-            raise _unusable("perf is not installed", "sudo apt-get install linux-perf")
+            raise _unusable("perf is not installed", f"{INSTALL} {_PERF.package}")
         return _prepared(program)
 
     def counted(self, printed: str) -> dict[str, float]:
@@ -141,7 +146,7 @@ def _said(*argv: str) -> tuple[str, str]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unusable(f"{argv[0]} does not run: {error}", "sudo apt-get install linux-perf") from None
+        raise _unusable(f"{argv[0]} does not run: {error}", f"{INSTALL} {_PERF.package}") from None
     return done.stdout, done.stderr
 
 

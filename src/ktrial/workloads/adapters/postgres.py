@@ -1,6 +1,7 @@
 """A PostgreSQL server of the workload's own, for pgbench and sysbench's oltp tests."""
 
 from ktrial.model.workload import Metric, Parameter
+from ktrial.package_names import INSTALL
 from ktrial.workloads.adapter import (
     PROLOGUE,
     SHELL,
@@ -19,7 +20,9 @@ _SCRIPT = (
 for binaries in $(ls -d /usr/lib/postgresql/*/bin /usr/local/pgsql/bin 2>/dev/null | sort -rV) ''; do
     [ -x "$binaries/postgres" ] && break
 done
-[ -n "$binaries" ] || fail 'there is no PostgreSQL server: sudo apt-get install postgresql'
+[ -n "$binaries" ] || fail 'there is no PostgreSQL server: """
+    + INSTALL
+    + """ postgresql'
 PATH="$binaries:$PATH"
 # The server does not run as root.
 as=''

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ktrial.system_tools import Tool
 from ktrial.workloads.capture.accesses import TRACED, Accesses, read
 from ktrial.workloads.errors import NotCaptured, NotTraced, TracerMissing
 
+STRACE = Tool("strace", "strace", "finds what a program of yours needs in a guest")
 _LONGEST_QUOTE = 400
 _CLOCK_STEP = 0.02
 """Seconds: file systems stamp files in steps of a tick; what is made next must be younger than `began`."""
@@ -36,7 +38,7 @@ def trace(
 
     Raises TracerMissing, NotTraced, NotCaptured (it failed, or did not end).
     """
-    strace = shutil.which("strace")
+    strace = shutil.which(STRACE.name)
     if strace is None:
         raise TracerMissing(workload=workload)
     with tempfile.TemporaryDirectory(prefix="ktrial-capture-") as place:

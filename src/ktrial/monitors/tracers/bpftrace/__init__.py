@@ -7,7 +7,6 @@ since when they are there. Which of a monitor's scripts fits this kernel is trie
 import gzip
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.monitors import Prepared
+from ktrial.package_names import INSTALL
+from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram, Watcher
 from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
 
@@ -22,7 +23,8 @@ SCRIPTS = Path(__file__).parent
 _READY = '"watching'
 """What the scripts print by a timer: bpftrace shows that once all is attached. Of `attached_probes` it tells
 before it attaches any (0.17)."""
-_INSTALL = "sudo apt-get install bpftrace"
+_BPFTRACE = Tool("bpftrace", "bpftrace", "watches what the kernel does meanwhile")
+_INSTALL = f"{INSTALL} {_BPFTRACE.package}"
 
 
 class Bucket(NamedTuple):
@@ -87,6 +89,8 @@ def _whole(value: object) -> int | None:
 class BpftraceMonitor:
     """One question about the kernel, as scripts: that for the newest kernels first."""
 
+    needed_tools = (_BPFTRACE,)
+
     def __init__(self, name: str, summary: str, *scripts: str) -> None:
         self.name = name
         self.summary = summary
@@ -94,7 +98,7 @@ class BpftraceMonitor:
 
     def prepare(self) -> Prepared:
         """With the first script that this kernel takes. Raises MonitorUnusable."""
-        program = shutil.which("bpftrace", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+        program = _BPFTRACE.path()
         if not program:
             raise MonitorUnusable(monitor=self.name, problem="bpftrace is not installed", remedy=_INSTALL)
         return _prepared(self.name, self.scripts, program)
