@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """depmod and mke2fs are there, which the PATH of an ordinary user may lack."""
@@ -34,6 +34,16 @@ class Tool(NamedTuple):
         """Where the program is; None where it is not installed. Directories of administrators count."""
         search = self.search or os.environ.get("PATH", os.defpath)
         return shutil.which(self.name, path=os.pathsep.join((search, *SBIN)))
+
+
+@runtime_checkable
+class NeedsTools(Protocol):
+    """A machine, a workload or a monitor that runs programs of this system, or takes them into a guest."""
+
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """All of them."""
+        ...
 
 
 def is_here(tool: Tool) -> bool:

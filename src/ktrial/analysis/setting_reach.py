@@ -1,14 +1,16 @@
-"""Whether what a factor sets is something that the study's workloads use: a setting of another disk has no
-effect, and 'equivalent' would be true of nothing that anybody asked for.
+"""Whether what a factor sets has anything to act on: a setting of a disk that no workload uses has no effect,
+nor has one of swap where there is none, and 'equivalent' would be true of nothing that anybody asked for.
 """
 
 import re
 from collections.abc import Iterator
 
 from ktrial import workloads
+from ktrial.knobs import catalogue
 from ktrial.knobs.names import lenient_reference
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.references import STUDYS_DISK
+from ktrial.model.knob import Equipment, Knob
+from ktrial.model.references import STUDYS_DISK, KnobRef
 from ktrial.model.study import REAL_MACHINES, Disk, Study
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
@@ -16,25 +18,52 @@ from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
 _OF_A_DISK = re.compile(r"/sys/(?:class/)?block/([^/]+)/")
+_GIVES = {
+    Equipment.DISK: "[machine.disk] makes one: ktrial help studies",
+    Equipment.SWAP: 'leave the factor out, or measure on a system that swaps (kind = "host", "ssh")',
+}
 
 
 def out_of_reach(study: Study) -> Iterator[DataWarning]:
-    """A warning for each setting of a disk that no workload works on. Of this system's disks nothing is said:
-    which of them a program uses is not known.
+    """A warning for each factor that has nothing to act on in the study's guests. Of this system's disks and
+    swap nothing is said: which of them a program uses is not known.
     """
     if study.machine.kind in REAL_MACHINES:
         return
-    own = study.machine.disk
     for factor in study.factors:
-        if factor.kind is not FactorKind.SETTING:
-            continue
-        # A study that was stored has its names, and no references.
-        named = study.references.knobs.get(factor.target) or lenient_reference(factor.target)
-        disk = _OF_A_DISK.match(named.path_in())
-        is_own = bool(own) and named.instance == STUDYS_DISK
-        device = own.device if own and is_own else disk[1] if disk else ""
-        if device and (problem := _problem(study, factor, device)):
+        if problem := _lacking(study, factor) or _of_disk(study, factor):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
+
+
+def _lacking(study: Study, factor: Factor) -> tuple[str, str] | None:
+    """What the guests do not have at all."""
+    has = {Equipment.DISK: study.machine.disk is not None, Equipment.SWAP: False}
+    knob = _knob(study, factor)
+    if knob is None or knob.acts_on is None or has[knob.acts_on]:
+        return None
+    return f"{factor.name} cannot act: the study's guests have no {knob.acts_on.value}", _GIVES[knob.acts_on]
+
+
+def _knob(study: Study, factor: Factor) -> Knob | None:
+    if factor.kind is FactorKind.BOOT:
+        return catalogue.known(factor.target)
+    return _named(study, factor).knob if factor.kind is FactorKind.SETTING else None
+
+
+def _named(study: Study, factor: Factor) -> KnobRef:
+    # A study that was stored has its names, and no references.
+    return study.references.knobs.get(factor.target) or lenient_reference(factor.target)
+
+
+def _of_disk(study: Study, factor: Factor) -> tuple[str, str] | None:
+    """What is wrong with a setting of one disk."""
+    if factor.kind is not FactorKind.SETTING:
+        return None
+    own, named = study.machine.disk, _named(study, factor)
+    disk = _OF_A_DISK.match(named.path_in())
+    is_own = bool(own) and named.instance == STUDYS_DISK
+    device = own.device if own and is_own else disk[1] if disk else ""
+    return _problem(study, factor, device) if device else None
 
 
 def _problem(study: Study, factor: Factor, device: str) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """The last word: A, A with what was found, and B, in one study, for `ktrial explain` and `ktrial report`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.store_queries import profile_of
@@ -47,7 +47,7 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
         jobs=runs.jobs,
         retry_failed=True,
         any_settings=True,
-        sources=replace(runs.sources, obtain=these),
+        sources=runs.sources.with_kernels(these),
     )
     targets = targets_of(record, terms.metrics)
     labels = tuple(setups)[:2]

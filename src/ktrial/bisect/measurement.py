@@ -4,7 +4,7 @@ A study's question holds the kernel's digest, so that a kernel is known by its c
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ktrial.analysis.comparability import machine_difference
@@ -73,7 +73,7 @@ class Laboratory:
             jobs=runs.jobs,
             retry_failed=True,
             any_settings=True,
-            sources=replace(runs.sources, obtain=this_one),
+            sources=runs.sources.with_kernels(this_one),
         )
 
 

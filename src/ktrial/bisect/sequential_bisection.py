@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class TrialBlocks:
             store=self.runs.store,
             machine=self.runs.machine,
             observer=self.runs.observer,
-            sources=replace(self.runs.sources, obtain=these),
+            sources=self.runs.sources.with_kernels(these),
             until=count,
             any_settings=True,
         )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.guest_storage import disk_tool
-from ktrial.kernels.build.build_tools import BUBBLEWRAP, asked_options, build_tools
+from ktrial.kernels.build.build_tools import asked_options, build_tools
+from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.build.patches import PATCH
 from ktrial.kernels.errors import KernelError, NoDebianSource, NoSuchRelease
 from ktrial.kernels.modules.depmod import DEPMOD

@@ -34,6 +34,19 @@ class LeaseLost(MachineError):
     )
 
 
+class SystemNotReady(KtrialError):
+    """This system is not ready for that: {problems}."""
+
+    hint = "{advice}"
+
+
+class NothingCanAct(KtrialError):
+    """No factor of the study {study} can act: {problem}."""
+
+    hint = "{advice}"
+    exit_code = 2
+
+
 class SettingNowhere(KtrialError):
     """The setting {name} can be made in no kernel of the study ({kernels}){similar}, so no trial was run:
     {problem}.

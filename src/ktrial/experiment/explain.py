@@ -12,6 +12,7 @@ from ktrial.analysis.attribution.target import AttributionQuestion, question
 from ktrial.analysis.errors import NotCounted, OtherMachine
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
+from ktrial.experiment import preflight
 from ktrial.experiment.default_settings import default_values, kept_values
 from ktrial.experiment.function_maps import FunctionMaps
 from ktrial.experiment.jobs import Job, jobs_of, obtained
@@ -177,6 +178,8 @@ class _Counting:
         self._observer = guests.observer or Silent()
         if isinstance(self._machine, CountingMachine):
             self._machine.count_by(CountedBy.PLUGIN)
+        needs = preflight.undertaking(self._asked.study, self._machine, self._sources, 1)
+        preflight.check(needs, self._observer.notice)
         self._machine.check()
 
     def trial(self, treatment: Treatment) -> Trial:

@@ -1,6 +1,7 @@
 """Errors that say something about this host and nothing about a treatment: they end a run at once."""
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.errors import SystemNotReady
 from ktrial.kernels.build.errors import BuildCutShort, BuildToolsMissing, SandboxFailed
 from ktrial.kernels.errors import CacheFull, CacheUnusable, ToolMissing
 from ktrial.machines.errors import (
@@ -51,6 +52,7 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     ReleaseTaken,
     SandboxFailed,
     StoreError,
+    SystemNotReady,
     ToolMissing,
     TooManyCpus,
     UserNotTaken,

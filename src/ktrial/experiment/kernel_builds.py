@@ -14,6 +14,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.build_order import BuildOrder
 from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.system_tools import Tool
 
 Numbered = Iterable[tuple[int, tuple[Patch, ...]]]
 """Patches by their numbers, each with its files."""
@@ -66,6 +67,8 @@ class Builder:
         default=lambda *_: {}
     )
     """Of numbered patches those that do not apply on top of the others before them, and why."""
+    tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _wanted: ())
+    """What compiling it needs of this system, with the sandbox. Raises KernelError."""
     elsewhere: Callable[[], PortableBuilds] | None = None
     """How other systems build the same; None: they cannot."""
 
@@ -129,7 +132,13 @@ def default_builder() -> Builder:
 
         return source.not_applying(plain, patches, progress)
 
-    return Builder(build, configured, cached, applies, same, not_applying, source_builds)
+    def tools(wanted: Build) -> tuple[Tool, ...]:
+        from ktrial.kernels.build.build_tools import tools_of
+        from ktrial.kernels.build.errors import BUBBLEWRAP
+
+        return (*tools_of(wanted), BUBBLEWRAP)
+
+    return Builder(build, configured, cached, applies, same, not_applying, tools, source_builds)
 
 
 def source_builds() -> PortableBuilds:

@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+from ktrial.experiment import preflight
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.kernel_symbols import KernelFunctions, KernelSymbols
 from ktrial.experiment.observer import Observer, Silent
@@ -54,8 +55,9 @@ def profile(
     """
     machine, observer = machine or _counting_machine(settings.kind), observer or Silent()
     sources = sources or default_resources()
-    machine.check()
     study = resolved(Study(name="profile", machine=settings, factors=(), workloads=(use,)))
+    preflight.check(preflight.undertaking(study, machine, sources, 1), observer.notice)
+    machine.check()
     name = settings.kernel
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -20,6 +20,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile import Registry
 from ktrial.studyfile.references import RUNNING_KERNEL
+from ktrial.system_tools import Tool
 from ktrial.workloads import Workload
 from ktrial.workloads.host_files import with_all_they_need
 from ktrial.workloads.remote_command import RemoteCommand, only_built_in
@@ -39,6 +40,12 @@ class Resources:
     """For whom and host files → those files, and the shared libraries of the programs among them."""
     builder: Builder = field(default_factory=default_builder)
     """What builds the kernels that a study describes."""
+    kernel_tools: Callable[[KernelRef], tuple[Tool, ...]] = field(default=lambda _kernel: ())
+    """What bringing a kernel needs of this system. Raises KernelError."""
+
+    def with_kernels(self, obtain: Callable[[KernelRef, Progress], Kernel]) -> "Resources":
+        """With kernels that are at hand: nothing is needed to bring them."""
+        return replace(self, obtain=obtain, kernel_tools=lambda _kernel: ())
 
     def kernel(self, name: str, progress: Progress) -> Kernel:
         """The kernel of a name that no study has. Raises KernelError."""
@@ -48,7 +55,11 @@ class Resources:
 def default_resources() -> Resources:
     """The kernels' cache and the catalogue of workloads."""
     return Resources(
-        obtain=kernels.obtain, modules=kernels.resolve, workload=workloads.find, files=with_all_they_need
+        obtain=kernels.obtain,
+        modules=kernels.resolve,
+        workload=workloads.find,
+        files=with_all_they_need,
+        kernel_tools=kernels.tools_for,
     )
 
 
@@ -99,14 +110,17 @@ def sources_for(machine: Machine, sources: Resources) -> Resources:
         return sources
     if not isinstance(machine, RemoteMachine):
         kernel = machine.kernel()
-        return replace(sources, obtain=lambda _name, _progress: kernel)
+        return sources.with_kernels(lambda _name, _progress: kernel)
 
     own = cache(machine.kernel)  # asked when it is needed: until the machine is leased nobody connects to it
 
     def obtain(wanted: KernelRef, progress: Progress) -> Kernel:
         return own() if wanted.name in {"", RUNNING_KERNEL} else sources.obtain(wanted, progress)
 
-    return replace(sources, obtain=obtain, workload=_elsewhere(sources))
+    def tools(wanted: KernelRef) -> tuple[Tool, ...]:
+        return () if wanted.name in {"", RUNNING_KERNEL} else sources.kernel_tools(wanted)
+
+    return replace(sources, obtain=obtain, workload=_elsewhere(sources), kernel_tools=tools)
 
 
 def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:

@@ -5,7 +5,7 @@ name alone would be another kernel's. The study's question therefore holds the d
 measured once, and found again under `git bisect`.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
@@ -78,7 +78,7 @@ def measure(name: str, question: str, kernel: Kernel, how: Measurement, runs: Ru
         observer=runs.observer,
         jobs=runs.jobs,
         retry_failed=True,
-        sources=replace(runs.sources, obtain=this_one),
+        sources=runs.sources.with_kernels(this_one),
     )
 
 

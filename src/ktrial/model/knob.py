@@ -104,6 +104,13 @@ class Successor(Model):
     """What it does instead: a sentence without its end."""
 
 
+class Equipment(StrEnum):
+    """What a system must have, so that a knob has anything to act on."""
+
+    SWAP = "swap"
+    DISK = "disk"
+
+
 class Knob(Model):
     """One setting of a kernel."""
 
@@ -126,6 +133,8 @@ class Knob(Model):
     coupled: tuple[str, ...] = ()
     """Knobs that the kernel changes with this one, or that limit it."""
     successor: Successor | None = None
+    acts_on: Equipment | None = None
+    """Without it every value does the same, though the kernel takes all of them."""
 
     @property
     def needs_reboot(self) -> bool:

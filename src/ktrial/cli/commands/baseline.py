@@ -48,14 +48,16 @@ def save(
     What had the name before goes.
     """
     from ktrial.cli.options import kernel_measurement as measuring
+    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
     from ktrial.store import default_location, open_store
 
     baselines.check_name(name)
     given = measuring.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
-    how = measuring.measurement(given)
     wanted = KernelSelection.of(kernel, source, config, option)
+    check_first(kernels=(wanted.kernel,), builds=wanted.builds, workloads=workload, jobs=jobs)
+    how = measuring.measurement(given)
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)
         saved = baselines.save(name, wanted.obtained(runs), how, runs)

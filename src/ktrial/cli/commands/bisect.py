@@ -45,6 +45,7 @@ def versions(
     from ktrial.bisect.plan import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
     from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
+    from ktrial.cli.running.preflight import fetching_tools
     from ktrial.kernels.providers.debian_releases import releases_between
 
     bisection = BisectOptions(
@@ -59,6 +60,7 @@ def versions(
         jobs,
         top,
     )
+    bisection.check_system(tools=fetching_tools())
     with bisection.runs() as runs:
         releases_found = releases_between(releases, progress_of(runs, "releases"))
         names = [one.name for one in releases_found]

@@ -85,6 +85,7 @@ def config(
         blocks,
     )
     builds = tuple(_build(one, source, bisection.study) for one in (before, after))
+    bisection.check_system(builds=builds)
     terms = bisection.terms("config", before, after)
     with bisection.runs() as runs:
         ground = config_ground(builds[0], builds[1], (before, after), _builder(), progress_of(runs, before))
@@ -153,6 +154,7 @@ def patches(
         blocks,
     )
     plain, series = _with_series(source, configuration, option or [], make or [], patches)
+    bisection.check_system(builds=(plain.model_copy(update={"patches": series}),))
     terms = bisection.terms("patches", source, f"{source} with {patches}")
     with bisection.runs() as runs:
         ground = PatchGround(plain, series, _builder(), progress_of(runs, source), fuzz)

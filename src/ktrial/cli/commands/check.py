@@ -69,11 +69,19 @@ def check(
     from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
+    from ktrial.cli.running.preflight import check_first
 
     with Endings():
         tested = KernelSelection.of(kernel, source, config, option)
         words = own_words(context)
         given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words, metrics)
+        check_first(
+            kernels=(tested.kernel, against),
+            builds=tested.builds,
+            workloads=workload,
+            words=words,
+            jobs=jobs,
+        )
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
             append_text(summary, as_markdown(result, top))

@@ -79,11 +79,13 @@ def compare(
     """
     from ktrial.cli.installed import registry
     from ktrial.cli.options.own_command import asked, memory_for, own_words
+    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.kernels.providers.git import pinned
     from ktrial.studyfile import StudySource, study_from
 
     words = own_words(context)
+    check_first(kernels=kernel, workloads=workload, words=words, jobs=jobs)
     wanted = asked(workload, words).printing(metrics)
     kernel = [pinned(name) for name in kernel]
     tables = wanted.tables()

@@ -98,6 +98,7 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
     from ktrial.cli.options import kernel_measurement as measuring
+    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
     from ktrial.experiment.single_kernel import kernel_factor
@@ -106,6 +107,7 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
     kernels = list(dict.fromkeys(map(registry().kernel_name, names)))
     if len(kernels) < 2:
         raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
+    check_first(kernels=kernels, workloads=given.workloads, words=given.words, jobs=jobs)
     how = measuring.measurement(given)
     study = Study(
         name="counters",

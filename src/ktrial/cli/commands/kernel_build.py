@@ -50,6 +50,7 @@ def build(
     """
     from ktrial.cli.console import print_json
     from ktrial.cli.error_handling import tell
+    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.step_display import step_display
     from ktrial.errors import Interrupted
     from ktrial.experiment.trial_recorder import patch_warnings
@@ -67,6 +68,7 @@ def build(
     )
     if name is not None:
         sources.check_alias(name)
+    check_first(kind="", builds=(wanted,))
     try:
         with step_display() as progress:
             kernel = sources.build(wanted, progress)

@@ -67,6 +67,7 @@ def matrix(
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
     from ktrial.cli.options.stored_study import open_existing
+    from ktrial.cli.running.preflight import check_first, fetching_tools
     from ktrial.report import whys
     from ktrial.report.html.matrix import matrix_page
     from ktrial.report.tables.matrix import matrix as matrix_of
@@ -74,6 +75,13 @@ def matrix(
     from ktrial.store import default_location, open_store
 
     _check(study, kernels, json=json, csv=csv)
+    if study is None:
+        check_first(
+            kernels=kernels or (),
+            workloads=workload_names_of(workloads),
+            tools=fetching_tools() if fetch else (),
+            jobs=jobs,
+        )
     given = {
         "machine": _given({"count": count, "memory": memory}),
         **_given({"margin": margin, "perturbations": perturbations}),

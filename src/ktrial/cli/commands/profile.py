@@ -100,11 +100,18 @@ def count(
     from ktrial.cli.options.counting_machine import on_machine, on_model
     from ktrial.cli.options.duration_size_share import memory_of
     from ktrial.cli.options.own_command import memory_for, one_use
+    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.profile import profile
     from ktrial.model.study import MachineSettings
 
     name_of = registry().kernel_name
+    check_first(
+        kind=machine or ("exact-parallel" if (cpus or 1) > 1 else "exact"),
+        kernels=kernels,
+        workloads=[workload] if workload else [],
+        words=words,
+    )
     use = one_use(workload, words)
     common = MachineSettings(
         memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())

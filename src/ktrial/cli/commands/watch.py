@@ -59,11 +59,13 @@ def watch(
     from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.options.duration_size_share import duration
     from ktrial.cli.options.kernel_measurement import MeasurementOptions, limits, measurement
+    from ktrial.cli.running.preflight import check_first
     from ktrial.experiment.watch import worst_of
 
     with Endings():
         seconds = duration("--every", every)
         names = workload_names_of(workloads or ["quick"])
+        check_first(kernels=targets, workloads=names, jobs=jobs)
         how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
         edges = limits(maximum or [], how.workloads)
         while True:

@@ -56,7 +56,7 @@ class KernelSelection:
         """From a command's options; what is no source is refused here, before anything is booted.
 
         Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
-        SourceUnusable, BuildToolsMissing.
+        SourceUnusable.
         """
         from ktrial.cli.command_line import BadOption
         from ktrial.cli.installed import registry
@@ -82,6 +82,16 @@ class KernelSelection:
         request = build_request(Path(source), config, tuple(options))
         check_request(request)
         return cls(source=request)
+
+    @property
+    def builds(self) -> "tuple[Build, ...]":
+        """What has to be built, if anything: what that needs of this system follows from it."""
+        if self.source is not None:
+            from ktrial.kernels.build import requested
+
+            source, options = str(self.source.source), dict(self.source.options)
+            return (requested(source, config=self.source.config, options=options, directory=Path.cwd()),)
+        return (self.build,) if self.build is not None else ()
 
     def obtained(self, runs: "Runs") -> "Kernel":
         """The kernel, fetched, read or built now. Raises KernelError."""

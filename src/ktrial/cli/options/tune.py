@@ -10,6 +10,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.installed import registry
 from ktrial.cli.options.duration_size_share import duration
 from ktrial.cli.options.own_command import captured, memory_for, study_table
+from ktrial.cli.running.preflight import check_first
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.program_outputs import find
@@ -78,6 +79,9 @@ def study_of(asked: TuneOptions) -> Study:
     """The study. Raises BadOption, TuningError, StudyError."""
     if asked.of_file:
         return _of_file(asked)
+    if asked.words and _in_a_guest(asked):
+        kernels = [asked.kernel] if asked.kernel else []
+        check_first(kind=asked.machine or "exact", kernels=kernels, words=asked.words, jobs=asked.jobs)
     data: dict[str, Any] = {
         "workloads": [_workload(asked)],
         "machine": _machine(asked),

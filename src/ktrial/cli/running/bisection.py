@@ -1,6 +1,6 @@
 """What the commands of `ktrial bisect` have in common: how candidates are measured, plan, progress, end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from ktrial.bisect.result import BisectResult
     from ktrial.bisect.sequential_decision import Terms
     from ktrial.experiment.single_kernel import Measurement, Runs
+    from ktrial.model.kernel import Build
     from ktrial.model.study import Study
     from ktrial.store import Store
+    from ktrial.system_tools import Tool
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,23 @@ class BisectOptions:
         if self.machine is None:
             return said
         return replace(said, settings=said.settings.model_copy(update={"kind": self.machine}))
+
+    def check_system(
+        self, *, kernels: "Iterable[str]" = (), builds: "Iterable[Build]" = (), tools: "Iterable[Tool]" = ()
+    ) -> None:
+        """Look for all that the bisection needs here, before anything is done. Raises SystemNotReady."""
+        from ktrial.cli.running.preflight import check_first
+
+        check_first(
+            kind=self._kind(),
+            settings=self.study.machine if self.study else None,
+            kernels=kernels,
+            builds=builds,
+            workloads=self.given.workloads,
+            words=self.given.words,
+            tools=tools,
+            jobs=self.jobs,
+        )
 
     @property
     def in_time(self) -> bool:

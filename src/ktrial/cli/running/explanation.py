@@ -14,6 +14,7 @@ from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
 from ktrial.cli.render.proof import estimate, print_known_so_far
+from ktrial.cli.running.preflight import check_first
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, prove
@@ -147,6 +148,12 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     """The question that --kernel and the boot parameters ask."""
     _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
     _check_kernels(given)
+    check_first(
+        kind=given.machine or ("exact-parallel" if (given.cpus or 1) > 1 else "exact"),
+        kernels=given.kernels,
+        workloads=[given.workload] if given.workload else [],
+        words=given.words,
+    )
     use = one_use(given.workload, given.words)
     name_of = installed.registry().kernel_name
     names = [name_of(name) for name in given.kernels]

@@ -14,7 +14,7 @@ from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
 from ktrial.cli.step_display import StepLog
-from ktrial.experiment import host_checks, machine_lease
+from ktrial.experiment import host_checks, machine_lease, preflight
 from ktrial.experiment.executor import chosen
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
@@ -32,6 +32,7 @@ from ktrial.optimize.search_space import search_of, with_space
 from ktrial.store import Store, StoredStudy, default_location, open_store
 from ktrial.studyfile.errors import NothingToResume, TuningError
 from ktrial.studyfile.knob_patterns import searched_knobs
+from ktrial.studyfile.references import resolved
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,10 +65,13 @@ def on_machine(
         machine = host or machines.find(study.machine.kind)
         if isinstance(machine, CountingMachine):
             machine.count_by(study.machine.counted_by)
+        sources = sources_for(machine, default_resources())
+        at_once = study.search.at_once if study.search else None
+        preflight.check(preflight.undertaking(resolved(study), machine, sources, at_once), say)
         places = (store, *chosen(ThisSystem).where_leased(machine, say))
         machine_lease.leased(machine, places, study.name, say)
         machine_lease.when_free(machine.check, say)
-        yield machine, sources_for(machine, default_resources())
+        yield machine, sources
 
 
 def search(study: Study, options: SearchOptions) -> None:

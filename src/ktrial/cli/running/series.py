@@ -1,6 +1,7 @@
 """What `ktrial series` runs: the series that was asked for, its estimate, its progress."""
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.kernel_measurement import MeasurementOptions
-from ktrial.errors import Interrupted
+from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.model.machine_model import NO_MODEL
@@ -157,7 +158,7 @@ class SeriesOptions:
         from ktrial.store import default_location, open_store
 
         console = messages()
-        self._check_trust()
+        self._check_system()
         self.series  # noqa: B018 - mistakes are told before a store is opened
         with open_store(self.store or default_location()) as opened:
             asked = self._asked(opened, StepLines(console))
@@ -185,6 +186,7 @@ class SeriesOptions:
         from ktrial.series.estimate import refusals
         from ktrial.store import default_location, open_store
 
+        self._check_system()
         self.series  # noqa: B018 - as above
         with open_store(self.store or default_location()) as opened:
             asked = self._asked(opened, StepLines(messages()))
@@ -230,12 +232,33 @@ class SeriesOptions:
             directory=Path.cwd(),
         )
 
-    def _check_trust(self) -> None:
-        """Raise SandboxMissing where mails would be built as the user."""
-        from ktrial.kernels.build.sandbox import required
+    def _check_system(self) -> None:
+        """Look for all that the whole series needs here, before anything is fetched. Raises SystemNotReady,
+        and what reading the series raises.
+        """
+        from ktrial.cli.running.preflight import check_first
+        from ktrial.kernels.build.patches import PATCH
+        from ktrial.kernels.build.source_debian import package_tools
+        from ktrial.kernels.build.source_git import GIT
+        from ktrial.kernels.patch_series import is_packaged
 
-        if self.mbox is not None and not self.trust:
-            required()
+        self._check()
+        packaged = self.quilt is not None and is_packaged(self.quilt)
+        if not packaged and (self.commits is None or GIT.path()):
+            self.series  # noqa: B018 - mistakes in what is here already are told first
+        package = str(self.quilt).removeprefix("debian:").partition("/")[0]
+        builds: tuple[Build, ...] = ()
+        with suppress(KtrialError):  # what is wrong with a source is told where it is read
+            builds = (self._build(self.onto or f"git:{self.git or Path.cwd()}@HEAD"),)
+        check_first(
+            kind=self.machine,
+            builds=builds,
+            workloads=self.given.workloads,
+            words=self.given.words,
+            tools=(PATCH, *(package_tools(package) if packaged else ())),
+            confined=self.mbox is not None and not self.trust,
+            jobs=self.jobs,
+        )
 
     def _check(self) -> None:
         """Raise SeriesNotChosen where it is not one series that is meant."""

@@ -19,6 +19,7 @@ from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_result import print_result
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
+from ktrial.experiment.preflight import check_factors
 from ktrial.experiment.session import run
 from ktrial.model.design import FactorKind
 from ktrial.model.plan import treatments
@@ -83,6 +84,7 @@ class Ended:
 def run_and_show(study: Study, options: RunOptions) -> Ended:
     """Run the study, write its report, and print its result unless JSON is wanted."""
     location = options.store or default_location()
+    check_factors(study, say)
     with open_store(location) as store:
         with (
             machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,

@@ -18,7 +18,6 @@ from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build
 from ktrial.system_tools import Tool, missing_of, packages_of
 
-BUBBLEWRAP = Tool("bwrap", "bubblewrap", "keeps what a source runs away from the rest of this system")
 _BUILDS = "builds kernels"
 _ALWAYS = (
     *(Tool(name, name, _BUILDS) for name in ("make", "flex", "bison", "bc", "perl")),

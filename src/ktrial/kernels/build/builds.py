@@ -48,7 +48,7 @@ from ktrial.model.kernel import Build, Kernel, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
-_BYTES_WITHOUT_MODULES = 500 << 20
+ROOM_WITHOUT_MODULES = 500 << 20
 _BYTES_AN_OPTION = 3 << 20
 """About what an option takes that is set, in a distribution's configuration without debugging information."""
 _FEW_OPTIONS = 1800
@@ -354,4 +354,4 @@ def _has_modules(job: BuildJob) -> bool:
 
 
 def _room(job: BuildJob) -> int:
-    return _BYTES_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
+    return ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)

@@ -54,17 +54,17 @@ def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
 def check_request(wanted: BuildRequest) -> None:
     """Find what can be found without work.
 
-    Raises NotASource, SourceNotClean, BadConfigFile, BuildToolsMissing.
+    Raises NotASource, SourceNotClean, BadConfigFile.
     """
-    tree = tree_in(wanted.source)
-    check_clean(tree)
-    check_tools(tree.directory, asked_options(wanted.config, dict(wanted.options)))
+    check_clean(tree_in(wanted.source))
+    asked_options(wanted.config, dict(wanted.options))
 
 
 def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
     check_request(wanted)
     tree = tree_in(wanted.source)
+    check_tools(tree.directory, asked_options(wanted.config, dict(wanted.options)))
     home = build_directory(tree.directory)
     with file_system_errors(home):
         home.mkdir(parents=True, exist_ok=True)

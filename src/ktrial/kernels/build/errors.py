@@ -2,6 +2,10 @@
 
 from ktrial.kernels.errors import KernelError
 from ktrial.package_names import INSTALL
+from ktrial.system_tools import Tool
+
+BUBBLEWRAP = Tool("bwrap", "bubblewrap", "keeps what a source runs away from the rest of this system")
+"""Not called a build's tool: without it sources of one's own are built all the same."""
 
 
 class BuildError(KernelError):
@@ -111,7 +115,7 @@ class NoRecipe(BuildError):
 class SandboxMissing(BuildError):
     """A series from a mailbox is built in a sandbox only, and there is none: {problem}."""
 
-    hint = f"{INSTALL} bubblewrap; or --trust, if you would run its makefiles as yourself"
+    hint = f"{INSTALL} {BUBBLEWRAP.package}; or --trust, if you would run its makefiles as yourself"
     exit_code = 2
 
 

@@ -30,7 +30,7 @@ _TAR = Tool("tar", "tar", "unpacks Debian's source")
 _PACKAGES = r"linux-(source|config)-\d+\.\d+"
 _CONFIG = "config.amd64_none_amd64.xz"
 """Of the flavour for real machines, as `debian:6.12:generic` has it."""
-_UNPACKED_BYTES = 1700 << 20
+UNPACKED_BYTES = 1700 << 20
 
 
 def debian_source(package: str, progress: Progress = silent) -> Path:
@@ -67,7 +67,7 @@ def _fetched(package: str, sources: Path, progress: Progress) -> Path:
     cache = Cache()
     with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
         newest = _unpacked(package, workspace, sources, progress)
-        untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace, _UNPACKED_BYTES)
+        untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace, UNPACKED_BYTES)
         home = sources / f"{package}_{newest.version}"
         (workspace / package).rename(home)
         return home
@@ -104,7 +104,7 @@ def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) 
     apt = _apt()
     archives = debian_archives(package, system_sources(package))
     newest = chosen(package, apt.packages(archives, package, progress))
-    unpacked = _UNPACKED_BYTES if package.startswith("linux-source") else 0
+    unpacked = UNPACKED_BYTES if package.startswith("linux-source") else 0
     require_space(sources, newest.size + newest.installed + unpacked)
     debs = workspace / "debs"
     debs.mkdir()

@@ -2,6 +2,7 @@
 
 from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.builds import built_again
+from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.build.recipes import recipe_of, whole_name
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
@@ -25,7 +26,7 @@ class ByRecipe:
     def tools(self, wanted: str) -> tuple[Tool, ...]:
         """What builds it again."""
         recipe = recipe_of(self.canonical(f"build:{wanted}", wanted))
-        return tools_of(recipe.build) if recipe else ()
+        return (*tools_of(recipe.build), BUBBLEWRAP) if recipe else ()
 
     def fetch(self, request: Request) -> Parts:
         """Build it again, by its recipe. Raises NoRecipe, BuildFailed and other BuildErrors."""

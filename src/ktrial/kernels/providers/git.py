@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ktrial.kernels.build import build, cached, requested
 from ktrial.kernels.build.build_tools import tools_of
-from ktrial.kernels.build.errors import SourceUnusable
+from ktrial.kernels.build.errors import BUBBLEWRAP, SourceUnusable
 from ktrial.kernels.build.source_git import described
 from ktrial.kernels.build.sources import GIT_PREFIX, git_parts
 from ktrial.kernels.cache.manifest import SYSTEM_MAP
@@ -33,7 +33,7 @@ class FromGit:
 
     def tools(self, wanted: str) -> tuple[Tool, ...]:
         """What builds it."""
-        return tools_of(_wanted(wanted))
+        return (*tools_of(_wanted(wanted)), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
         """Build it, or find it in the cache. Raises SourceUnusable, NotASource and other BuildErrors."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from ktrial.kernels.build.build_spec import BuildRequest, requested
 from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.directory_build import built, forget, name_of
+from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.system_tools import Tool
@@ -26,7 +27,7 @@ class FromSource:
 
     def tools(self, wanted: str) -> tuple[Tool, ...]:
         """What builds it."""
-        return tools_of(requested(wanted, directory=Path.cwd()))
+        return (*tools_of(requested(wanted, directory=Path.cwd())), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""

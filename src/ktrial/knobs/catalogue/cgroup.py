@@ -3,7 +3,7 @@
 from typing import Any
 
 from ktrial.knobs.catalogue.declare import file
-from ktrial.model.knob import Allowed, Knob, KnobKind, Safety
+from ktrial.model.knob import Allowed, Equipment, Knob, KnobKind, Safety
 
 _DOCUMENTATION = "Documentation/admin-guide/cgroup-v2.rst"
 _KILLS = Safety.DURABILITY
@@ -96,6 +96,7 @@ KNOBS = (
         kind=KnobKind.TEXT,
         config="CONFIG_SWAP",
         safety=_KILLS,
+        acts_on=Equipment.SWAP,
     ),
     _group(
         "memory.oom.group",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ktrial.knobs.catalogue.declare import file, sysctl
-from ktrial.model.knob import Allowed, Default, Knob, KnobKind
+from ktrial.model.knob import Allowed, Default, Equipment, Knob, KnobKind
 
 
 def _zswap(name: str, summary: str, default: str | Sequence[Default], **more: Any) -> Knob:
@@ -16,6 +16,7 @@ def _zswap(name: str, summary: str, default: str | Sequence[Default], **more: An
         config="CONFIG_ZSWAP",
         boot=f"zswap.{name}",
         documentation="Documentation/admin-guide/mm/zswap.rst",
+        acts_on=Equipment.SWAP,
         **more,
     )
 
@@ -26,6 +27,7 @@ KNOBS = (
         "pages read from swap at once, as a power of two",
         (Default(value="3", computed="memory: 2 below 16 MB"),),
         allowed=(Allowed(since="6.12", minimum=0, maximum=31), Allowed(minimum=0)),
+        acts_on=Equipment.SWAP,
     ),
     file(
         "swap/vma_ra_enabled",
@@ -37,6 +39,7 @@ KNOBS = (
         kind=KnobKind.SWITCH,
         choices=("false", "true"),
         coupled=("vm.page-cluster",),
+        acts_on=Equipment.SWAP,
     ),
     _zswap(
         "enabled",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ktrial.knobs.catalogue.declare import file
-from ktrial.model.knob import Default, Knob, KnobKind
+from ktrial.model.knob import Default, Equipment, Knob, KnobKind
 
 _OF_CONFIG = (
     Default(value="always", config="CONFIG_TRANSPARENT_HUGEPAGE_ALWAYS"),
@@ -83,6 +83,7 @@ KNOBS = (
         "64",
         minimum=0,
         maximum=511,
+        acts_on=Equipment.SWAP,
     ),
     _thp(
         "khugepaged/max_ptes_shared",

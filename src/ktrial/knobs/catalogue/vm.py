@@ -1,7 +1,7 @@
 """Memory: write-back, watermarks, compaction, overcommit, NUMA reclaim, huge pages of hugetlbfs."""
 
 from ktrial.knobs.catalogue.declare import file, sysctl
-from ktrial.model.knob import Allowed, Default, KnobKind, Safety, Successor
+from ktrial.model.knob import Allowed, Default, Equipment, KnobKind, Safety, Successor
 
 _MEMORY = (Default(computed="memory"),)
 _LOSES_WRITES = Safety.DURABILITY
@@ -14,6 +14,7 @@ KNOBS = (
         "60",
         # c843966c556d: mm: allow swappiness that prefers reclaiming anon over the file workingset
         allowed=(Allowed(since="5.8", minimum=0, maximum=200), Allowed(minimum=0, maximum=100)),
+        acts_on=Equipment.SWAP,
     ),
     sysctl(
         "vm.dirty_ratio",
@@ -23,6 +24,7 @@ KNOBS = (
         maximum=100,
         unit="%",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
         coupled=("vm.dirty_bytes",),
     ),
     sysctl(
@@ -32,6 +34,7 @@ KNOBS = (
         minimum=0,
         unit="bytes",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
         coupled=("vm.dirty_ratio",),
     ),
     sysctl(
@@ -42,6 +45,7 @@ KNOBS = (
         maximum=100,
         unit="%",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
         coupled=("vm.dirty_background_bytes",),
     ),
     sysctl(
@@ -51,6 +55,7 @@ KNOBS = (
         minimum=0,
         unit="bytes",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
         coupled=("vm.dirty_background_ratio",),
     ),
     sysctl(
@@ -60,6 +65,7 @@ KNOBS = (
         minimum=0,
         unit="centisecs",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
     ),
     sysctl(
         "vm.dirty_writeback_centisecs",
@@ -67,6 +73,7 @@ KNOBS = (
         "500",
         unit="centisecs",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
     ),
     sysctl(
         "vm.dirtytime_expire_seconds",
@@ -75,6 +82,7 @@ KNOBS = (
         minimum=0,
         unit="s",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
     ),
     sysctl(
         "vm.laptop_mode",
@@ -82,6 +90,7 @@ KNOBS = (
         "0",
         unit="s",
         safety=_LOSES_WRITES,
+        acts_on=Equipment.DISK,
     ),
     sysctl(
         "vm.vfs_cache_pressure",
