@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine, Said
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
@@ -144,5 +145,6 @@ def here_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "120")
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     monkeypatch.chdir(tmp_path)
     return Here(monkeypatch, capsys)

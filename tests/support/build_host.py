@@ -1,11 +1,14 @@
-"""A host that has every program and header that a kernel's build asks for, whatever is installed here."""
+"""A host that has every program and header that builds and guests ask for, whatever is installed here."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-PROGRAMS = ("make", "flex", "bison", "bc", "perl", "gcc", "ld", "objcopy", "patch", "git", "depmod")
+PROGRAMS = (
+    *("make", "flex", "bison", "bc", "perl", "gcc", "ld", "objcopy", "patch", "git", "depmod"),
+    *("apt-get", "dpkg-deb", "tar", "xz", "qemu-system-x86_64", "cpio", "setpriv", "strace"),
+)
 HEADERS = ("libelf.h",)
 
 

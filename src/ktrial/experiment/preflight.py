@@ -49,6 +49,8 @@ class Undertaking:
     kernels: tuple[KernelRef, ...] = ()
     """Those that are fetched, read, or built by their names."""
     builds: tuple[Build, ...] = ()
+    anew: bool = False
+    """Whether others are built that are like those: that the cache has them is not enough."""
     uses: tuple[WorkloadUse, ...] = ()
     memory_mib: int = 0
     """Of the largest guest; 0: as the settings say."""
@@ -92,19 +94,26 @@ def check(wanted: Undertaking, tell: Callable[[str], None]) -> None:
     missing = [*kernels.missing, *missing_of(_of_trials(wanted))]
     short = [*_room(wanted, kernels.built), *_memory(wanted)]
     if kernels.confined or wanted.confined:
-        unconfined = sandbox.problem()
+        unconfined = _unconfined(wanted)
         # Where something is to be installed anyway, the sandbox is, too.
         if unconfined and BUBBLEWRAP.path() is None and (missing or wanted.confined):
             missing.append(BUBBLEWRAP)
-        elif unconfined:
-            text = f"kernels are built without a sandbox: {unconfined}"
-            advice = (
-                "--trust builds as yourself" if wanted.confined else "what sources run can reach your files"
-            )
-            short.append(Shortage(text, advice, wanted.confined))
+        short += unconfined
     _raise(missing, [shortage for shortage in short if shortage.certain])
     for shortage in short:
         tell(f"warning: {shortage.text}; {shortage.advice}")
+
+
+def _unconfined(wanted: Undertaking) -> list[Shortage]:
+    """What is wrong with the sandbox."""
+    problem = sandbox.problem()
+    if not problem:
+        return []
+    if wanted.confined:
+        text = f"what a stranger has sent is built in a sandbox only, and there is none: {problem}"
+        return [Shortage(text, "--trust builds it as yourself", certain=True)]
+    text = f"kernels are built without a sandbox: {problem}"
+    return [Shortage(text, "what their sources run can reach your files")]
 
 
 def _raise(missing: list[Tool], short: list[Shortage]) -> None:
@@ -146,7 +155,7 @@ def _of_kernels(wanted: Undertaking) -> _Kernels:
     for build in wanted.builds:
         with suppress(KernelError):  # what is wrong with it is an outcome of its trials, or is told later
             tools = wanted.sources.builder.tools(build)
-            if tools and not (missing_of(tools) and wanted.sources.builder.cached(build)):
+            if tools and (wanted.anew or not (missing_of(tools) and wanted.sources.builder.cached(build))):
                 built.append(build)
                 needed += tools
     # Without the sandbox sources of one's own are built all the same.
@@ -196,7 +205,7 @@ def _room(wanted: Undertaking, built: list[Build]) -> list[Shortage]:
     if free >= usual:
         return []
     advice = "free some (ktrial kernel list, ktrial kernel remove NAME), or set KTRIAL_CACHE elsewhere"
-    if free < least and not all(map(wanted.sources.builder.cached, built)):
+    if free < least and (wanted.anew or not all(map(wanted.sources.builder.cached, built))):
         text = f"{place} has {shown(free)} free, and a build needs {shown(least)} at least"
         return [Shortage(text, advice, certain=True)]
     text = f"{place} has {shown(free)} free, and the kernels usually take {shown(usual)}"

@@ -183,8 +183,8 @@ def test_a_stranger_s_mails_are_not_built_where_there_is_no_sandbox(
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "namespaces are forbidden here")
     said = ktrial(*SERIES, "--dry-run")
     assert said.status == 128
-    assert "without a sandbox: namespaces are forbidden here" in said.messages
-    assert hint(said) == "--trust builds as yourself"
+    assert "in a sandbox only, and there is none: namespaces are forbidden here" in said.messages
+    assert hint(said) == "--trust builds it as yourself"
 
 
 def test_a_disk_on_which_no_build_has_room_is_told_with_its_size(

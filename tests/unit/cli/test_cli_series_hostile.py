@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine, Said
 
@@ -27,6 +28,7 @@ def ktrial(
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     return CommandLine(monkeypatch, capsys)
 
 

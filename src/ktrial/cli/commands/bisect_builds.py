@@ -85,8 +85,8 @@ def config(
         blocks,
     )
     builds = tuple(_build(one, source, bisection.study) for one in (before, after))
-    bisection.check_system(builds=builds)
     terms = bisection.terms("config", before, after)
+    bisection.check_system(builds=builds)
     with bisection.runs() as runs:
         ground = config_ground(builds[0], builds[1], (before, after), _builder(), progress_of(runs, before))
         searched(ground, terms, bisection, runs, builds=True)
@@ -154,8 +154,8 @@ def patches(
         blocks,
     )
     plain, series = _with_series(source, configuration, option or [], make or [], patches)
-    bisection.check_system(builds=(plain.model_copy(update={"patches": series}),))
     terms = bisection.terms("patches", source, f"{source} with {patches}")
+    bisection.check_system(builds=(plain.model_copy(update={"patches": series}),))
     with bisection.runs() as runs:
         ground = PatchGround(plain, series, _builder(), progress_of(runs, source), fuzz)
         searched(ground, terms, bisection, runs, builds=True)

@@ -97,8 +97,8 @@ def knobs(
         allow_host_changes,
     )
     ranges, name = _ranges(knob or [], before, after, bisection), _kernel(kernel, bisection)
-    bisection.check_system(kernels=() if bisection.on_host else (name,))
     terms = bisection.terms("knobs", "A", "B")
+    bisection.check_system(kernels=() if bisection.on_host else (name,))
     with bisection.runs() as runs:
         ground = KnobGround(lambda: _obtained(runs, name), ranges)
         searched(ground, terms, bisection, runs)

@@ -48,8 +48,11 @@ def add(
     """
     from ktrial import kernels
     from ktrial.cli.render.kernels import SHORT_DIGEST
+    from ktrial.cli.running.preflight import check_first
     from ktrial.kernels.cache.disk_space import shown
+    from ktrial.kernels.modules.depmod import DEPMOD
 
+    check_first(kind="", kernels=names, tools=(DEPMOD,) if modules else ())
     for name in names:
         with _progress_bar(name) as progress:
             kernel = kernels.add(name, modules=modules, config=config, progress=progress, refresh=refresh)

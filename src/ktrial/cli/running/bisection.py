@@ -65,9 +65,10 @@ class BisectOptions:
 
         check_first(
             kind=self._kind(),
-            settings=self.study.machine if self.study else None,
+            settings=self.study.machine.model_copy(update={"kind": self._kind()}) if self.study else None,
             kernels=kernels,
             builds=builds,
+            anew=True,
             workloads=self.given.workloads,
             words=self.given.words,
             tools=tools,

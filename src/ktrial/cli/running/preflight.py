@@ -24,13 +24,15 @@ def check_first(
     workloads: Iterable[str] | None = (),
     words: tuple[str, ...] = (),
     tools: "Iterable[Tool]" = (),
+    anew: bool = False,
     confined: bool = False,
     jobs: int | None = None,
 ) -> None:
     """Raise SystemNotReady where this system lacks what the command is going to need.
 
-    `kind`: the machine; empty: nothing is run. `words`: a command of the user's, which is traced. Names are
-    as they were given: what is wrong with one is told where it is used.
+    `kind`: the machine; empty: nothing is run. `words`: a command of the user's, which is traced. `anew`:
+    others are built that are like the builds. Names are as they were given: what is wrong with one is told
+    where it is used.
     """
     from ktrial import machines
     from ktrial.experiment.preflight import Undertaking, check
@@ -42,6 +44,7 @@ def check_first(
         settings=settings or MachineSettings(kind=kind),
         kernels=tuple(_references(kernels)),
         builds=tuple(builds),
+        anew=anew,
         uses=tuple(_uses(workloads or ())),
         jobs=jobs,
         tools=(*tools, *((STRACE,) if words else ())),

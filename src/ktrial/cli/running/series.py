@@ -253,6 +253,7 @@ class SeriesOptions:
         check_first(
             kind=self.machine,
             builds=builds,
+            anew=True,
             workloads=self.given.workloads,
             words=self.given.words,
             tools=(PATCH, *(package_tools(package) if packaged else ())),

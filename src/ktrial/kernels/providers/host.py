@@ -5,8 +5,10 @@ import platform
 from pathlib import Path
 
 from ktrial.kernels.errors import BadKernelName, NoHostKernel
+from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
+from ktrial.system_tools import Tool
 
 
 class Host:
@@ -26,6 +28,10 @@ class Host:
     def release(self, wanted: str) -> str:
         """The running kernel's."""
         return platform.release()
+
+    def tools(self, wanted: str) -> tuple[Tool, ...]:
+        """What its modules need."""
+        return (DEPMOD,)
 
     def fetch(self, request: Request) -> Parts:
         """Look where distributions install the running kernel's parts. Raises NoHostKernel."""
