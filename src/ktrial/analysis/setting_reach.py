@@ -11,7 +11,7 @@ from ktrial.knobs.names import lenient_reference
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.knob import Equipment, Knob
 from ktrial.model.references import STUDYS_DISK, KnobRef
-from ktrial.model.study import REAL_MACHINES, Disk, Study
+from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.target.errors import GuestProgramsMissing
@@ -35,13 +35,19 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
 
 
+def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:
+    """What the machine's guests do not have, without which the knob does nothing; None where it can act."""
+    has = {Equipment.DISK: machine.disk is not None, Equipment.SWAP: False}
+    if machine.kind in REAL_MACHINES or knob is None or knob.acts_on is None or has[knob.acts_on]:
+        return None
+    return knob.acts_on
+
+
 def _lacking(study: Study, factor: Factor) -> tuple[str, str] | None:
     """What the guests do not have at all."""
-    has = {Equipment.DISK: study.machine.disk is not None, Equipment.SWAP: False}
-    knob = _knob(study, factor)
-    if knob is None or knob.acts_on is None or has[knob.acts_on]:
-        return None
-    return f"{factor.name} cannot act: the study's guests have no {knob.acts_on.value}", _GIVES[knob.acts_on]
+    if equipment := lacking(study.machine, _knob(study, factor)):
+        return f"{factor.name} cannot act: the study's guests have no {equipment}", _GIVES[equipment]
+    return None
 
 
 def _knob(study: Study, factor: Factor) -> Knob | None:

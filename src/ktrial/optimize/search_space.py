@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from ktrial.analysis.setting_reach import lacking
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.knobs import KnobInstance, System, catalogue, find
@@ -121,6 +122,9 @@ class _SpaceBuilder:
         """Whether the knob is to be looked for on a running system; others are dealt with here."""
         if not wanted.by_itself and (reason := why_unsafe(wanted.knob)):
             self._leave_out(wanted.name, reason)
+            return False
+        if not wanted.by_itself and (equipment := lacking(self.study.machine, wanted.knob)):
+            self._leave_out(wanted.name, f"it cannot act: the guests have no {equipment}")
             return False
         if wanted.name.startswith(BOOT):
             self._parameter(wanted)

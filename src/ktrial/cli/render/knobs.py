@@ -26,6 +26,7 @@ def places_text(knob: Knob) -> dict[str, str]:
         "changed": "at boot only" if knob.needs_reboot else "while the kernel runs",
         "one for each": knob.instance,
         "with it": ", ".join(knob.coupled),
+        "acts on": f"{knob.acts_on}: without any it does nothing" if knob.acts_on else "",
         "safety": knob.safety,
         "successor": f"{after.name}, which is not the same thing: {after.difference}" if after else "",
         "documentation": knob.documentation,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial import machines
+from ktrial.analysis.setting_reach import lacking
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.render.tuning import print_plan, prospects
@@ -145,6 +146,9 @@ def _searched(
         print_json(plan)
     else:
         print_plan(study, plan, shown)
+    for each in searched_knobs(study.search.knobs) if study.search else ():
+        if each.by_itself and (equipment := lacking(study.machine, each.knob)):
+            messages().print(f"warning: {each.name} cannot act: the guests have no {equipment}", markup=False)
     for use in study.workloads:
         for warning in host_checks.of_use(machine, use):
             messages().print(f"warning: {warning.text}: {warning.advice}", markup=False)
