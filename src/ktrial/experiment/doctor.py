@@ -147,8 +147,8 @@ def _guest_programs() -> SystemCheck:
 def _tool(tool: Tool, otherwise: State) -> SystemCheck:
     if path := tool.path():
         return SystemCheck(name=tool.name, state=State.FINE, found=path)
-    found = f"not installed; it {tool.purpose}"
-    return SystemCheck(name=tool.name, state=otherwise, found=found, remedy=_installing((tool,)))
+    said = f"not installed; it {tool.purpose}"
+    return SystemCheck(name=tool.name, state=otherwise, found=said, remedy=_installing((tool,)))
 
 
 def _kernel_builds() -> SystemCheck:
@@ -157,8 +157,8 @@ def _kernel_builds() -> SystemCheck:
     missing = missing_of((*build_tools(asked_options(GUEST, {}), {}), PATCH, BUBBLEWRAP))
     if not missing:
         return SystemCheck(name=name, state=State.FINE, found="all that builds kernels is installed")
-    found = f"not installed: {', '.join(tool.name for tool in missing)}"
-    return SystemCheck(name=name, state=State.LIMITED, found=found, remedy=_installing(missing))
+    said = f"not installed: {', '.join(tool.name for tool in missing)}"
+    return SystemCheck(name=name, state=State.LIMITED, found=said, remedy=_installing(missing))
 
 
 def _installing(missing: Iterable[Tool]) -> str:

@@ -24,14 +24,17 @@ from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.errors import KernelError
 from ktrial.machines import Machine
 from ktrial.model import quantities
+from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.parallel import MONITORS
-from ktrial.model.plan import treatments
+from ktrial.model.plan import plan, treatments
 from ktrial.model.references import KernelRef
 from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, MachineSettings, Study, builds_of
+from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
+from ktrial.store import Store
 from ktrial.system_tools import NeedsTools, Tool, missing_of, packages_of
 
 _ROOM_OF_A_KERNEL = 350 * 10**6
@@ -77,6 +80,24 @@ def undertaking(
         jobs=jobs,
         sources=sources,
     )
+
+
+def check_study(
+    study: Study,
+    store: Store,
+    machine: Machine,
+    sources: Resources,
+    jobs: int | None,
+    replaced: frozenset[Outcome],
+    tell: Callable[[str], None],
+) -> None:
+    """As `check`, of a study's trials; where all are stored, no kernel has to be had. `replaced`: outcomes of
+    stored trials that are run again.
+    """
+    stored = store.newest(digest=digest(study))
+    done = store.finished_keys(stored.id, apart_from=replaced) if stored else frozenset()
+    missing = any(planned.key not in done for planned in plan(study).trials)
+    check(undertaking(study, machine, sources, jobs, kernels=missing), tell)
 
 
 class Shortage(NamedTuple):

@@ -37,7 +37,6 @@ from ktrial.experiment.workers import ThisSystem
 from ktrial.fault_points import fault_point
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
-from ktrial.model.base import digest
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.plan import plan as plan_of
 from ktrial.model.study import Study, kernel_of
@@ -99,7 +98,9 @@ def run(
     with interruption.caught():
         try:
             interruption.check()
-            session.check_system()
+            preflight.check_study(
+                session.study, store, machine, sources, jobs, session.replaced, observer.notice
+            )
             places = (store, *session.executors.where_leased(machine, observer.notice))
             session.lease = machine_lease.leased(machine, places, study.name, observer.notice)
             machine_lease.when_free(machine.check, observer.notice)
@@ -198,16 +199,6 @@ class _Session:
             ready = [planned for planned in ready if planned.key in self.unmeasured]
             if not ready:
                 return
-
-    def check_system(self) -> None:
-        """Raise SystemNotReady where this system lacks anything that the study needs."""
-        stored = self.store.newest(digest=digest(self.study))
-        done = self.store.finished_keys(stored.id, apart_from=self.replaced) if stored else set()
-        missing = any(planned.key not in done for planned in self.plan.trials)
-        tell = self.observer.notice
-        preflight.check(
-            preflight.undertaking(self.study, self.machine, self.sources, self.jobs, kernels=missing), tell
-        )
 
     def check_measured(self) -> None:
         """Raise TrialsNotMeasured where the machine failed, each time that it was tried."""
