@@ -162,6 +162,27 @@ def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
 
 
 @pytest.mark.parametrize(
+    ("machine", "inert"),
+    [
+        ("", ["vm.dirty_ratio", "vm.swappiness"]),
+        ("[machine.disk]\n", ["vm.swappiness"]),
+        ('kind = "kvm"\n', ["vm.dirty_ratio", "vm.swappiness"]),
+        ('kind = "host"\n', []),
+    ],
+)
+def test_what_guests_do_not_have_no_setting_acts_on(tmp_path: Path, machine: str, inert: list[str]) -> None:
+    kernel = "" if "host" in machine else 'kernel = "debian:6.1"\n'
+    knobs = "".join(
+        f'[factors."{name}"]\nlevels = [20, 10]\n'
+        for name in ("vm.dirty_ratio", "vm.swappiness", "vm.vfs_cache_pressure")
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text(f'workloads = ["syscall"]\n{knobs}[machine]\n{kernel}{machine}')
+    texts = [warning.text for warning in out_of_reach(load(file, registry()))]
+    assert [text.partition(" cannot act")[0] for text in texts] == inert
+
+
+@pytest.mark.parametrize(
     ("at", "said"),
     [
         ("@disk", "@disk is the study's own disk, and it has none: [machine.disk] makes one"),

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, compiled
 from tests.support.command_line import CommandLine
 
@@ -26,8 +27,7 @@ from ktrial.model.kernel import Build
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
-    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     return tmp_path / "cache"
 
 

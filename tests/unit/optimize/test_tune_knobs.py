@@ -126,6 +126,14 @@ def test_what_is_not_here_or_has_no_range_is_left_out_with_the_reason() -> None:
         made("vm.percpu_pagelist_fraction=1..9")
 
 
+def test_in_guests_that_do_not_swap_what_is_about_swap_is_left_out_unless_it_is_named() -> None:
+    machine = TunableMachine(lambda boot, written: 1000.0)
+    study = a_search("vm", kind="kvm")
+    with_all = with_space(study, machine, sources(), Silent())
+    assert reasons(with_all)["vm.swappiness"] == "it cannot act: the guests have no swap"
+    assert "vm.swappiness" in search_of(made("vm"))[1].names
+
+
 def test_what_the_kernel_does_not_take_is_left_out() -> None:
     study = made("vm.swappiness", "vm.numa_stat", read_only=frozenset({"/proc/sys/vm/numa_stat"}))
     assert search_of(study)[1].names == ("vm.swappiness",)
