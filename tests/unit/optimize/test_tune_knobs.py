@@ -131,7 +131,7 @@ def test_in_guests_that_do_not_swap_what_is_about_swap_is_left_out_unless_it_is_
     study = a_search("vm", kind="kvm")
     with_all = with_space(study, machine, sources(), Silent())
     assert reasons(with_all)["vm.swappiness"] == "it cannot act: the guests have no swap"
-    assert "vm.swappiness" in search_of(made("vm"))[1].names
+    assert "vm.swappiness" in search_of(made("vm", "vm.swappiness"))[1].names
 
 
 def test_what_the_kernel_does_not_take_is_left_out() -> None:

@@ -85,7 +85,8 @@ def compare(
     from ktrial.studyfile import StudySource, study_from
 
     words = own_words(context)
-    check_first(kernels=kernel, workloads=workload, words=words, jobs=jobs)
+    if words:
+        check_first(kernels=kernel, workloads=workload, words=words, jobs=jobs)
     wanted = asked(workload, words).printing(metrics)
     kernel = [pinned(name) for name in kernel]
     tables = wanted.tables()

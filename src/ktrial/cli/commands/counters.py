@@ -107,7 +107,8 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
     kernels = list(dict.fromkeys(map(registry().kernel_name, names)))
     if len(kernels) < 2:
         raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
-    check_first(kernels=kernels, workloads=given.workloads, words=given.words, jobs=jobs)
+    if given.words:
+        check_first(kernels=kernels, workloads=given.workloads, words=given.words, jobs=jobs)
     how = measuring.measurement(given)
     study = Study(
         name="counters",

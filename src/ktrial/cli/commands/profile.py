@@ -106,12 +106,10 @@ def count(
     from ktrial.model.study import MachineSettings
 
     name_of = registry().kernel_name
-    check_first(
-        kind=machine or ("exact-parallel" if (cpus or 1) > 1 else "exact"),
-        kernels=kernels,
-        workloads=[workload] if workload else [],
-        words=words,
-    )
+    if words:
+        several = (cpus or 1) > 1
+        kind = machine or ("exact-parallel" if several else "exact")
+        check_first(kind=kind, kernels=kernels, words=words)
     use = one_use(workload, words)
     common = MachineSettings(
         memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())

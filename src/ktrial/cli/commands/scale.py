@@ -88,7 +88,8 @@ def scale(
     from ktrial.studyfile import StudySource, study_from
 
     words = own_words(context)
-    check_first(kind="exact-parallel", kernels=kernel, workloads=workload, words=words, jobs=jobs)
+    if words:
+        check_first(kind="exact-parallel", kernels=kernel, workloads=workload, words=words, jobs=jobs)
     wanted = asked(workload, words).printing(metrics)
     kernels = list(dict.fromkeys(pinned(name) for name in kernel))
     several = len(kernels) > 1

@@ -148,12 +148,10 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     """The question that --kernel and the boot parameters ask."""
     _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
     _check_kernels(given)
-    check_first(
-        kind=given.machine or ("exact-parallel" if (given.cpus or 1) > 1 else "exact"),
-        kernels=given.kernels,
-        workloads=[given.workload] if given.workload else [],
-        words=given.words,
-    )
+    if given.words:
+        several = (given.cpus or 1) > 1
+        kind = given.machine or ("exact-parallel" if several else "exact")
+        check_first(kind=kind, kernels=given.kernels, words=given.words)
     use = one_use(given.workload, given.words)
     name_of = installed.registry().kernel_name
     names = [name_of(name) for name in given.kernels]

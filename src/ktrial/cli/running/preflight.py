@@ -1,4 +1,4 @@
-"""The preflight of commands that do something before they have a study: they trace, build or fetch."""
+"""The preflight of commands that trace, build or fetch before they have a study: else it is the study's."""
 
 from collections.abc import Iterable
 from contextlib import suppress
