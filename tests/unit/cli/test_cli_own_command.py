@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
 
 from ktrial.cli.installed import registry
@@ -14,7 +15,8 @@ KERNELS = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     return CommandLine(monkeypatch, capsys)
 
 

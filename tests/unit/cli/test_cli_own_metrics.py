@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, sources
 from tests.support.tunable import TunableMachine
@@ -55,6 +56,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return Runs(store, observer, jobs, machine, resources)
 
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     return CommandLine(monkeypatch, capsys)
 
 
