@@ -14,9 +14,9 @@ from ktrial.analysis.replication_circumstances import circumstances, likely_reas
 from ktrial.bundle import replicating
 from ktrial.bundle.reading import open_bundle
 from ktrial.experiment import session
+from ktrial.experiment.errors import SystemNotReady
 from ktrial.experiment.resources import installed
 from ktrial.kernels import Progress
-from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Trial
@@ -96,6 +96,6 @@ def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
         return plain.obtain(kernel, progress)
 
     told = replace(plain, obtain=obtain)
-    with open_store(tmp_path / "trials.db") as store, pytest.raises(MachineToolMissing, match="mke2fs"):
+    with open_store(tmp_path / "trials.db") as store, pytest.raises(SystemNotReady, match="mke2fs"):
         session.run(study, store=store, machine=ScriptedMachine(), sources=told)
     assert obtained == []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
 from tests.support.fake_builds import FakeBuilder
@@ -131,6 +132,7 @@ def test_remotes_that_do_not_answer_are_no_verdict(tree: Path, built: list[str])
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     return CommandLine(monkeypatch, capsys)
 
 
