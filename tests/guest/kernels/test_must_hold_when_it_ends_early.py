@@ -18,11 +18,11 @@ workloads = ["syscall", "pipe"]
 perturbations = 2
 [machine]
 kernel = "debian:6.1"
-[factors.swappiness]
+[factors.cache_pressure]
 kind = "setting"
-target = "vm.swappiness"
-levels = [60, 10]
-baseline = 60
+target = "vm.vfs_cache_pressure"
+levels = [100, 10]
+baseline = 100
 """
 TRIALS = 4
 

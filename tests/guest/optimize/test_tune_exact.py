@@ -24,7 +24,7 @@ kernel = "debian:6.12"
 memory = "128M"
 boot = ["slub_debug=FZ"]
 [search]
-knobs = ["kernel=debian:6.1", "boot:slub_debug=-", "vm.swappiness=1,60"]
+knobs = ["kernel=debian:6.1", "boot:slub_debug=-", "vm.vfs_cache_pressure=1,100"]
 budget = 14
 """
 """Planted: every object of the slab allocators is checked, which the boot parameter ends. And `fork` takes an
