@@ -31,9 +31,10 @@ from ktrial.kernels.progress import silent
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def cache(large_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """On a disk: before it unpacks a tarball, ktrial wants room for a whole source."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(large_path / "cache"))
+    return large_path / "cache"
 
 
 @pytest.fixture

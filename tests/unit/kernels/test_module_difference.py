@@ -11,7 +11,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import CodeDifference
 
 DEMO = """
-extern int pick(int task);
+extern int pick(int task), wake(int task);
 static volatile int limit = {limit};
 __attribute__((noinline)) int take(int task) {{ return task * {factor}; }}
 __attribute__((noinline)) int give(int task) {{ return {callee}(task) + limit; }}

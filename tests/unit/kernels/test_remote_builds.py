@@ -65,9 +65,10 @@ class Systems:
 
 
 @pytest.fixture
-def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systems:
+def systems(tmp_path: Path, large_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systems:
+    """On a disk: before it unpacks a tarball, ktrial wants room for a whole source."""
     has_what_builds_need(monkeypatch, tmp_path / "host")
-    return Systems(tmp_path, monkeypatch)
+    return Systems(large_path, monkeypatch)
 
 
 @pytest.fixture

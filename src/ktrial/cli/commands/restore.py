@@ -122,7 +122,7 @@ def _install(unit_path: Path | None, *, dry_run: bool) -> None:
         path = location.install(program.resolve(), journal_directory(), unit_path)
     except OSError as error:
         raise UnitNotWritten(path=error.filename, problem=error.strerror) from error
-    print(path)
+    print(path, flush=True)
     say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {location.NAME}")
 
 
