@@ -10,11 +10,9 @@ modules are ktrial's own, and change without notice. Importing ktrial costs next
 is loaded when the name is used first.
 """
 
-import sys
 from importlib import import_module
 
 from ktrial.installation import VERSION
-from ktrial.moved import MovedModules
 
 TYPE_CHECKING = False
 """As `typing` has it, without what it costs to load that."""
@@ -109,6 +107,3 @@ if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-sys.meta_path.append(MovedModules())

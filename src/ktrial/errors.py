@@ -1,60 +1,58 @@
-"""The root of the tree. The error's text is its class's docstring, filled in with the facts."""
+"""The root of the errors: a message that says what is wrong, and a hint what to do next."""
 
 import inspect
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from ktrial.moved import moved_error
 from ktrial.package_names import on_this_system
 
 
 class KtrialError(Exception):
-    """{what}"""
+    """What a person is told instead of a result.
+
+    The message says what is wrong, where, and what is allowed; the hint says what to do next. A class of its
+    own is for what somebody catches, or for advice that several places share. Everywhere else the room's
+    general error is raised, with its text in place.
+    """
 
     hint: ClassVar[str] = ""
-    """What to do next; a template like the docstring. Empty where there is nothing sensible to say."""
     exit_code: ClassVar[int] = 1
+    """What a command that ends with it returns; 2 where the command was given something wrong."""
 
-    def __init__(self, **facts: object) -> None:
+    def __init__(self, message: str = "", /, *, hint: object = "", **facts: object) -> None:
         self.facts = facts
+        self._hint = str(hint)
+        self.message = message or self._filled(type(self).__doc__ or "")
         super().__init__(self.message)
 
-    @property
-    def message(self) -> str:
-        """The class's docstring up to its first blank line, on one line, with the facts filled in."""
-        text = inspect.cleandoc(type(self).__doc__ or "").split("\n\n")[0].replace("\n", " ")
-        return text.format(**self.facts)
+    def _filled(self, template: str) -> str:
+        """The first paragraph of a template, on one line, with the facts filled in."""
+        return inspect.cleandoc(template).split("\n\n")[0].replace("\n", " ").format(**self.facts)
 
     @property
     def advice(self) -> str:
-        """The hint with the facts filled in; empty where there is none. A fact named `hint` replaces it.
-
-        Packages have the names that this distribution gives them.
-        """
-        hint = str(self.facts["hint"]) if "hint" in self.facts else self.hint.format(**self.facts)
+        """The hint; empty where there is none. Packages have the names that this distribution gives them."""
+        hint = self._hint or (self.hint.format(**self.facts) if self.facts else self.hint)
         return on_this_system(hint)
 
     def __str__(self) -> str:
         return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.facts))
+        """Processes send errors to each other: pickle would call the class with the message alone."""
+        return (_rebuild, (type(self), self.__dict__, self.args))
 
 
-def _rebuild(kind: type[KtrialError], facts: dict[str, object]) -> KtrialError:
-    return kind(**facts)
+def _rebuild(kind: type[KtrialError], attributes: dict[str, object], args: tuple[object, ...]) -> KtrialError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class Interrupted(KtrialError):
-    """Interrupted: {what}"""
+    """Ctrl-C or a signal ended what was going on; the hint says how it is taken up again."""
 
-    hint = "{resume}"
     exit_code = 130
 
-
-if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
-
-    def __getattr__(name: str) -> type[Exception]:
-        """An error that was here before the rooms had errors of their own."""
-        if name.startswith("_"):
-            raise AttributeError(f"module 'ktrial.errors' has no attribute {name!r}")
-        return moved_error(name)
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(f"Interrupted: {what}", hint=hint)

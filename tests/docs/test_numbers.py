@@ -183,7 +183,7 @@ def test_a_kernel_or_qemu_that_is_another_one_now_is_named(tmp_path: Path) -> No
 
 def test_an_interruption_ends_the_script_and_is_no_difference(tmp_path: Path) -> None:
     def interrupted(_: Measuring) -> str:
-        raise Interrupted(what="1 of 2 trials are stored", resume="the same again")
+        raise Interrupted(what="1 of 2 trials are stored", hint="the same again")
 
     with pytest.raises(Interrupted):
         one(replace(SOME, text=interrupted), Measuring(tmp_path), check=True)

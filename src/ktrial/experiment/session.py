@@ -218,13 +218,13 @@ class _Session:
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
         if not self.study_id:
-            return Interrupted(what="nothing had begun", resume="run the same command again")
+            return Interrupted(what="nothing had begun", hint="run the same command again")
         try:
             kept = len(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         except StoreError as error:
-            return Interrupted(what=f"no trial is known to be kept. {error.message}", resume=error.advice)
+            return Interrupted(what=f"no trial is known to be kept. {error.message}", hint=error.advice)
         what = f"{kept} of {self.total} trials are stored, nothing of them is lost"
-        return Interrupted(what=what, resume="run the same command again: it goes on from there")
+        return Interrupted(what=what, hint="run the same command again: it goes on from there")
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
         """The trials that can be run, with what each treatment does; the others are stored with why not."""

@@ -131,6 +131,6 @@ def _interrupted(store: Store, number: int) -> Interrupted:
     try:
         kept = len(store.finished_keys(number))
     except StoreError as error:
-        return Interrupted(what=f"no run is known to be kept. {error.message}", resume=error.advice)
+        return Interrupted(what=f"no run is known to be kept. {error.message}", hint=error.advice)
     what = f"{kept} runs are stored, nothing of them is lost"
-    return Interrupted(what=what, resume="run the same command again, or ktrial tune --resume: it goes on")
+    return Interrupted(what=what, hint="run the same command again, or ktrial tune --resume: it goes on")

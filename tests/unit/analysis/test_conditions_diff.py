@@ -118,7 +118,7 @@ def test_settings_that_cannot_be_read_are_said_with_the_reason() -> None:
     def fails(boot: Boot) -> KernelValues | None:
         if boot.kernel.name == OLD:
             return None
-        raise KtrialError(what="the guest panicked")
+        raise KtrialError("the guest panicked")
 
     told = {
         kernel: differences(a_study(), SLAB, arm(kernel, a_boot(kernel)), arm("x"), fails).unknown[1]

@@ -67,7 +67,7 @@ def test_importing_it_loads_nothing_that_takes_time() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert {name for name in loaded if name.partition(".")[0] == "ktrial"} == {
-        *("ktrial", "ktrial.installation", "ktrial.moved")
+        *("ktrial", "ktrial.installation")
     }
     assert not {name.partition(".")[0] for name in loaded}.intersection(HEAVY)
     assert len(loaded) < 40, loaded

@@ -195,7 +195,7 @@ def test_an_end_that_does_not_build_ends_the_search(here: Here) -> None:
 
 @pytest.mark.parametrize(
     "ending",
-    [KeyboardInterrupt(), Interrupted(what="0 of 1 trials are stored", resume="")],
+    [KeyboardInterrupt(), Interrupted(what="0 of 1 trials are stored", hint="")],
     ids=["while it is built", "while it is measured"],
 )
 def test_an_interrupted_candidate_says_how_to_go_on(here: Here, ending: BaseException) -> None:

@@ -45,14 +45,14 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "end it, then run the same command again: no trial is lost\n",
         ),
         (
-            Interrupted(what="3 of 12 trials are stored", resume="run it again"),
+            Interrupted(what="3 of 12 trials are stored", hint="run it again"),
             130,
             "ktrial: error: Interrupted: 3 of 12 trials are stored\nhint: run it again\n",
         ),
         (KeyboardInterrupt(), 130, "ktrial: error: Interrupted\n"),
         (typer.Abort(), 130, "ktrial: error: Interrupted\n"),
         (BrokenPipeError(), 1, ""),
-        (KtrialError(what="a \x1b[31m b\x07"), 1, "ktrial: error: a \\x1b[31m b\\x07\n"),
+        (KtrialError("a \x1b[31m b\x07"), 1, "ktrial: error: a \\x1b[31m b\\x07\n"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )

@@ -74,7 +74,7 @@ def build(
             kernel = sources.build(wanted, progress)
     except KeyboardInterrupt:
         what = "what was compiled is kept"
-        raise Interrupted(what=what, resume="run the same command again: it goes on from there") from None
+        raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
     for warning in patch_warnings(kernel):
         tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
     if name is not None:

@@ -168,9 +168,9 @@ def _interrupted(store: "Store") -> Interrupted:
         store.names()
     except StoreError as error:
         what = f"no candidate's trials are known to be kept. {error.message}"
-        return Interrupted(what=what, resume=error.advice)
+        return Interrupted(what=what, hint=error.advice)
     what = "the candidates that were built and measured are kept"
-    return Interrupted(what=what, resume="run the same command again: it goes on from there")
+    return Interrupted(what=what, hint="run the same command again: it goes on from there")
 
 
 def study_at(path: Path | None) -> "Study | None":

@@ -138,7 +138,7 @@ def _perform(runs: Sequence[_HostRun]) -> None:
                 thread.join()
     except KeyboardInterrupt:
         what = "the runs on all machines have ended, and what is finished is stored"
-        raise Interrupted(what=what, resume="run the same command again: it goes on from there") from None
+        raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
 
 
 def _records(studies: Mapping[str, Study], location: str) -> list[StudyRecord]:

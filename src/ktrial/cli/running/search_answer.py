@@ -91,7 +91,7 @@ def _ended(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
     tuned = ended(store, stored)
     if tuned is None:
         what = f"the search {stored.study.name} has {len(trials)} runs, and has not ended"
-        raise Interrupted(what=what, resume="ktrial tune --resume goes on with it")
+        raise Interrupted(what=what, hint="ktrial tune --resume goes on with it")
     return tuned, _answer(stored.study, tuned, trials)
 
 

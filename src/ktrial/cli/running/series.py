@@ -168,7 +168,7 @@ class SeriesOptions:
             except (KeyboardInterrupt, Interrupted):
                 what = "the kernels that were built and the trials that were run are kept"
                 resume = "run the same command again: it goes on from there"
-                raise Interrupted(what=what, resume=resume) from None
+                raise Interrupted(what=what, hint=resume) from None
 
     def _run_sparsely(self, asked: "SeriesRun") -> "tuple[SeriesResult, tuple[Alone, ...]]":
         from dataclasses import replace
