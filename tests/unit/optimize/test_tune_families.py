@@ -8,6 +8,7 @@ picked; its bound lies below what is reached, and above the 0.67 before shares o
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import combinations
 from statistics import fmean
 
@@ -24,12 +25,15 @@ from ktrial.optimize.evaluation_log import Ask
 RUNS = 65
 
 
+@cache
 def searched(family: str, seed: int) -> tuple[Problem, Tuned]:
     made = problem(family, seed)
     return made, tune(made.space, made.goal, Budget(runs=RUNS), made, seed)
 
 
-@pytest.mark.parametrize("seed", [1, 5, 8])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(5, marks=pytest.mark.nightly), pytest.param(8, marks=pytest.mark.nightly)]
+)
 def test_two_knobs_that_act_only_together_are_found(seed: int) -> None:
     made, tuned = searched("together", seed)
     assert tuned.confirmed
@@ -74,7 +78,10 @@ def conditional(seed: int) -> Conditional:
     return Conditional(**{each.name: getattr(plain, each.name) for each in fields(plain)}, gate=gate)
 
 
-@pytest.mark.parametrize("seed", [41100, 41101, 41095])
+@pytest.mark.parametrize(
+    "seed",
+    [41100, pytest.param(41101, marks=pytest.mark.nightly), pytest.param(41095, marks=pytest.mark.nightly)],
+)
 def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int) -> None:
     """Picked: it was refused twice beside other values first, and never tried again."""
     made = conditional(seed)
@@ -85,6 +92,7 @@ def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(s
     assert tuned.confirmed[other] == wanted
 
 
+@pytest.mark.nightly
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:
     _, tuned = searched("idle", 1)
     assert tuned.confirmed is None
@@ -96,6 +104,7 @@ def test_what_is_taken_back_breaks_no_guard() -> None:
     assert tuned.confirmed
 
 
+@pytest.mark.nightly
 def test_of_many_small_effects_the_average_answer_has_most_of_the_gain() -> None:
     each = [searched("many", seed) for seed in range(3000, 3006)]
     assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in each) > 0.55
@@ -127,6 +136,7 @@ def test_a_covering_keeps_orders_and_reaches_every_third_of_a_range() -> None:
     assert {(0, 1), (0, 2), (1, 2)} <= thirds
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("runs", [40, RUNS])
 def test_an_interrupted_search_asks_the_same_again(runs: int) -> None:
     made = problem("limited", 1)

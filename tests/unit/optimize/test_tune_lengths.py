@@ -74,6 +74,7 @@ def test_with_shorter_lengths_the_best_may_lie_inside_where_the_likeliest_is_sur
     assert float(np.mean([chance(each.rougher()) for each in models])) > 0.15
 
 
+@pytest.mark.nightly
 def test_a_search_asks_it_for_some_of_its_contenders(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     plain = Surrogate.rougher

@@ -297,6 +297,7 @@ def test_a_boot_parameter_boots_a_system_of_its_own(store: Store) -> None:
     assert {boot.parameters for boot in machine.prepared} == {(), ("nohz=off",)}
 
 
+@pytest.mark.nightly
 def test_in_real_time_noise_is_reckoned_with(store: Store) -> None:
     chance = random.Random(4)
 

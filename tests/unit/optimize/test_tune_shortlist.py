@@ -135,7 +135,15 @@ def test_fresh_runs_that_contradict_the_search_are_told_with_both_numbers() -> N
     assert WarningKind.SEARCH_DISAGREES not in [each.kind for each in one.warnings]
 
 
-@pytest.mark.parametrize("later", [0.0, 0.03, -0.03, 0.1])
+@pytest.mark.parametrize(
+    "later",
+    [
+        0.0,
+        pytest.param(0.03, marks=pytest.mark.nightly),
+        pytest.param(-0.03, marks=pytest.mark.nightly),
+        pytest.param(0.1, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_level_that_moves_between_search_and_confirmation_is_no_gain(later: float) -> None:
     """60 confirmations of what does nothing, beside a model that believes in a little."""
     claimed = 0
@@ -241,17 +249,17 @@ def test_two_are_confirmed_only_where_what_is_put_by_can_show_what_they_bring(
     assert size.runs <= 36
 
 
-@pytest.mark.parametrize("earlier", [0, 8])
+@pytest.mark.parametrize("earlier", [pytest.param(0, marks=pytest.mark.nightly), 8])
 def test_the_smallest_effect_is_found_in_80_of_100_confirmations(earlier: int) -> None:
     """Where the model believes in it, as well as it usually knows."""
     size = ConfirmationSize(1, 4, earlier)
     gain = math.log1p(smallest_effect(size, 0.01, 0.03))
     rng, shown = np.random.default_rng(1), 0
-    for _ in range(2000):
+    for _ in range(1000):
         arms = [rng.normal(level, 0.03, runs) for level, runs in ((0.0, 4), (gain, 8), (0.0, earlier))]
         known = EarlierEstimate(rng.normal(gain, KNOWN * 0.03), KNOWN * 0.03)
         shown += bool(typical_groups(arms[:2], arms[2], [known]).low[0] > 0)
-    assert 0.76 < shown / 2000 < 0.86
+    assert 0.76 < shown / 1000 < 0.86
 
 
 def test_more_runs_and_less_noise_show_smaller_effects() -> None:

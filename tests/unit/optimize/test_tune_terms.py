@@ -91,8 +91,8 @@ def told(space: Space) -> np.ndarray:
 @pytest.mark.parametrize(
     ("space", "one"),
     [
-        (Space(dimensions=(choice("a"), choice("b"))), 0.5),
-        (Space(dimensions=(choice("a"), span("b"))), 0.5),
+        pytest.param(Space(dimensions=(choice("a"), choice("b"))), 0.5, marks=pytest.mark.nightly),
+        pytest.param(Space(dimensions=(choice("a"), span("b"))), 0.5, marks=pytest.mark.nightly),
         (Space(dimensions=(span("a"), span("b"))), 0.5 * (1 - 0.12 / 2)),
     ],
     ids=["choices", "a choice and a range", "ranges, which may be a ridge's"],
@@ -105,7 +105,14 @@ def test_without_runs_sums_are_as_likely_as_the_prior_makes_them(space: Space, o
     assert told(space) == pytest.approx(weights / weights.sum(), abs=0.075)
 
 
-@pytest.mark.parametrize(("truth", "act"), [(bump, {"queue"}), (together, {"one", "two"}), (nothing, set())])
+@pytest.mark.parametrize(
+    ("truth", "act"),
+    [
+        (bump, {"queue"}),
+        pytest.param(together, {"one", "two"}, marks=pytest.mark.nightly),
+        pytest.param(nothing, set(), marks=pytest.mark.nightly),
+    ],
+)
 def test_what_acts_is_told_from_what_does_not(truth: Truth, act: set[str]) -> None:
     chances = dict(zip(SPACE.names, terms_of(truth).acting, strict=True))
     assert all(chance > 0.9 if name in act else chance < 0.35 for name, chance in chances.items())
@@ -124,13 +131,16 @@ def test_the_gain_is_expected_near_where_it_is_and_the_truth_within_what_is_draw
     assert inside.mean() > 0.8
 
 
+@pytest.mark.nightly
 def test_the_same_runs_give_the_same_model() -> None:
     rows = InputScaling(Encoding(SPACE)).coordinates([{"one": "1"}, {"one": "1", "two": "1"}])
     again = term_model(learnt(together).responses[0], NOISE, 1)
     assert again.expected(rows).tolist() == terms_of(together).expected(rows).tolist()
 
 
-@pytest.mark.parametrize(("truth", "act"), [(bump, {"queue"}), (together, {"one", "two"})])
+@pytest.mark.parametrize(
+    ("truth", "act"), [(bump, {"queue"}), pytest.param(together, {"one", "two"}, marks=pytest.mark.nightly)]
+)
 def test_an_answer_has_what_acts_and_nothing_else(truth: Truth, act: set[str]) -> None:
     model = learnt(truth)
     bold, cautious = smallest_answers(model, terms_of(truth), model.best())
@@ -139,6 +149,7 @@ def test_an_answer_has_what_acts_and_nothing_else(truth: Truth, act: set[str]) -
     assert truth(bold) > 0.17
 
 
+@pytest.mark.nightly
 def test_where_nothing_acts_an_answer_is_empty_or_promises_little() -> None:
     model, terms = learnt(nothing), terms_of(nothing)
     bold, _ = smallest_answers(model, terms, model.best())
@@ -146,6 +157,7 @@ def test_where_nothing_acts_an_answer_is_empty_or_promises_little() -> None:
     assert terms.expected(rows)[0] < 0.02
 
 
+@pytest.mark.nightly
 def test_an_answer_is_expected_to_keep_its_guards() -> None:
     """Memory grows with the range: at its best, 70, it would be 1.7."""
     model = learnt(bump, guarded=True)
