@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.row import Row
 from bench.subjects.plugin import cpu_seconds
 from ktrial import kernels
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
 from ktrial.model.machine_model import DEFAULT_MODEL

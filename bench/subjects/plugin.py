@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.row import Row, median
 from ktrial import kernels
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
 from ktrial.target import Run

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from bench.row import Row, told
 from ktrial.experiment.jobs import jobs_of
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels.build import build, debian_source, requested

@@ -13,7 +13,7 @@ from bench.row import Row, median, seconds
 from bench.virtme_ng import INSTALL, Vng, VngFailed
 from ktrial import kernels
 from ktrial.experiment.jobs import jobs_of
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.exact import ExactMachine

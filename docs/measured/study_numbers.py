@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from docs.measured.errors import NotMeasured
 
-from ktrial.experiment.explain import Guests, explain_record
-from ktrial.experiment.function_maps import FunctionMaps
+from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome

@@ -13,7 +13,7 @@ import pytest
 from tests.support import lab_grub, lab_systemd_boot
 from tests.support.lab_machine import LabMachine
 
-from ktrial.experiment.remote_settings import RemoteSettings
+from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.ssh import SshMachine
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel

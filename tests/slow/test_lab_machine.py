@@ -22,7 +22,7 @@ from tests.support.lab_machine import LabMachine
 
 from ktrial.cli.running.study import SOME_TRIALS_FAILED
 from ktrial.errors import KtrialError
-from ktrial.experiment.remote_settings import RemoteSettings
+from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
 from ktrial.model.boot import Boot

@@ -10,7 +10,7 @@ from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine, Said
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.bisect.config_options import Builder
+from ktrial.bisect.builds import Builder
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
@@ -110,7 +110,7 @@ class Here:
 
     def source(self, source: FakeSource) -> FakeSource:
         self.measured_on(lambda boot, _settings: source.kernels[boot.kernel.name])
-        self._patch.setattr("ktrial.bisect.config_options.default_builder", source.builder)
+        self._patch.setattr("ktrial.bisect.builds.default_builder", source.builder)
         return source
 
 

@@ -7,7 +7,7 @@ from tests.support.buildable_sources import git
 from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.scripted import a_kernel
 
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.resources import Builder
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, NotASource, OptionNotTaken
 from ktrial.kernels.errors import KernelError

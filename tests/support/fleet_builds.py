@@ -10,7 +10,7 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.fleets import BEHAVIOUR, log, logged, told, worker_number
 from tests.support.scripted import wait_until
 
-from ktrial.experiment.kernel_builds import Builder, Listener
+from ktrial.experiment.resources import Builder, Listener
 from ktrial.fault_points import VARIABLE
 from ktrial.file_digests import digest_of_file
 from ktrial.fleet.fleet import Fleet

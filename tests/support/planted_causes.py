@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ktrial.bisect.ddmin import DeltaDebugging
 from ktrial.bisect.decision import BisectionMetric, ExactJudge, Memory, Numbers
-from ktrial.bisect.plan import Items, Subset
+from ktrial.bisect.search import DeltaDebugging, Items, Subset
 from ktrial.model.workload import Direction, Metric
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions", direction=Direction.LOWER)

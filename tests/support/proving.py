@@ -12,7 +12,7 @@ from tests.support.scripted import a_kernel, sources
 
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.resources import Resources
-from ktrial.experiment.trial_recorder import provenance
+from ktrial.experiment.trial import provenance
 from ktrial.kernels import Progress
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.boot import Boot
@@ -135,6 +135,6 @@ class World:
 def a_world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world whose trials stand for real ones."""
     made = World(directory)
-    monkeypatch.setattr("ktrial.experiment.workers.run_trial", made.run_trial)
+    monkeypatch.setattr("ktrial.experiment.executor.run_trial", made.run_trial)
     monkeypatch.setattr("ktrial.kernels.module_names", lambda kernel: ())
     return made

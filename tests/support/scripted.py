@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktrial.experiment.kernel_builds import Builder, default_builder
-from ktrial.experiment.resources import Resources
+from ktrial.experiment.resources import Builder, Resources, default_builder
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError, KernelNotFound
 from ktrial.machines import Progress as Telling

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, ends, sources
 
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken, PatchNotApplied

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ktrial.bisect.errors import BadKnobFile, BadKnobRange
 from ktrial.bisect.measurement import Setup
-from ktrial.bisect.plan import Items, Subset
 from ktrial.bisect.result import FoundItem
+from ktrial.bisect.search import Items, Subset
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.knobs.names import reference

@@ -11,7 +11,7 @@ from ktrial.analysis.comparability import machine_difference
 from ktrial.analysis.missing_data import failures
 from ktrial.bisect.decision import BisectionMetric, Numbers
 from ktrial.bisect.errors import CandidatesIncomparable, EndUnresolved, MetricNotMeasured
-from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_factor
 from ktrial.kernels import Progress

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ktrial.bisect.confirmation import Confirmed, confirm
-from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, way
+from ktrial.bisect.bisection import Confirmed, confirm
+from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, Terms, way
 from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
 from ktrial.bisect.result import (
     INTERRUPTED,
@@ -16,7 +16,6 @@ from ktrial.bisect.result import (
     FoundTarget,
     Unresolved,
 )
-from ktrial.bisect.sequential_decision import Terms
 from ktrial.errors import Interrupted
 from ktrial.experiment.single_kernel import Runs
 from ktrial.model.kernel import Kernel

@@ -14,7 +14,7 @@ from ktrial.bundle.contents import KERNELS, KernelEntry
 from ktrial.bundle.errors import KernelNotHad
 from ktrial.bundle.kernel_entries import CONFIG, IMAGE, MODULES, SYSTEM_MAP
 from ktrial.bundle.reading import Bundle
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.resources import Builder
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.providers.protocol import Parts

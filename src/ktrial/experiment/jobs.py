@@ -3,12 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ktrial.experiment import guest_storage, sched_ext
-from ktrial.experiment.cpus_online import cpus_online
+from ktrial.experiment import guest_storage, manipulation
 from ktrial.experiment.guest_storage import DiskSettings
-from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
+from ktrial.experiment.manipulation import (
+    ManipulationCheck,
+    TreatmentSetting,
+    cpus_online,
+    manipulation_checks,
+    settings_of,
+)
 from ktrial.experiment.resources import Resources
-from ktrial.experiment.settings import TreatmentSetting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
@@ -208,7 +212,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
 def _schedulers(study: Study) -> tuple[str, ...]:
     """The programs of all levels: every treatment has them, so that nothing else differs between two."""
     levels = (level for each in study.factors if each.kind is FactorKind.SCHEDULER for level in each.levels)
-    programs = (sched_ext.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
+    programs = (manipulation.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
     return tuple(dict.fromkeys(programs))
 
 

@@ -1,15 +1,28 @@
 """Who watches a run: progress and events, told as they happen. Nothing is printed here."""
 
+import os
+import socket
+import threading
 import time
+import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
 from typing import Protocol
 
+from ktrial.analysis.running_studies import is_alive
 from ktrial.errors import KtrialError
+from ktrial.model.activity import Activity, Doing
 from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import Plan, PlannedTrial
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import EXACT_MODES, Mode
+from ktrial.process_identity import born, user
+from ktrial.store import Store
+from ktrial.store.errors import StoreError
 
 
 class Observer(Protocol):
@@ -108,3 +121,171 @@ class Pace:
         if self.trials < at_once:
             return self.seconds / self.trials * trials / at_once
         return (time.monotonic() - self.begun) / self.trials * trials
+
+
+# Tells the store, while a study runs, who runs it and what is under way: for those who look on elsewhere.
+#
+# Nothing rests on it. What is told may be lost, and an end that nobody could tell (SIGKILL, power) is seen
+# by those who read: see ktrial.analysis.running_studies.
+
+SECONDS_BETWEEN = 1.0
+"""What happens is told no more often; a run that is shorter never says anything."""
+
+
+_BEAT_SECONDS = 10.0
+
+
+_SILENCE_SECONDS = 60.0
+
+
+_LONGEST_TRIAL_SECONDS = 6 * 3600.0
+"""Of a run that is silent while it measures."""
+
+
+_KERNEL = "kernel"
+"""Under this name stands the kernel that is being had: one after the other."""
+
+
+_MOST = 64
+"""Things under way that are named."""
+
+
+class ActivityObserver:
+    """An Observer that passes on all that it is told, and tells the store.
+
+    In real time nothing is written while a trial runs, since that would be measured, too: only between
+    trials. Else a thread writes, so that no event waits for the store.
+    """
+
+    def __init__(self, told: Observer, store: Store, study_id: int, mode: Mode) -> None:
+        undisturbed = mode not in EXACT_MODES
+        self._told, self._store, self._study_id = told, store, study_id
+        self._undisturbed = undisturbed
+        self._lock = threading.Lock()
+        self._doing: dict[object, Doing] = {}
+        self._changed = False
+        self._last = -SECONDS_BETWEEN if undisturbed else monotonic()
+        self._written = False
+        self._ended = threading.Event()
+        now = datetime.now(UTC)
+        self._activity = Activity(
+            key=uuid.uuid4().hex,
+            host=socket.gethostname(),
+            user=user(),
+            process=os.getpid(),
+            born=born(os.getpid()),
+            started=now,
+            heard=now,
+            silence_seconds=_LONGEST_TRIAL_SECONDS if undisturbed else _SILENCE_SECONDS,
+            finished=0,
+            planned=0,
+        )
+        self._forget_the_dead(now)
+        self._thread = None if undisturbed else threading.Thread(target=self._beats, daemon=True)
+        if self._thread:
+            self._thread.start()
+
+    def end(self) -> None:
+        """The run has ended: what was told of it is taken away."""
+        self._ended.set()
+        if self._thread:
+            self._thread.join()
+        if self._written:
+            self._store.forget_activities(self._activity.key)
+
+    def _forget_the_dead(self, now: datetime) -> None:
+        """Runs of this study that were killed: it goes on with this one."""
+        with suppress(StoreError):
+            told = [one for number, one in self._store.activities() if number == self._study_id]
+            dead = [one.key for one in told if not is_alive(one, now)]
+            if dead:
+                self._store.forget_activities(*dead)
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        """See Observer."""
+        self._told.study_planned(plan, finished)
+        self._note(finished=finished, planned=len(plan.trials))
+        self._between_trials()
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """See Observer."""
+        self._told.kernel_progress(name, what, done, total)
+        self._begin(_KERNEL, f"{name}: {what}")
+        self._between_trials(at_once=False)
+
+    def kernel_failed(self, name: str, error: KtrialError) -> None:
+        """See Observer."""
+        self._told.kernel_failed(name, error)
+        self._end(_KERNEL)
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        """See Observer."""
+        self._told.preparing(boot, what)
+        self._end(_KERNEL)
+        self._begin(boot, f"{boot.kernel.name}: {what}")
+
+    def prepared(self, boot: Boot) -> None:
+        """See Observer."""
+        self._told.prepared(boot)
+        self._end(boot)
+
+    def trial_started(self, planned: PlannedTrial) -> None:
+        """See Observer."""
+        self._told.trial_started(planned)
+        what = f"{planned.treatment.label}, perturbation {planned.perturbation.number}"
+        self._begin(planned.key, what)
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """See Observer."""
+        self._told.trial_finished(trial, finished, total, seconds_left)
+        self._end(trial.planned.key)
+        failed = self._activity.failed + (trial.outcome is not Outcome.COMPLETED)
+        self._note(finished=finished, planned=total, seconds_left=seconds_left, failed=failed)
+        self._between_trials()
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """See Observer."""
+        self._told.blocks_wanted(ended, wanted, comparisons)
+
+    def notice(self, text: str) -> None:
+        """See Observer."""
+        self._told.notice(text)
+
+    def stopping(self) -> None:
+        """See Observer."""
+        self._told.stopping()
+        self._note(stopping=True)
+
+    def _note(self, **changes: object) -> None:
+        with self._lock:
+            self._activity = self._activity.model_copy(update=changes)
+            self._changed = True
+
+    def _begin(self, key: object, what: str) -> None:
+        with self._lock:
+            before = self._doing.get(key)
+            since = before.since if before else datetime.now(UTC)
+            self._doing[key] = Doing(what=what, since=since)
+            self._changed = True
+
+    def _end(self, key: object) -> None:
+        with self._lock:
+            self._changed = self._doing.pop(key, None) is not None or self._changed
+
+    def _between_trials(self, *, at_once: bool = True) -> None:
+        """Where nothing is written at other times. `at_once`: it is worth a write of its own."""
+        if self._undisturbed and (at_once or monotonic() - self._last >= SECONDS_BETWEEN):
+            self._write()
+
+    def _beats(self) -> None:
+        while not self._ended.wait(SECONDS_BETWEEN):
+            if self._changed or monotonic() - self._last >= _BEAT_SECONDS:
+                self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            doing = tuple(list(self._doing.values())[:_MOST])
+            told = self._activity.model_copy(update={"heard": datetime.now(UTC), "doing": doing})
+            self._changed = False
+        self._last = monotonic()
+        self._written = self._store.tell_activity(self._study_id, told) or self._written

@@ -5,7 +5,9 @@ that is raised later, where something of it is missing, reads the same declarati
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import pwd
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,29 +15,45 @@ from typing import NamedTuple
 
 from ktrial import monitors
 from ktrial.analysis.setting_reach import out_of_reach
-from ktrial.experiment.errors import NothingCanAct, SystemNotReady
+from ktrial.errors import KtrialError
+from ktrial.experiment import guest_storage
+from ktrial.experiment.errors import HOST_PROBLEMS, NothingCanAct, SettingNowhere, SystemNotReady
 from ktrial.experiment.guest_storage import disk_tool, memory_mib
-from ktrial.experiment.resources import Resources, default_resources
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.manipulation import TreatmentSetting
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Resources, RunsAlready, default_resources
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.build_room import least_room, usual_room
 from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.cache.disk_space import free_bytes, shown
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.errors import KernelError
+from ktrial.knobs import System, catalogue, errno_diagnosis, find, values
+from ktrial.knobs.errors import KnobAbsent, KnobError, KnobForbidden, KnobNotMounted
+from ktrial.knobs.lookup import KnobInstance
 from ktrial.machines import Machine
+from ktrial.machines.errors import MachineStopped, NoSuchUser, UserNotTaken
+from ktrial.machines.host import HostMachine
+from ktrial.machines.ssh import SshMachine
 from ktrial.model import quantities
 from ktrial.model.base import digest
-from ktrial.model.design import FactorKind
+from ktrial.model.boot import Boot
+from ktrial.model.design import FactorKind, Treatment, level_text
 from ktrial.model.kernel import Build
+from ktrial.model.knob import version_of
 from ktrial.model.parallel import MONITORS
 from ktrial.model.plan import plan, treatments
 from ktrial.model.references import KernelRef
 from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, MachineSettings, Study, builds_of
+from ktrial.model.suggestions import nearest
 from ktrial.model.trial import Outcome
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
 from ktrial.store import Store
 from ktrial.system_tools import NeedsTools, Tool, missing_of, packages_of
+from ktrial.target import Failure, LocalTarget, StepResult
 
 _ROOM_OF_A_KERNEL = 350 * 10**6
 """Bytes, with apt's lists and a guest's snapshot. Of Debian's cloud kernels 6.1 and 6.12 the cache keeps 134
@@ -267,3 +285,208 @@ def _largest_memory(study: Study) -> int:
         for level in factor.levels
     ]
     return max(levels, default=study.machine.memory_mib)
+
+
+# What a study asks of this system, looked at before its first trial: settings, and as whom programs run.
+
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_host(study: Study, machine: Machine) -> None:
+    """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
+
+    Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken. Of a
+    guest's disk: MachineToolMissing. Of another system: HostChangeForbidden, CannotBoot, UnlikeSystem.
+    """
+    if study.machine.disk:
+        guest_storage.program(study.machine.disk)
+    if isinstance(machine, SshMachine):
+        _check_other(study, machine)
+    if isinstance(machine, HostMachine):
+        for user in dict.fromkeys(use.command.user for use in study.workloads if use.command):
+            _check_user(machine.name, user)
+        check_host_settings(study, LocalTarget())
+
+
+def _check_other(study: Study, machine: SshMachine) -> None:
+    """What another system has to be able to do. Raises HostChangeForbidden, CannotBoot, UnlikeSystem."""
+    if study.machine.boots:
+        machine.check_boots()
+    if study.machine.pin:
+        machine.check_is_linux("pinning to CPUs")
+    if any(factor.kind is FactorKind.SETTING for factor in study.factors):
+        machine.check_is_linux("settings")
+    if own := [use.label for use in study.workloads if use.command is None]:
+        machine.check_is_linux(f"workloads of its own ({own[0]})")
+
+
+def check_host_settings(study: Study, target: LocalTarget) -> None:
+    """Find every setting of every treatment, and look whether it may be written. Raises KnobError."""
+    system = System(target)
+    for factor in study.factors:
+        if factor.kind is FactorKind.SETTING:
+            for setting in find(system, study.references.knobs[factor.target]):
+                _check_writable(setting, target)
+                for level in factor.levels:
+                    values.check(setting.name, setting.knob, level_text(level), system.version)
+
+
+def _check_writable(instance: KnobInstance, target: LocalTarget) -> None:
+    if not target.mode(instance.path) & _WRITABLE:
+        advice = "even root may not: the file is read-only; ktrial knob list names what can be changed"
+        raise KnobForbidden(
+            knob=instance.name, action="writing it", answer="no bit of its mode allows it", next=advice
+        )
+
+
+def _check_user(machine: str, user: str) -> None:
+    if not user:
+        return
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        raise NoSuchUser(machine=machine, user=user) from None
+    if os.geteuid() not in {0, account.pw_uid}:
+        raise UserNotTaken(machine=machine, user=user, own=os.geteuid())
+
+
+def warnings_of(machine: Machine, job: Job) -> tuple[DataWarning, ...]:
+    """A command of the user's that has all rights here, without having been given them by name."""
+    return of_use(machine, job.use)
+
+
+def of_use(machine: Machine, use: WorkloadUse) -> tuple[DataWarning, ...]:
+    """The same of a workload of the study's, before it runs."""
+    command = use.command
+    if not isinstance(machine, HostMachine) or command is None or command.user or os.geteuid() != 0:
+        return ()
+    text = f"{use.name} runs as root: ktrial does, and its command names no user"
+    advice = (
+        '--user nobody (or root), or user = "nobody" beside its command in the study file, says as whom it '
+        "is to run"
+    )
+    return (DataWarning(kind=WarningKind.RUNS_AS_ROOT, text=text, advice=advice),)
+
+
+# Whether the kernels of a study have the settings that it names: looked for before its first trial.
+#
+# Of many knobs the catalogue knows that every kernel of a version has them. Any other is asked for: the
+# settings of a treatment are written in the system that its trials start from, without a workload, and what
+# comes of it is not stored. That a version has none is not believed: distributions bring knobs to older
+# kernels. A setting that some kernels of the study have is tried; in the others it is an outcome of trials.
+
+_ABSENT = frozenset({"ENOENT", "ENOTDIR"})
+
+
+_DENIED = _ABSENT | {"EACCES", "EISDIR", "EPERM", "EROFS"}
+"""Answers to whoever writes where nothing can be set. EACCES and EPERM may be said of one value alone."""
+
+
+def check_settings(
+    treatments: Iterable[Treatment], jobs: Mapping[str, Sequence[Job]], machine: Machine, observer: Observer
+) -> None:
+    """Raise SettingNowhere for a setting that no kernel has or lets be written.
+
+    `jobs` is by the treatments' keys; those that are not there are not tried. Machines that boot nothing are
+    not asked: see `host_checks`. Raises HOST_PROBLEMS, too.
+    """
+    if isinstance(machine, RunsAlready):
+        return
+    first = [of_treatment[0] for one in treatments if (of_treatment := jobs.get(one.key))]
+    search = _SettingSearch(machine, observer, tuple(job for job in first if job.settings))
+    search.by_version()
+    search.by_asking()
+
+
+@dataclass
+class _SettingSearch:
+    """What is known of the settings so far."""
+
+    machine: Machine
+    observer: Observer
+    jobs: tuple[Job, ...]
+    found: set[str] = field(default_factory=set)
+    """Names of those that a kernel has, or may have."""
+    missing: dict[str, KnobError] = field(default_factory=dict)
+    """The others that were asked for, with why the last kernel does not have it."""
+    absent: set[tuple[Boot, str]] = field(default_factory=set)
+    """Systems, and files that are not there."""
+
+    def by_version(self) -> None:
+        """What the catalogue knows to be there."""
+        self.found = {
+            setting.name
+            for job in self.jobs
+            for setting in job.settings
+            if _is_known(setting, job.boot.kernel.release)
+        }
+
+    def by_asking(self) -> None:
+        """What the kernels say, as long as nothing is found. Raises SettingNowhere."""
+        for job in self.jobs:
+            if any(self._is_open(job, setting) for setting in job.settings):
+                self._ask(job)
+        names = dict.fromkeys(setting.name for job in self.jobs for setting in job.settings)
+        self._raise(name for name in names if name not in self.found)
+
+    def _is_open(self, job: Job, setting: TreatmentSetting) -> bool:
+        return setting.name not in self.found and (job.boot, setting.path) not in self.absent
+
+    def _ask(self, job: Job) -> None:
+        steps = (*job.preparation, *(setting.step for setting in job.settings))
+        try:
+            self.machine.prepare(job.boot, lambda what: self.observer.preparing(job.boot, what))
+            self.observer.preparing(job.boot, "looking for settings")
+            with self.machine.start(job.boot) as target:
+                results = target.perform(steps)[len(job.preparation) :]
+                system = System(target, is_root=True)
+                for setting, result in zip(job.settings, results, strict=True):
+                    self._saw(job, setting, result, system)
+        except KtrialError as error:
+            if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+                raise
+            # A guest that ends tells nothing about its files: that is an outcome of its trials.
+            self.found |= {setting.name for setting in job.settings}
+        finally:
+            self.observer.prepared(job.boot)
+
+    def _saw(self, job: Job, setting: TreatmentSetting, result: StepResult, system: System) -> None:
+        failure = result.failure
+        if failure is None or failure.name not in _DENIED:
+            self.found.add(setting.name)
+        elif self._is_open(job, setting):
+            self.missing[setting.name] = _why(setting, failure, system)
+            self.absent |= {(job.boot, setting.path)} if failure.name in _ABSENT else set()
+
+    def _raise(self, names: Iterable[str]) -> None:
+        for name in names:
+            why = self.missing[name]
+            kernels = dict.fromkeys(job.boot.kernel.name for job in self.jobs)
+            facts = {"name": name, "kernels": ", ".join(kernels), "problem": why.message.rstrip(".")}
+            raise SettingNowhere(**facts, similar=_similar(why, name), advice=why.advice) from why
+
+
+def _is_known(setting: TreatmentSetting, release: str) -> bool:
+    """Whether all kernels of the release have the file, however they are configured."""
+    try:
+        version = version_of(release)
+    except ValueError:
+        return False
+    places = setting.knob.knob.places_in(version) if setting.knob.knob else ()
+    return any(one.path == setting.path and not one.config and not one.needs for one in places)
+
+
+def _why(setting: TreatmentSetting, failure: Failure, system: System) -> KnobError:
+    knob = None if setting.knob.path else setting.knob.knob
+    why = errno_diagnosis.of_writing(system, setting.name, setting.path, knob, setting.value, failure)
+    if isinstance(why, KnobNotMounted):
+        facts = {"knob": setting.name, "problem": f"this kernel mounts no {why.facts['filesystem']}."}
+        return KnobError(**facts)
+    return why
+
+
+def _similar(why: KnobError, name: str) -> str:
+    """Knobs that are called nearly so; nothing for what is there, for paths, and for those that are one."""
+    if not isinstance(why, KnobAbsent) or name.startswith("/") or catalogue.known(name.partition("@")[0]):
+        return ""
+    return nearest(name, (each.name for each in catalogue.all_knobs()))

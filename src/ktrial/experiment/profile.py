@@ -1,15 +1,20 @@
 """Profile one kernel in one workload: boot it, count the workload's marked region by function."""
 
+import re
+import threading
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ktrial.experiment import preflight
 from ktrial.experiment.jobs import Job, jobs_of, obtained
-from ktrial.experiment.kernel_symbols import KernelFunctions, KernelSymbols
+from ktrial.experiment.manipulation import SettingRefused
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
-from ktrial.experiment.settings import SettingRefused
-from ktrial.machines import guest_programs
+from ktrial.file_digests import digest_of_bytes
+from ktrial.kernels.image.symbols import kept_kallsyms, save_symbols
+from ktrial.machines import CountingTarget, guest_programs
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.plugin_counts import by_program
@@ -20,21 +25,26 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.machine_model import BasePrices
 from ktrial.model.profile import Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
+from ktrial.model.trial import Outcome
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
-from ktrial.target.errors import GuestEnded, NotInForce, SymbolsElsewhere
+from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.marked_region import MarkedWorkload
 from ktrial.workloads.protocol import WarnsOfRuns
 
 _MOST_UNKNOWN = 0.05
 """Code without a symbol is rare; much of it means that the addresses are not those of the symbols (KASLR)."""
+
+
 _MOST_NEVER_ENTERED = 0.5
 """Measured in Debian's 6.1 and 7.2: at most 0.003 with the right symbols, at least 0.8 with symbols that are
 some multiple of 2 MiB away, which is KASLR's step. What slept as the region began goes on within a function.
 """
+
+
 _AS_IT_IS = Perturbation(number=0)
 
 
@@ -127,6 +137,27 @@ def _prices(boot: Boot) -> BasePrices | None:
     return BasePrices(instruction=cycles.instruction, string_bytes=cycles.string_bytes)
 
 
+@dataclass(frozen=True)
+class KernelFunctions:
+    """The symbols of one boot, or why there are none."""
+
+    text: str
+    """The functions in /proc/kallsyms; empty where there is none."""
+    problem: str = ""
+    advice: str = ""
+    """Other than that of NoSymbolsInGuest, which speaks of the kernel's configuration."""
+
+    def missing(self, kernel: str) -> NoSymbolsInGuest:
+        """The error that says why this kernel's functions have no names here."""
+        hint = {"hint": self.advice} if self.advice else {}
+        return NoSymbolsInGuest(name=kernel, problem=self.problem, **hint)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return digest_of_bytes(self.text.encode())
+
+
 def counted_profile(
     job: Job, identity: MachineIdentity, results: tuple[StepResult, ...], symbols: KernelFunctions
 ) -> Profile:
@@ -204,3 +235,74 @@ def _with_console(error: GuestEnded) -> GuestEnded:
     """The error, with the end of the console log: no store keeps it."""
     last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
     return GuestEnded(**error.facts | {"hint": f"the guest's console ends with: {last}"})
+
+
+# The symbols of a kernel that runs: kept with the kernel, or told by the guest. Each is asked for once.
+
+_FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
+"""A function in the kernel's half of the address space: all that the plugin looks at."""
+
+
+_TRACING = re.compile(r"(?:ftrace|kprobe_event|trace_event|stacktrace)\w*(?:=|$)")
+"""Boot parameters with which the kernel makes trampolines before a workload runs."""
+
+
+class KernelSymbols:
+    """Symbols by boot, for all trials of a run. May be asked from several threads."""
+
+    def __init__(self, *, wanted: bool = True) -> None:
+        """`wanted`: tell which function did what; without, a trial has its numbers alone, and sooner."""
+        self.wanted = wanted
+        self._known: dict[object, KernelFunctions] = {}
+        self._lock = threading.Lock()
+
+    def of(self, target: CountingTarget, boot: Boot) -> KernelFunctions:
+        """The symbols of the system that `target` is. Raises MachineError."""
+        if not self.wanted:
+            return KernelFunctions("")
+        # Modules lie elsewhere in each boot; the image, without KASLR, is where it is.
+        key = boot if _has_code_of_its_own(boot) else boot.kernel.image
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = _look_up(target, boot)
+            return self._known[key]
+
+
+_OF_THIS_TIME = frozenset({Outcome.MACHINE_FAILED.value, Outcome.HUNG.value})
+"""Ends that say nothing about the kernel's names: as an answer they would lose all trials' functions."""
+
+
+_OF_A_GUEST_THAT_ENDED = "its configuration is not what is wrong: see why it ends when /proc/kallsyms is read"
+
+
+def _has_code_of_its_own(boot: Boot) -> bool:
+    """Whether the boot's functions are others than those of the image: modules, trampolines of tracers."""
+    return bool(boot.modules) or any(map(_TRACING.match, boot.parameters))
+
+
+def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
+    try:
+        text = target.kallsyms() if _has_code_of_its_own(boot) else _of_image(target, boot.kernel)
+    except NoSymbolsInGuest as error:
+        return KernelFunctions("", str(error.facts["problem"]))
+    except GuestEnded as error:
+        if error.facts["outcome"] in _OF_THIS_TIME:
+            raise  # that trial failed; the next one asks again
+        reason = f"the guest ended while it was asked: {error.facts['reason']}"
+        return KernelFunctions("", reason, _OF_A_GUEST_THAT_ENDED)
+    functions = "".join(_FUNCTION.findall(text))
+    if not functions:
+        return KernelFunctions("", "/proc/kallsyms names no function with an address")
+    return KernelFunctions(functions)
+
+
+def _of_image(target: CountingTarget, kernel: Kernel) -> str:
+    kept = kept_kallsyms(kernel)
+    if kept is not None:
+        return kept
+    text = target.kallsyms()
+    try:
+        save_symbols(kernel, text)
+    except ValueError as error:
+        raise NoSymbolsInGuest(name=kernel.name, problem=str(error)) from None
+    return text

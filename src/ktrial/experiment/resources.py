@@ -3,18 +3,19 @@
 They come from the layers below, or from what a test puts in their place.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ktrial import kernels, machines, monitors, workloads
-from ktrial.experiment.kernel_builds import Builder, default_builder
 from ktrial.kernels import Progress, reference
+from ktrial.kernels.errors import KernelError
 from ktrial.machines import Machine, RemoteMachine
 from ktrial.model.boot import CarriedFile
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.build_order import BuildOrder
+from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.references import KernelRef
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
@@ -24,6 +25,117 @@ from ktrial.system_tools import Tool
 from ktrial.workloads import Workload
 from ktrial.workloads.host_files import with_all_they_need
 from ktrial.workloads.remote_command import RemoteCommand, only_built_in
+
+# Kernels that a study builds from source: all of them configured first, then built.
+#
+# This system builds one after another, since each build uses all cores; others may be asked, too.
+#
+# A mistake in an option is found when a kernel is configured, which takes seconds; compiling takes minutes.
+
+Numbered = Iterable[tuple[int, tuple[Patch, ...]]]
+"""Patches by their numbers, each with its files."""
+
+
+class PortableBuilds(Protocol):
+    """How another system builds a kernel. May be pickled: `order` and `take` are for who asks."""
+
+    def order(self, wanted: Build, progress: Progress) -> BuildOrder | None:
+        """What another system is asked; None: this one need not compile it. Raises KernelError."""
+        ...
+
+    def take(self, order: BuildOrder, archive: Path) -> Kernel:
+        """Keep what another system built, if it is what was asked. Raises KernelError."""
+        ...
+
+    def problem(self, order: BuildOrder) -> str:
+        """Why it cannot be built on this system; empty where it can."""
+        ...
+
+    def needed(self, order: BuildOrder) -> tuple[str, ...]:
+        """Digests of the order's files that this system has to be given."""
+        ...
+
+    def make(self, order: BuildOrder, place: Callable[[str], Path], progress: Progress) -> Path:
+        """Build it, and return a file for `take`. `place`: where a file is, by its digest.
+
+        What `progress` raises breaks it off. Raises KernelError.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What builds kernels: `ktrial.kernels.build`, or what a test puts in its place."""
+
+    build: Callable[[Build, Progress], Kernel]
+    """Built, or from the cache. Raises KernelError."""
+    configured: Callable[[Build, Progress], Mapping[str, str]]
+    """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
+    cached: Callable[[Build], Kernel | None]
+    """The kernel, where it is there already."""
+    applies: Callable[[Build, Progress], None] = field(default=lambda _wanted, _progress: None)
+    """Raises KernelError where the patches do not fit the source: PatchNotApplied, for one."""
+    compiles_the_same: Callable[[Build, Build, Progress], bool] = field(default=lambda *_: False)
+    """Whether the second one differs from the first, which is built, only in files that nothing of that
+    read.
+    """
+    not_applying: Callable[[Build, Numbered, Progress], Mapping[int, KernelError]] = field(
+        default=lambda *_: {}
+    )
+    """Of numbered patches those that do not apply on top of the others before them, and why."""
+    tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _wanted: ())
+    """What compiling it needs of this system, with the sandbox. Raises KernelError."""
+    elsewhere: Callable[[], PortableBuilds] | None = None
+    """How other systems build the same; None: they cannot."""
+
+
+def default_builder() -> Builder:
+    """The one that compiles."""
+
+    def build(wanted: Build, progress: Progress) -> Kernel:
+        from ktrial.kernels import build as source
+
+        return source.build(wanted, progress)
+
+    def configured(wanted: Build, progress: Progress) -> Mapping[str, str]:
+        from ktrial.kernels import build as source
+
+        return source.configured(wanted, progress)
+
+    def cached(wanted: Build) -> Kernel | None:
+        from ktrial.kernels import build as source
+
+        return source.cached(wanted)
+
+    def applies(wanted: Build, progress: Progress) -> None:
+        from ktrial.kernels import build as source
+
+        source.check_applies(wanted, progress)
+
+    def same(before: Build, wanted: Build, progress: Progress) -> bool:
+        from ktrial.kernels import build as source
+
+        return source.compiles_the_same(before, wanted, progress)
+
+    def not_applying(plain: Build, patches: Numbered, progress: Progress) -> Mapping[int, KernelError]:
+        from ktrial.kernels import build as source
+
+        return source.not_applying(plain, patches, progress)
+
+    def tools(wanted: Build) -> tuple[Tool, ...]:
+        from ktrial.kernels.build.build_tools import tools_of
+        from ktrial.kernels.build.errors import BUBBLEWRAP
+
+        return (*tools_of(wanted), BUBBLEWRAP)
+
+    return Builder(build, configured, cached, applies, same, not_applying, tools, source_builds)
+
+
+def source_builds() -> PortableBuilds:
+    """How another system compiles. It is pickled by its name."""
+    from ktrial.kernels.build.remote_builds import SourceBuilds
+
+    return SourceBuilds()
 
 
 @dataclass(frozen=True)
@@ -130,3 +242,59 @@ def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
         return RemoteCommand() if use.command else only_built_in(use, sources.workload(use))
 
     return workload
+
+
+Wanted = Mapping[str, Build]
+"""Builds, by the kernels' labels."""
+
+
+Had = tuple[str, Kernel | KernelError]
+"""A kernel's label, and the kernel, or why it cannot be had."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how far builds are."""
+
+    progress: Callable[[str], Progress]
+    """By a kernel's label."""
+    notice: Callable[[str], None] = lambda _text: None
+    """Something that a person should know."""
+
+
+def built_here(wanted: Wanted, builder: Builder, listener: Listener) -> Generator[Had]:
+    """Each of the kernels as it is had, one after another."""
+    for number, (label, build) in enumerate(wanted.items(), 1):
+        progress = numbered(listener.progress(label), number, len(wanted))
+        try:
+            yield label, builder.build(build, progress)
+        except KernelError as error:
+            yield label, error
+
+
+def misconfigured(
+    builds: Mapping[str, Build], builder: Builder, tell: Callable[[str], Progress]
+) -> dict[str, KernelError]:
+    """The builds, by name, whose configuration is refused, with why. Nothing is compiled.
+
+    `tell`: who is told what is done for the kernel of that name.
+    """
+    refused = {}
+    for name, build in builds.items():
+        try:
+            if builder.cached(build) is None:
+                builder.configured(build, tell(name))
+        except KernelError as error:
+            refused[name] = error
+    return refused
+
+
+def numbered(progress: Progress, number: int, of: int) -> Progress:
+    """The same, which also tells which of several builds it is."""
+    if of < 2:
+        return progress
+
+    def told(what: str, done: int = 0, total: int = 0) -> None:
+        progress(f"build {number} of {of}: {what}", done, total)
+
+    return told

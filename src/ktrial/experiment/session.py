@@ -1,6 +1,7 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
@@ -8,8 +9,8 @@ from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.kept_summaries import record_kept
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment import host_checks, machine_lease, monitoring, preflight, setting_checks
-from ktrial.experiment.activity_observer import ActivityObserver
+from ktrial.experiment import machine_lease, monitoring, preflight
+from ktrial.experiment.errors import HOST_PROBLEMS, FactorLost, TrialsNotMeasured
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -20,36 +21,49 @@ from ktrial.experiment.executor import (
     Preparing,
     Started,
     StopAsked,
+    ThisSystem,
     Told,
     Wanted,
     Withdrawn,
     chosen,
 )
-from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.machine_lease import Unleased
-from ktrial.experiment.observer import Observer, Pace, Silent
-from ktrial.experiment.parameter_order import in_stored_order
-from ktrial.experiment.resources import Resources, default_resources, sources_for
-from ktrial.experiment.study_kernels import StudyKernels, raise_host_problem, treatments_of
-from ktrial.experiment.trial_recorder import without_running
-from ktrial.experiment.workers import ThisSystem
+from ktrial.experiment.observer import ActivityObserver, Observer, Pace, Silent
+from ktrial.experiment.resources import (
+    Builder,
+    Had,
+    Listener,
+    Resources,
+    built_here,
+    default_resources,
+    misconfigured,
+    sources_for,
+)
+from ktrial.experiment.trial import without_running
 from ktrial.fault_points import fault_point
+from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
-from ktrial.model.design import Plan, PlannedTrial
+from ktrial.model.design import Plan, PlannedTrial, Treatment
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.plan import plan as plan_of
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import EXACT_MODES
+from ktrial.model.workload import EXACT_MODES, WorkloadUse
 from ktrial.store import Store
 from ktrial.store.errors import StoreError
 from ktrial.studyfile.references import resolved
 
 _ATTEMPTS = 3
 """Of a trial with which the machine failed: that is of the moment, or it is told."""
+
+
 _MOST_NAMED = 3
+
+
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
 """Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
 
@@ -105,7 +119,7 @@ def run(
             session.lease = machine_lease.leased(machine, places, study.name, observer.notice)
             machine_lease.when_free(machine.check, observer.notice)
             check_workloads(study, session.sources)
-            host_checks.check(study, machine)
+            preflight.check_host(study, machine)
             monitoring.check(study)
             session.run()
             session.check_measured()
@@ -119,6 +133,110 @@ def run(
             if is_own and isinstance(machine, RemoteMachine):
                 machine.close()
     return record_kept(store, session.study_id)
+
+
+# The kernels that a study needs: fetched or built, each once, the baseline's first.
+
+
+@dataclass
+class StudyKernels:
+    """What is known of the kernels of a study, by their labels."""
+
+    study: Study
+    plan: Plan
+    sources: Resources
+    observer: Observer
+    built: Callable[[Mapping[str, Build], Builder, Listener], Generator[Had]] = built_here
+    """What has kernels built."""
+    known: dict[str, Kernel | KernelError] = field(default_factory=dict)
+    """Each that was asked for, or why it cannot be had."""
+    one_sided: bool = False
+    """Trials of one kernel are wanted where no other can be had, too, as long as none has to be compiled."""
+
+    def obtain(self, missing: Sequence[PlannedTrial], *, begun: bool) -> Mapping[str, Kernel | KernelError]:
+        """Every kernel that is needed, by its label, or why it cannot be had. `begun`: trials are stored.
+
+        Raises where none can, and where a build fails without which nothing is compared; not where the study
+        has begun, which can still say something.
+        """
+        kernels = self.known
+        wanted = {one.label: one for one in (kernel_of(self.study, each) for each in treatments_of(missing))}
+        baseline = kernel_of(self.study, self.plan.baseline).label
+        # The baseline's first: if it fails, the others need not be built.
+        names = sorted((name for name in wanted if name not in kernels), key=lambda name: name != baseline)
+        builds = {name: build for name in names if (build := wanted[name].build)}
+        for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
+            self._not_had(name, error)
+        self._raise_hopeless(wanted, begun=begun)
+        compiled = {name: build for name, build in builds.items() if name not in kernels}
+        fetched = self._fetched([wanted[name] for name in names if name not in builds])
+        built = self.built(compiled, self.sources.builder, self._listener)
+        for way in (built, fetched) if baseline in compiled else (fetched, built):
+            with closing(way):
+                for name, had in way:
+                    if isinstance(had, Kernel):
+                        kernels[name] = had
+                        continue
+                    self._not_had(name, had)
+                    self._raise_hopeless(wanted, begun=begun)
+        errors = [one for one in kernels.values() if isinstance(one, KernelError)]
+        if errors and len(errors) == len(kernels) and not begun:
+            raise errors[0]
+        return kernels
+
+    def _fetched(self, wanted: Iterable[KernelRef]) -> Generator[Had]:
+        for kernel in wanted:
+            try:
+                yield kernel.label, self.sources.obtain(kernel, self._teller(kernel.label))
+            except KernelError as error:
+                yield kernel.label, error
+
+    @property
+    def _listener(self) -> Listener:
+        return Listener(self._teller, self.observer.notice)
+
+    def _teller(self, name: str) -> Progress:
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.observer.kernel_progress(name, what, done, total)
+
+        return progress
+
+    def _not_had(self, name: str, error: KernelError) -> None:
+        raise_host_problem(error)
+        self.known[name] = error
+        self.observer.kernel_failed(name, error)
+
+    def _raise_hopeless(self, wanted: Mapping[str, KernelRef], *, begun: bool) -> None:
+        """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell.
+
+        Nor is anything booted for it: where only the baseline is left, or only others, nothing is compared.
+        """
+        vital = [name for name, one in wanted.items() if one.build or not self.one_sided]
+        errors = {name: one for name in vital if isinstance(one := self.known.get(name), KernelError)}
+        if not errors or begun:
+            return
+        baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)
+        if baseline in errors:
+            raise errors[baseline]
+        if errors.keys() >= set(others):
+            raise next(iter(errors.values()))
+        if not self.known.keys() >= {name for name, one in wanted.items() if one.build}:
+            self._raise_lost_factor(errors)
+
+    def _raise_lost_factor(self, errors: Mapping[str, KernelError]) -> None:
+        """Raise FactorLost where every treatment is lost that has another level of it than the baseline."""
+        for factor in self.study.factors:
+            changed = [
+                kernel_of(self.study, one).label
+                for one in self.plan.treatments
+                if one.levels[factor.name] != self.plan.baseline.levels[factor.name]
+            ]
+            if changed and errors.keys() >= set(changed):
+                first = errors[changed[0]]
+                advice = f"{first.advice}; or " if first.advice else ""
+                raise FactorLost(
+                    name=changed[0], factor=factor.name, problem=first.message, advice=advice
+                ) from first
 
 
 @dataclass
@@ -193,7 +311,7 @@ class _Session:
             return
         ready, jobs = self._ready(missing)
         if not (self.done or self.any_settings):
-            setting_checks.check(self.plan.treatments, jobs, self.machine, self.observer)
+            preflight.check_settings(self.plan.treatments, jobs, self.machine, self.observer)
         for _ in range(_ATTEMPTS):
             self._run_trials(ready, jobs)
             ready = [planned for planned in ready if planned.key in self.unmeasured]
@@ -398,3 +516,45 @@ def _machine(study: Study) -> Machine:
 def _not_had(planned: PlannedTrial, error: KtrialError, kernel: str) -> Trial:
     outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
     return without_running(planned, outcome, str(error), kernel)
+
+
+def treatments_of(trials: Iterable[PlannedTrial]) -> list[Treatment]:
+    """The treatments of the trials, each once."""
+    return list({planned.treatment.key: planned.treatment for planned in trials}.values())
+
+
+def raise_host_problem(error: KtrialError) -> None:
+    """Raise it where it says something about this host, not about a treatment."""
+    if isinstance(error, HOST_PROBLEMS):
+        raise error
+
+
+# A study's parameters in the order in which the store has them.
+#
+# A workload's parameters are its program's arguments in the order of the study file, and in another order
+# the program takes other instructions before its work (0.02 % of a short workload). The study's digest does
+# not tell orders apart: so a store that has trials of the study goes on in the order of those, and says so.
+
+
+def in_stored_order(study: Study, stored: Study, observer: Observer) -> Study:
+    """The study with its parameters in the order of the stored one of the same digest; what moves is told."""
+    pairs = list(zip(_ordered(study), _ordered(stored), strict=True))
+    moved = [own.label for own, kept in pairs if list(own.parameters) != list(kept.parameters)]
+    if not moved:
+        return study
+    more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+    observer.notice(
+        f"the parameters of {moved[0]}{more} stand in another order than in the stored study: its order is "
+        "kept, since a program's digits depend on the order of its arguments"
+    )
+    kept_of = {own.label: kept for own, kept in pairs}
+    uses = (_as(use, kept_of[use.label]) for use in study.workloads)
+    return study.model_copy(update={"workloads": tuple(uses)})
+
+
+def _ordered(study: Study) -> list[WorkloadUse]:
+    return sorted(study.workloads, key=lambda use: use.label)
+
+
+def _as(use: WorkloadUse, stored: WorkloadUse) -> WorkloadUse:
+    return use.model_copy(update={"parameters": {name: use.parameters[name] for name in stored.parameters}})

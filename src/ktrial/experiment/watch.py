@@ -16,9 +16,9 @@ from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
-from ktrial.experiment.baseline import Baseline
 from ktrial.experiment.regression_check import (
     DEFAULT_LIMIT,
+    Baseline,
     Decision,
     RegressionCheck,
     explained,

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from ktrial.experiment.kernel_builds import PortableBuilds
+from ktrial.experiment.resources import PortableBuilds
 from ktrial.file_store import FileStore
 from ktrial.file_store.errors import FileStoreFailed
 from ktrial.fleet import build_side

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.host_failures import HOST_PROBLEMS
-from ktrial.experiment.kernel_builds import PortableBuilds
+from ktrial.experiment.errors import HOST_PROBLEMS
+from ktrial.experiment.resources import PortableBuilds
 from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_file
 from ktrial.file_store import FileStore

@@ -6,7 +6,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 
-from ktrial.experiment.kernel_builds import Builder, Had, Listener, PortableBuilds, built_here, numbered
+from ktrial.experiment.resources import Builder, Had, Listener, PortableBuilds, built_here, numbered
 from ktrial.file_digests import digest_of_bytes
 from ktrial.fleet.build_assignment import BuildAssignment, BuildEvent, End, Item, Site, Step
 from ktrial.fleet.packages import Package

@@ -11,11 +11,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.event_queue import EventQueue
 from ktrial.experiment.executor import (
     Broken,
     Ended,
     Event,
+    EventQueue,
     Prepared,
     Preparing,
     Started,
@@ -25,8 +25,7 @@ from ktrial.experiment.executor import (
     Withdrawn,
 )
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.trial import run_trial
-from ktrial.experiment.trial_recorder import without_running
+from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
 from ktrial.fleet.assigned_work import Work, by_worker, order_for, steps_of
 from ktrial.fleet.calls import Calls

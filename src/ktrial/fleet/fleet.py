@@ -7,10 +7,9 @@ from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
 from typing import Self
 
-from ktrial.experiment.executor import Executor, Wanted
-from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
+from ktrial.experiment.executor import Executor, ThisSystem, Wanted
 from ktrial.experiment.machine_lease import LeasePlace
-from ktrial.experiment.workers import ThisSystem
+from ktrial.experiment.resources import Builder, Had, Listener, built_here
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, connected, imported

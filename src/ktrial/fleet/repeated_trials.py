@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ktrial.experiment.repetition import Difference, differences
+from ktrial.experiment.stored_trials import Difference, differences
 from ktrial.fleet.messages import Bench
 from ktrial.fleet.trial_queue import Entry, Member
 from ktrial.model.trial import Trial

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
 from ktrial.file_store import FileStore

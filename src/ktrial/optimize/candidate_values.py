@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.resources import Builder
 from ktrial.kernels import Progress
 from ktrial.knobs import KnobInstance, values
 from ktrial.model.kernel import Build, BuildChange

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from ktrial import interruption
 from ktrial.errors import Interrupted
-from ktrial.experiment import host_checks
+from ktrial.experiment import preflight
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.resources import Resources, default_resources, sources_for
+from ktrial.experiment.session import in_stored_order
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Study
@@ -66,7 +66,7 @@ def run_search(
         try:
             machine.check()
             check_workloads(study, sources)
-            host_checks.check(study, machine)
+            preflight.check_host(study, machine)
             tuned = _tune(study, measuring, stored, progress)
             interruption.check()
         except KeyboardInterrupt:

@@ -66,7 +66,7 @@ def observation(trial: Trial) -> Observation:
 
 
 def _refused(trial: Trial, levels: Mapping[str, str]) -> str:
-    """The setting that the reason names (ktrial.experiment.settings)."""
+    """The setting that the reason names (ktrial.experiment.manipulation)."""
     return next((name for name in levels if trial.reason.startswith(f"{name} = ")), "")
 
 

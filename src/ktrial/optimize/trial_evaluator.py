@@ -7,6 +7,7 @@ from functools import partial
 
 from ktrial import interruption
 from ktrial.errors import KtrialError
+from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -16,18 +17,17 @@ from ktrial.experiment.executor import (
     Preparing,
     Started,
     StopAsked,
+    ThisSystem,
     Told,
     Wanted,
     Withdrawn,
     chosen,
 )
-from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job, jobs_of
-from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import Resources, RunsAlready
-from ktrial.experiment.trial_recorder import without_running
-from ktrial.experiment.workers import ThisSystem
+from ktrial.experiment.trial import without_running
 from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, CompilerUnsuitable, OptionNotTaken
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import Machine

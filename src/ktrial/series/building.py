@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ktrial.experiment.host_failures import HOST_PROBLEMS
-from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.errors import HOST_PROBLEMS
+from ktrial.experiment.resources import Builder
 from ktrial.fault_points import fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.build.compiled_paths import not_for_x86
@@ -21,7 +21,7 @@ from ktrial.kernels.image.same_image import same_image
 from ktrial.kernels.patch_series import undoing
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
-from ktrial.series.steps import Step, StepState, option_steps
+from ktrial.series.result import Step, StepState, option_steps
 
 Boots = Callable[[Kernel], str]
 """Whether a kernel boots: why not, in one sentence; empty where it does."""

@@ -6,19 +6,21 @@ column add up to the difference from base to tip to the last instruction. Whethe
 decided as `ktrial check` decides it, over all perturbations.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 
 from ktrial.experiment.regression_check import CheckedMetric, Decision
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.image.code_difference import called
+from ktrial.kernels.kconfig.config import parse_config
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
-from ktrial.model.kernel import Build
-from ktrial.model.patch_series import PatchSeries
+from ktrial.model.kernel import Build, Kernel
+from ktrial.model.patch_series import PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
-from ktrial.series.selection import Selection
-from ktrial.series.steps import Step
+from ktrial.model.workload import WorkloadUse
 
 INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
 """Verdicts of a metric that stays inside the margin."""
@@ -102,6 +104,116 @@ class SeriesCell:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A workload that was chosen, and why."""
+
+    use: WorkloadUse
+    functions: tuple[str, ...]
+    """Functions that the series changes and that it executes, the most instructions first."""
+    share: float
+    """Their part of all its instructions."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The workloads that can tell of a change."""
+
+    changed: tuple[str, ...]
+    """All functions that the series changes, by name."""
+    chosen: tuple[Choice, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Labels of workloads that execute some too, and found no place."""
+
+    @property
+    def not_executed(self) -> tuple[str, ...]:
+        """Functions that no workload at hand executes on the base."""
+        executed = {name for one in self.chosen for name in one.functions}
+        return tuple(name for name in self.changed if name not in executed)
+
+
+@dataclass(frozen=True)
+class OptionStep:
+    """One option that is not the same after a patch."""
+
+    option: str
+    """Without `CONFIG_`."""
+    before: str | None
+    """None: it is not set, or the source does not have it."""
+    after: str | None
+    brought: bool = False
+    """Whether the patch brings it."""
+
+    def __str__(self) -> str:
+        """`SCHED_FOO=y (new)`, `HZ: 250 → 1000`."""
+        before, after = self.before or "n", self.after or "n"
+        return f"{self.option}={after} (new)" if self.brought else f"{self.option}: {before} → {after}"
+
+
+class StepState(StrEnum):
+    """What became of a step."""
+
+    BUILT = "built"
+    """It is another kernel than the one before."""
+    NOT_COMPILED = "not compiled"
+    """It changes nothing that this configuration compiles: nothing was built."""
+    SAME_IMAGE = "same image"
+    """It was built, and loads the same bytes as the one before, line numbers of warnings apart."""
+    NOT_CONFIGURED = "not configurable"
+    """An option that is asked for cannot be set yet: the first patch with which it can is the base."""
+    NOT_APPLIED = "does not apply"
+    NOT_BUILT = "does not build"
+    NOT_BOOTED = "does not boot"
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether there is no kernel to measure."""
+        return self in _BROKEN
+
+
+@dataclass(frozen=True)
+class Step:
+    """The base, or one patch."""
+
+    patch: SeriesPatch | None
+    """None: the base."""
+    state: StepState
+    kernel: Kernel | None = None
+    """What is measured; of a step without an own image, the one before. None where it is broken."""
+    build: Build | None = None
+    """What was compiled last, up to here."""
+    why: str = ""
+    """Why there is no kernel, or no own one, in one sentence."""
+    left_out: bool = False
+    """Whether the steps after it go on without this patch."""
+    mended_by: int | None = None
+    """The number of the patch with which it works again."""
+    options: tuple[OptionStep, ...] = ()
+    functions: tuple[str, ...] = ()
+    """Functions whose code is not the same as in the step before."""
+    data: tuple[str, ...] = ()
+    """Variables and tables of the same kind."""
+    is_compared: bool = True
+    """Whether its code could be compared with that of the step before."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def number(self) -> int:
+        """0 for the base."""
+        return self.patch.number if self.patch else 0
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it has a kernel that the step before has not."""
+        return self.patch is None or self.state is StepState.BUILT
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether its kernel has the functions and data of the one before, at other addresses."""
+        same = self.is_compared and not self.functions and not self.data
+        return self.patch is not None and self.state is StepState.BUILT and same
+
+
+@dataclass(frozen=True)
 class SeriesResult:
     """Everything that a run of a series found."""
 
@@ -157,3 +269,77 @@ class SeriesResult:
         if self.broken:
             return Decision.NOT_RUN
         return Decision.UNDECIDED if Decision.UNDECIDED in present else Decision.WITHIN
+
+
+# The steps of a series: the base, then what became of each patch's kernel.
+
+_OF_THE_BUILD = frozenset({"CONFIG_CC_VERSION_TEXT", "CONFIG_BUILD_SALT"})
+
+
+_BROKEN = {StepState.NOT_APPLIED, StepState.NOT_BUILT, StepState.NOT_BOOTED}
+
+
+def option_steps(before: Kernel, after: Kernel) -> tuple[OptionStep, ...]:
+    """What differs between two configurations, by name; what the patch brings is told where it is off too."""
+    if before.config is None or after.config is None:
+        return ()
+    old, new = (parse_config(one.config.read_text(encoding="utf-8")) for one in (before, after) if one.config)
+    known = {one.option for one in before.origin.new_options}
+    brought = {one.option: one.value for one in after.origin.new_options if one.option not in known}
+    differing = {name for name, _ in old.items() ^ new.items()} - _OF_THE_BUILD
+    return tuple(
+        OptionStep(name.removeprefix("CONFIG_"), old.get(name), new.get(name), name in brought)
+        for name in sorted(differing | brought.keys())
+    )
+
+
+def measured(steps: Iterable[Step]) -> list[Step]:
+    """The steps that have a kernel of their own, and the base."""
+    return [one for one in steps if one.is_own and one.kernel is not None]
+
+
+# Which workloads can tell of a change: those that execute functions which it changes.
+#
+# The functions come from the images themselves, so that inlining is seen; who executes them, from profiles
+# of the base. Each function that any workload executes is executed by one that is chosen: the workload that
+# covers most of what is not covered yet comes next, and the one with the larger share of its instructions
+# there where two cover alike (the greedy set cover; Chvatal 1979). What is left of the ten places goes by
+# that share.
+
+MOST_WORKLOADS = 10
+
+
+def selected(
+    changed: Iterable[str], profiles: Iterable[tuple[WorkloadUse, Profile]], most: int = MOST_WORKLOADS
+) -> Selection:
+    """The workloads that execute these functions, at most `most`."""
+    names = tuple(sorted(set(changed)))
+    fitting = [one for use, profile in profiles if (one := _choice(use, profile, frozenset(names)))]
+    left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
+    while left and len(chosen) < most:
+        # max takes the first of equals: the list is in the order of shares.
+        best = max(left, key=lambda one: len(set(one.functions) - covered))
+        left.remove(best)
+        chosen.append(best)
+        covered.update(best.functions)
+    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(one.use.label for one in left))
+
+
+def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
+    """Of these functions those that ran, with their instructions; the most first."""
+    counts: dict[str, int] = {}
+    for one in profile.region.functions:
+        name = called(one.symbol, one.module)
+        if one.instructions and name in names:
+            counts[name] = counts.get(name, 0) + one.instructions
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str]) -> Choice | None:
+    counts = executed_in(profile, names)
+    share = sum(counts.values()) / max(1, profile.region.instructions)
+    return Choice(use, tuple(counts), share) if counts else None
+
+
+def _by_share(one: Choice) -> tuple[float, str]:
+    return -one.share, one.use.label

@@ -1,38 +1,71 @@
 """Run a series: build forward, choose workloads by what was changed, measure each step, compare."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.missing_data import failures
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, raised, rows_of
-from ktrial.experiment.single_kernel import Measurement, Runs, failed
+from ktrial.analysis.store_queries import profile_of
+from ktrial.experiment.errors import HOST_PROBLEMS
+from ktrial.experiment.regression_check import DEFAULT_LIMIT, FLOOR, raised, rows_of
+from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
 from ktrial.fault_points import fault_point
+from ktrial.format import number_format
+from ktrial.kernels import Progress
+from ktrial.kernels.build import build_seconds
+from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels.patch_series import as_patch
 from ktrial.model.kernel import Build, Kernel
-from ktrial.model.patch_series import PatchSeries
+from ktrial.model.patch_series import PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
+from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.series.building import Forward
+from ktrial.series.building import Boots, Forward, reason, to_build
 from ktrial.series.errors import NothingMeasured
-from ktrial.series.measuring import (
-    NULL_CONTROL,
-    Coverage,
-    boots_in,
-    counted_by_function,
-    coverage,
-    profile_in,
-    trials_of,
+from ktrial.series.result import (
+    MOST_WORKLOADS,
+    Selection,
+    SeriesCell,
+    SeriesResult,
+    Step,
+    StepState,
+    executed_in,
+    measured,
+    selected,
 )
-from ktrial.series.patch_alone import Alone, OneByOne
-from ktrial.series.result import SeriesCell, SeriesResult
-from ktrial.series.selection import Selection, executed_in, selected
-from ktrial.series.steps import Step, measured
+from ktrial.store import Store
 
 Limits = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One patch without the others."""
+
+    number: int
+    why: str = ""
+    """Why it cannot be measured alone, in one sentence; empty where it was."""
+    cells: tuple[SeriesCell, ...] = ()
+    """Against the base."""
+    depends: tuple[str, ...] = ()
+    """Workloads in which it costs something else than among the others."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What workloads execute on the base."""
+
+    profiles: tuple[tuple[WorkloadUse, Profile], ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Workloads that do not run on this kernel, by their labels, and why."""
 
 
 @dataclass(frozen=True)
@@ -217,3 +250,213 @@ def _value(record: StudyRecord, label: str) -> Fraction:
     """The workload's first metric under the perturbation that changes nothing."""
     first = min(record.trials, key=lambda one: one.planned.perturbation.number)
     return next((Fraction(one.value) for one in first.samples if one.workload == label), Fraction(0))
+
+
+# The numbers of a series: the profiles of its base, whether a kernel boots, and the trials of each step.
+
+NAME, BOOT, COVERAGE = "series", "series-boot", "series-coverage"
+"""What the studies of a series are called in the store."""
+
+
+QUESTION = "What does this step of a series cost?"
+
+
+_NULL_CONTROL = "nqueens"
+
+
+NULL_CONTROL = WorkloadUse(name=_NULL_CONTROL)
+"""It does no kernel work: where it changes, something other than the patch has changed."""
+
+
+def boots_in(how: Measurement, runs: Runs) -> Boots:
+    """What tells whether a kernel boots: one trial of the null control. Its boot serves later trials too."""
+    once = replace(how, workloads=(NULL_CONTROL,), perturbations=1)
+
+    def boots(kernel: Kernel) -> str:
+        record = measure(BOOT, QUESTION, kernel, once, runs)
+        wrong = [one for one in failed(record) if one.outcome is not Outcome.WORKLOAD_FAILED]
+        return failures(wrong, record.planned) if wrong else ""
+
+    return boots
+
+
+def coverage(base: Kernel, uses: Iterable[WorkloadUse], how: Measurement, runs: Runs) -> Coverage:
+    """The profiles of these workloads on the base, one trial each, from the store where they are there."""
+    profiles: list[tuple[WorkloadUse, Profile]] = []
+    not_run: dict[str, str] = {}
+    for use in uses:
+        alone = replace(how, workloads=(use,), perturbations=1)
+        record = measure(COVERAGE, QUESTION, base, alone, runs)
+        if wrong := failed(record):
+            not_run[use.label] = failures(wrong, record.planned)
+        elif profile := profile_in(record, use.label, runs):
+            profiles.append((use, profile))
+    return Coverage(tuple(profiles), not_run)
+
+
+def counted_by_function(how: Measurement) -> Measurement:
+    """The same on the machine on which trials have profiles: one CPU, whatever the steps are measured on."""
+    plain = {"kind": "exact", "cpus": 1, "model": None}
+    return replace(how, settings=how.settings.model_copy(update=plain))
+
+
+def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
+    """The profile of a workload in a study of one kernel: that of the first perturbation, which changes
+    nothing.
+    """
+    if not record.trials:
+        return None
+    return profile_of(runs.store, record, record.trials[0].planned.treatment, label)
+
+
+def trials_of(kernel: Kernel, how: Measurement, runs: Runs) -> StudyRecord:
+    """The trials of one step's kernel, in the store; run where they are not there."""
+    return measure(NAME, QUESTION, kernel, how, runs)
+
+
+# Each patch alone on the base: what it costs there, and whether that depends on the patches before it.
+
+Measured = Callable[[Step], list[SeriesCell]]
+"""The cells of a kernel against the base."""
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """Builds and measures each patch of a series on the base."""
+
+    series: PatchSeries
+    plain: Build
+    build: Callable[[Build, Progress], Kernel]
+    boots: Boots
+    measured: Measured
+    progress: Progress
+
+    def of(self, steps: Iterable[Step], cells: Iterable[SeriesCell]) -> tuple[Alone, ...]:
+        """Of each patch that has a kernel of its own in the series, whose cells there are `cells`."""
+        among = {(one.number, one.workload): one for one in cells}
+        own = (one for one in steps if one.patch is not None and one.state is StepState.BUILT)
+        return tuple(self._alone(one, among) for one in own)
+
+    def _alone(self, step: Step, among: dict[tuple[int, str], SeriesCell]) -> Alone:
+        assert step.patch is not None, "the base is none of them"
+        wanted = self.source(step.patch)
+        try:
+            kernel = self.build(wanted, self.progress)
+        except HOST_PROBLEMS:
+            raise
+        except (PatchNotApplied, BadPatch) as error:
+            return Alone(step.number, f"{StepState.NOT_APPLIED.value} alone: {error.facts['problem']}")
+        except KernelError as error:
+            problem = error.facts.get("problem") or error.message
+            return Alone(step.number, f"{StepState.NOT_BUILT.value} alone: {problem}")
+        if why := self.boots(kernel):
+            return Alone(step.number, f"{StepState.NOT_BOOTED.value} alone: {why}")
+        cells = self.measured(replace(step, kernel=kernel, build=wanted))
+        other = tuple(
+            one.workload
+            for one in cells
+            if (there := among.get((step.number, one.workload))) and differs(one, there)
+        )
+        return Alone(step.number, cells=tuple(cells), depends=other)
+
+    def source(self, patch: SeriesPatch) -> Build:
+        """The base with this patch alone."""
+        if patch.patch is not None:
+            added = patch.patch
+        else:
+            directory = Path(self.series.base.removeprefix("git:").rpartition("@")[0])
+            added = as_patch(directory, patch)
+        return self.plain.model_copy(update={"patches": (*self.plain.patches, added)})
+
+
+def differs(alone: SeriesCell, among: SeriesCell) -> bool:
+    """Whether a patch costs something else alone: by more than a change that means nothing moves a number."""
+    return abs(alone.difference - among.difference) > Fraction(FLOOR) * max(alone.before, among.before)
+
+
+# How long a series takes, said before it starts: builds and trials, by what past ones took here.
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is to be done at most; what is in the cache and in the store is not done again."""
+
+    builds: int
+    """Kernels that may have to be compiled, with the base."""
+    build_seconds: float | None
+    """A build, on this host, by past ones; None where there are none."""
+    trials: int
+    """Of the steps, at most."""
+    trial_seconds: float | None
+    """A trial, by those of past series; None where there are none."""
+
+    @property
+    def seconds(self) -> float | None:
+        """Of everything; None where nothing tells."""
+        if (self.builds and self.build_seconds is None) or self.trial_seconds is None:
+            return None
+        return self.builds * (self.build_seconds or 0.0) + self.trials * self.trial_seconds
+
+    def words(self) -> str:
+        """In a sentence."""
+        builds = number_format.counted(self.builds, "kernel")
+        text = f"at most {builds} to compile and {number_format.counted(self.trials, 'trial')} to run"
+        if self.seconds is None:
+            return f"{text}; how long that takes is not known yet on this machine"
+        return f"{text}: about {number_format.duration(self.seconds)}, by earlier ones here"
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--dry-run --json` prints."""
+        return {
+            "builds": self.builds,
+            "build_seconds": self.build_seconds,
+            "trials": self.trials,
+            "trial_seconds": self.trial_seconds,
+            "seconds": self.seconds,
+        }
+
+
+def estimate(asked: SeriesRun) -> Estimate:
+    """Of a run that is to come; nothing is built or booted."""
+    builder = asked.runs.sources.builder
+    builds = len(list(to_build(asked.series, asked.plain, builder)))
+    builds += builder.cached(asked.plain) is None
+    images = len(asked.series.patches) + 1
+    chosen = len(asked.how.workloads) or MOST_WORKLOADS + 1
+    return Estimate(
+        builds=builds,
+        build_seconds=build_seconds(),
+        trials=images * asked.how.perturbations,
+        trial_seconds=_trial_seconds(asked.runs.store, chosen),
+    )
+
+
+def _trial_seconds(store: Store, workloads: int) -> float | None:
+    """The mean of the newest series' trials, for so many workloads."""
+    alike = [one for one in store.studies() if one.study.name in {NAME, COVERAGE} and one.finished]
+    if not alike:
+        return None
+    newest = alike[-1]
+    trials = store.trials(newest.id)
+    return sum(trial.seconds for trial in trials) / len(trials) / _count(newest.study) * workloads
+
+
+def _count(study: Study) -> int:
+    return max(1, len(study.workloads))
+
+
+def refusals(asked: SeriesRun) -> dict[int, str]:
+    """Patches that do not apply, by their numbers, and why; of commits there are none. Raises KernelError."""
+    numbered = [
+        (one.number, files)
+        for one in asked.series.patches
+        if (files := one.files or ((one.patch,) if one.patch else ()))
+    ]
+    if not numbered:
+        return {}
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        asked.runs.observer.kernel_progress(asked.series.origin, what, done, total)
+
+    refused = asked.runs.sources.builder.not_applying(asked.plain, numbered, progress)
+    return {number: reason(error) for number, error in refused.items()}

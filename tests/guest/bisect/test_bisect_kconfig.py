@@ -12,10 +12,9 @@ import pytest
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.bisect.bisection import Investigation
-from ktrial.bisect.config_options import Builder, ConfigGround, config_ground
-from ktrial.bisect.option_groups import OFF
+from ktrial.bisect.builds import OFF, Builder, ConfigGround, config_ground
+from ktrial.bisect.decision import Terms
 from ktrial.bisect.result import BisectResult
-from ktrial.bisect.sequential_decision import Terms
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.kernels import Progress
 from ktrial.kernels import build as source

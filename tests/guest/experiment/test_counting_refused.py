@@ -20,7 +20,7 @@ from tests.support.real_runs import environment
 from tests.support.warm_ktrial import ktrial
 
 from ktrial import kernels
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.file_digests import sealed
 from ktrial.machines.exact import ExactMachine, plugin
 from ktrial.machines.exact.plugin import PluginBuild

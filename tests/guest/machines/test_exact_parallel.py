@@ -10,7 +10,7 @@ from tests.support.exact_guests import boot_of, busy_cores, work
 
 from ktrial import kernels, workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState
 from ktrial.machines.exact_parallel import ParallelMachine

@@ -9,7 +9,7 @@ from tests.support.exact_guests import boot_of, busy_cores, work
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.target import InstrumentedTarget
 from ktrial.model.machine_model import ModelCounts

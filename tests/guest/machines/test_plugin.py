@@ -11,7 +11,7 @@ from tests.support.exact_guests import boot_of, work
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
-from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine, plugin
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild

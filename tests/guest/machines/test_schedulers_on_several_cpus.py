@@ -6,7 +6,7 @@ import pytest
 from tests.support.exact_guests import boot_of, wrong_pair_flags
 
 from ktrial import kernels, workloads
-from ktrial.experiment import parallel_monitors
+from ktrial.experiment import monitoring
 from ktrial.experiment.profile import profile
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.design import Perturbation
@@ -21,11 +21,11 @@ OWN = {"operations": 20_000, "passes": 1}
 """A pass takes more than ten of a scheduler's time slices."""
 
 
-def waited(target: Target, tasks: int) -> parallel_monitors.Delays:
+def waited(target: Target, tasks: int) -> monitoring.Delays:
     use = WorkloadUse(name="loop1", parameters=OWN | {"tasks": tasks})
     steps = workloads.find(use).steps(use, Mode.EXACT_PARALLEL, Perturbation(number=0))
-    results = target.perform((parallel_monitors.program(), *parallel_monitors.watching(steps)))
-    (delays,) = parallel_monitors.delays(results[1:])
+    results = target.perform((monitoring.program(), *monitoring.watching(steps)))
+    (delays,) = monitoring.run_delays(results[1:])
     return delays
 
 

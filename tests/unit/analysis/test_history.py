@@ -20,7 +20,7 @@ from ktrial.analysis.errors import BadKernelRange
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.cli.render.matrix import print_matrix
-from ktrial.experiment.kernel_ranges import Range, chosen
+from ktrial.experiment.kernel_choice import Range, chosen
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.history import ChangeKind, History
 from ktrial.model.kernel import version_order

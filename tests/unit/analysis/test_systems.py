@@ -14,7 +14,7 @@ from tests.unit.analysis.test_history import timed, with_qemu
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.machine_agreement import across
 from ktrial.analysis.study_on_machines import on_machines
-from ktrial.experiment.derived_studies import study_on
+from ktrial.experiment.single_kernel import study_on
 from ktrial.model.machine_agreement import Across, Agreement
 from ktrial.model.study import MachineSettings, Stopping, Timing
 from ktrial.model.study_record import StudyRecord

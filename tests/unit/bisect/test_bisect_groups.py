@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktrial.bisect.option_groups import Grouped, differing, grouped
+from ktrial.bisect.builds import Grouped, differing, grouped
 from ktrial.model.kconfig import MenuOption, Menus
 
 

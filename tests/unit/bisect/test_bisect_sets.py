@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN, PIPE, Planted, fork_only, searched
 
-from ktrial.bisect.ddmin import MOST_MEMBERS, ddmin
-from ktrial.bisect.plan import Items, Subset
+from ktrial.bisect.search import MOST_MEMBERS, Items, Subset, ddmin
 
 
 def _sets(search: object) -> list[set[int]]:

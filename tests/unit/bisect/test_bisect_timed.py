@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from scipy import stats
 from tests.support.planted_causes import FORK, MARGIN
 
-from ktrial.bisect.ddmin import DeltaDebugging
-from ktrial.bisect.decision import Answer, BisectionMetric, LimitReached
-from ktrial.bisect.plan import Items, Subset
-from ktrial.bisect.sequential_decision import Decisions, SequentialJudge, most_for_two
+from ktrial.bisect.decision import (
+    Answer,
+    BisectionMetric,
+    Decisions,
+    LimitReached,
+    SequentialJudge,
+    most_for_two,
+)
+from ktrial.bisect.search import DeltaDebugging, Items, Subset
 
 Array = NDArray[np.float64]
 SEARCHES = 200

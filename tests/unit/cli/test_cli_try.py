@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel
 
-from ktrial.experiment import default_kernels
+from ktrial.experiment import kernel_choice
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel
 
@@ -27,8 +27,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 def cached(monkeypatch: pytest.MonkeyPatch, kernels: Sequence[Kernel]) -> None:
     by_name = {one.name: one for one in kernels}
-    monkeypatch.setattr(default_kernels, "stored_names", lambda: sorted(by_name))
-    monkeypatch.setattr(default_kernels, "get", by_name.__getitem__)
+    monkeypatch.setattr(kernel_choice, "stored_names", lambda: sorted(by_name))
+    monkeypatch.setattr(kernel_choice, "get", by_name.__getitem__)
 
 
 def test_nothing_has_to_be_said_and_the_next_commands_can_be_typed(
@@ -74,9 +74,9 @@ def test_kernels_that_are_named_are_taken_in_their_order(cli: CommandLine) -> No
 def test_the_oldest_and_the_newest_of_one_flavour(monkeypatch: pytest.MonkeyPatch) -> None:
     generic = a_kernel("debian:7.2:generic", flavour="generic")
     cached(monkeypatch, [*CLOUD, generic])
-    assert default_kernels.two_kernels() == ("debian:5.10", "debian:6.12")
+    assert kernel_choice.two_kernels() == ("debian:5.10", "debian:6.12")
     cached(monkeypatch, [CLOUD[0], generic])
-    assert default_kernels.two_kernels() == ("debian:6.12", "debian:7.2:generic")
+    assert kernel_choice.two_kernels() == ("debian:6.12", "debian:7.2:generic")
 
 
 def test_a_file_is_chosen_only_where_there_are_no_two_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,21 +84,21 @@ def test_a_file_is_chosen_only_where_there_are_no_two_others(monkeypatch: pytest
     file = a_kernel("path:/tmp/vmlinux-patched", release="9.9.9", flavour="cloud")
     built = a_kernel("build:linux-source-6.1@2610e6495ab5", release="0.1", flavour="cloud")
     cached(monkeypatch, [*CLOUD, file, built])
-    assert default_kernels.two_kernels() == ("debian:5.10", "debian:6.12")
+    assert kernel_choice.two_kernels() == ("debian:5.10", "debian:6.12")
     cached(monkeypatch, [CLOUD[0], file])
-    assert "path:/tmp/vmlinux-patched" in default_kernels.two_kernels()
+    assert "path:/tmp/vmlinux-patched" in kernel_choice.two_kernels()
 
 
 def test_one_content_under_two_names_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     again = a_kernel("debian:6.12.0", digest=digest("debian:6.12"), flavour="cloud")
     cached(monkeypatch, [CLOUD[0], again])
-    assert default_kernels.two_kernels() == default_kernels.FETCHED
+    assert kernel_choice.two_kernels() == kernel_choice.FETCHED
 
 
 def test_one_that_is_named_is_compared_with_the_newest_other(monkeypatch: pytest.MonkeyPatch) -> None:
     cached(monkeypatch, CLOUD)
-    assert default_kernels.two_kernels(["path:/b/bzImage"]) == ("debian:6.12", "path:/b/bzImage")
-    assert default_kernels.two_kernels(["debian:6.12:cloud"]) == ("debian:6.1", "debian:6.12:cloud")
+    assert kernel_choice.two_kernels(["path:/b/bzImage"]) == ("debian:6.12", "path:/b/bzImage")
+    assert kernel_choice.two_kernels(["debian:6.12:cloud"]) == ("debian:6.1", "debian:6.12:cloud")
     cached(monkeypatch, [])
-    assert default_kernels.two_kernels(["debian:6.12"]) == ("debian:6.1", "debian:6.12")
-    assert default_kernels.two_kernels() == default_kernels.FETCHED
+    assert kernel_choice.two_kernels(["debian:6.12"]) == ("debian:6.1", "debian:6.12")
+    assert kernel_choice.two_kernels() == kernel_choice.FETCHED

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ktrial.experiment.cpus_online import NAME, counted, cpus_online
-from ktrial.experiment.settings import SettingRefused
+from ktrial.experiment.manipulation import NAME, SettingRefused, counted, cpus_online
 from ktrial.target import StepResult
 
 

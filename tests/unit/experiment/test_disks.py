@@ -8,7 +8,7 @@ from ktrial.analysis.result import record, result
 from ktrial.analysis.setting_reach import out_of_reach
 from ktrial.cli.installed import registry
 from ktrial.experiment import guest_storage
-from ktrial.experiment.settings import settings_of
+from ktrial.experiment.manipulation import settings_of
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.plan import treatments
 from ktrial.model.study import Disk, DiskKind, Study

@@ -10,9 +10,9 @@ from tests.support.scripted import sources as scripted_sources
 
 from ktrial.experiment.executor import Ended, Event, Executor, Told, Wanted, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.kernel_builds import Builder, Had, Listener, built_here
 from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.observer import Silent
+from ktrial.experiment.resources import Builder, Had, Listener, built_here
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
 from ktrial.machines import Machine

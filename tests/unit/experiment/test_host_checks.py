@@ -9,7 +9,7 @@ from tests.support.knob_tree import Tree, made
 from tests.support.making import a_study
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.host_checks import check_settings
+from ktrial.experiment.preflight import check_host_settings
 from ktrial.experiment.session import run
 from ktrial.knobs.errors import BadKnobValue, KnobAbsent, KnobForbidden
 from ktrial.machines.errors import NoSuchUser, UserNotTaken
@@ -66,13 +66,13 @@ def test_a_setting_that_cannot_be_made_is_refused(
     (tree.root / "system/proc/sys/kernel/osrelease").chmod(0o444)
     study = resolved(a_host_study(a_setting("vm.swappiness", 10, 20), a_setting(target, *levels)))
     with pytest.raises(error, match=says):
-        check_settings(study, tree.target)
-    check_settings(resolved(a_host_study(a_setting("vm.swappiness", 10, 20))), tree.target)
+        check_host_settings(study, tree.target)
+    check_host_settings(resolved(a_host_study(a_setting("vm.swappiness", 10, 20))), tree.target)
 
 
 def test_a_name_with_a_slip_is_told_with_the_knob_that_was_probably_meant(tree: Tree) -> None:
     with pytest.raises(KnobAbsent) as raised:
-        check_settings(resolved(a_host_study(a_setting("vm.swapiness", 10, 20))), tree.target)
+        check_host_settings(resolved(a_host_study(a_setting("vm.swapiness", 10, 20))), tree.target)
     assert "did you mean vm.swappiness" in raised.value.advice
 
 

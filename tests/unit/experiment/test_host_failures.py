@@ -9,7 +9,7 @@ import pytest
 from tests.support.making import a_study, a_trial
 from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
-from ktrial.experiment.host_failures import TrialsNotMeasured
+from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.session import run
 from ktrial.machines.errors import QemuGone
 from ktrial.model.boot import Boot

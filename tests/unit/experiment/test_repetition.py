@@ -4,7 +4,7 @@ import pytest
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.analysis.errors import NotExact, NothingToRepeat, TrialNotStored
-from ktrial.experiment.repetition import Difference, chosen, differences, with_key
+from ktrial.experiment.stored_trials import Difference, differences, drawn_trial, trial_with_key
 from ktrial.model.trial import Outcome, Provenance
 from ktrial.model.workload import Mode
 
@@ -12,24 +12,24 @@ TRIALS = tuple(a_trial(planned(number=number)) for number in range(8))
 
 
 def test_the_seed_draws_the_trial() -> None:
-    drawn = [chosen(a_study(), TRIALS, seed) for seed in range(20)]
-    assert drawn == [chosen(a_study(), TRIALS[::-1], seed) for seed in range(20)]
+    drawn = [drawn_trial(a_study(), TRIALS, seed) for seed in range(20)]
+    assert drawn == [drawn_trial(a_study(), TRIALS[::-1], seed) for seed in range(20)]
     assert len({trial.planned.key for trial in drawn}) > 4
 
 
 def test_only_trials_that_completed_are_run_again() -> None:
     failed = tuple(trial.model_copy(update={"outcome": Outcome.PANICKED}) for trial in TRIALS[1:])
-    assert {chosen(a_study(), (TRIALS[0], *failed), seed).planned.key for seed in range(9)} == {
+    assert {drawn_trial(a_study(), (TRIALS[0], *failed), seed).planned.key for seed in range(9)} == {
         TRIALS[0].planned.key
     }
     with pytest.raises(NothingToRepeat):
-        chosen(a_study(), failed, 1)
+        drawn_trial(a_study(), failed, 1)
 
 
 def test_what_was_measured_in_real_time_is_refused() -> None:
     timed = [one.model_copy(update={"mode": Mode.TIMED}) for one in TRIALS[0].samples]
     with pytest.raises(NotExact, match="was measured in real time"):
-        chosen(a_study(), (TRIALS[0].model_copy(update={"samples": tuple(timed)}),), 1)
+        drawn_trial(a_study(), (TRIALS[0].model_copy(update={"samples": tuple(timed)}),), 1)
 
 
 def test_the_last_digit_counts_and_what_was_executed_comes_first() -> None:
@@ -51,6 +51,6 @@ def test_the_last_digit_counts_and_what_was_executed_comes_first() -> None:
 def test_a_trial_is_named_by_its_key_however_it_ended() -> None:
     failed = TRIALS[3].model_copy(update={"outcome": Outcome.PANICKED, "samples": ()})
     key = failed.planned.key
-    assert with_key(a_study(), (*TRIALS[:3], failed), key) is failed
+    assert trial_with_key(a_study(), (*TRIALS[:3], failed), key) is failed
     with pytest.raises(TrialNotStored, match=f"has no trial {key}x"):
-        with_key(a_study(), (failed,), f"{key}x")
+        trial_with_key(a_study(), (failed,), f"{key}x")

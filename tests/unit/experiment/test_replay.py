@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.experiment.replay import complaints_in, replays
+from ktrial.experiment.trial import complaints_in, replays
 from ktrial.model.design import Perturbation, PlannedTrial, Treatment
 from ktrial.model.trial import Outcome
 

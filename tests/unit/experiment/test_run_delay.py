@@ -6,7 +6,7 @@ import pytest
 from tests.support.making import a_study, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 
-from ktrial.experiment import parallel_monitors
+from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.guest_programs import TASKS_IN_GUEST
@@ -77,12 +77,12 @@ def test_a_kernel_that_tells_nothing_is_a_warning_and_the_trial_keeps_its_number
 
 
 def test_of_several_programs_the_values_are_means() -> None:
-    delays = [parallel_monitors.Delays(**(TOLD | {"largest": largest})) for largest in (700.0, 900.0)]
-    values = {one.metric: one.value for one in parallel_monitors.samples("fork", Mode.EXACT_PARALLEL, delays)}
+    delays = [monitoring.Delays(**(TOLD | {"largest": largest})) for largest in (700.0, 900.0)]
+    values = {one.metric: one.value for one in monitoring.delay_samples("fork", Mode.EXACT_PARALLEL, delays)}
     assert values == METRICS
-    assert parallel_monitors.delay_counters(delays)[0] == ("run-delay.tasks", 82.0)
+    assert monitoring.delay_counters(delays)[0] == ("run-delay.tasks", 82.0)
 
 
 def test_nothing_told_is_an_error() -> None:
     with pytest.raises(MonitorFailed, match="told no run delays"):
-        parallel_monitors.delays([StepResult(step=0, do="run", exit=0, stderr="")])
+        monitoring.run_delays([StepResult(step=0, do="run", exit=0, stderr="")])

@@ -16,8 +16,8 @@ from ktrial.analysis.aa_calibration import (
     next_calibration,
 )
 from ktrial.analysis.errors import CalibrationNotThere, NothingToCalibrate, NothingToConfirm
-from ktrial.experiment.derived_studies import confirmation_of
 from ktrial.experiment.session import run
+from ktrial.experiment.single_kernel import confirmation_of
 from ktrial.model.design import FactorKind
 from ktrial.model.plan import plan
 from ktrial.model.study import MachineSettings, Stopping, Study, Timing

@@ -14,7 +14,7 @@ from ktrial.analysis.errors import (
     BaselineNotThere,
     MachineFailedCheck,
 )
-from ktrial.experiment import baseline as baselines
+from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
 from ktrial.experiment.regression_check import Decision, RegressionCheck, check
 from ktrial.experiment.single_kernel import Measurement, Runs
@@ -189,7 +189,7 @@ def test_a_machine_that_fails_says_nothing_about_the_kernel(store: Store) -> Non
 def test_a_saved_baseline_from_another_qemu_is_refused_with_the_command_that_saves_it_anew(
     store: Store,
 ) -> None:
-    good = baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+    good = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
     newer = machine({TESTED.name: (1000,)}, qemu="10.0.0")
     with pytest.raises(
         BaselineIncomparable, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22"
@@ -214,33 +214,35 @@ def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store
 
 def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -> None:
     here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (2000,)}))
-    saved = baselines.save("v6.1", GOOD, FORK, here)
-    baseline = baselines.find("v6.1", store)
+    saved = baselines.save_baseline("v6.1", GOOD, FORK, here)
+    baseline = baselines.find_baseline("v6.1", store)
     assert (baseline, baseline.kernel, baseline.measurement) == (saved, GOOD.name, FORK)
-    baselines.save("v6.2", TESTED, FORK, here)
-    assert [baselines.name_of(one) for one in baselines.saved(store)] == ["v6.1", "v6.2"]
-    baselines.remove("v6.1", store)
+    baselines.save_baseline("v6.2", TESTED, FORK, here)
+    assert [baselines.baseline_name(one) for one in baselines.saved(store)] == ["v6.1", "v6.2"]
+    baselines.remove_baseline("v6.1", store)
     with pytest.raises(BaselineNotThere, match=r"did you mean v6.2\?"):
-        baselines.find("v6.1", store)
+        baselines.find_baseline("v6.1", store)
 
 
 def test_saving_anew_replaces_the_numbers_and_measures_even_what_was_measured(store: Store) -> None:
-    baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
-    anew = baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1500,)})))
+    baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+    anew = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1500,)})))
     assert {sample.value for trial in anew.record.trials for sample in trial.samples} == {1500}
     assert len(store.studies()) == 1
 
 
 def test_a_baseline_that_fails_is_not_saved_and_the_old_one_stays(store: Store) -> None:
-    baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+    baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
 
     def hangs(boot: Boot, run: Run) -> StepResult:
         raise ends(Outcome.HUNG, "no end in sight")
 
     with pytest.raises(BaselineFailed, match="3 of 3 trials hung"):
-        baselines.save("good", GOOD, FORK, runs(store, ScriptedMachine(hangs)))
+        baselines.save_baseline("good", GOOD, FORK, runs(store, ScriptedMachine(hangs)))
     values = [
-        sample.value for trial in baselines.find("good", store).record.trials for sample in trial.samples
+        sample.value
+        for trial in baselines.find_baseline("good", store).record.trials
+        for sample in trial.samples
     ]
     assert values == [1000] * 3
 

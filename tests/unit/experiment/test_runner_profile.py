@@ -14,7 +14,7 @@ from tests.support.scripted import ScriptedWorkload, a_kernel, ends, sources
 
 from ktrial.experiment import profile as profiling
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.kernel_symbols import KernelFunctions, KernelSymbols
+from ktrial.experiment.profile import KernelFunctions, KernelSymbols
 from ktrial.experiment.resources import Resources
 from ktrial.file_digests import unsealed
 from ktrial.machines.exact import ExactMachine, plugin

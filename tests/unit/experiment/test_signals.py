@@ -21,7 +21,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 from tests.support.tunable import TunableMachine, a_search
 
 from ktrial.cli.error_handling import ErrorHandling
-from ktrial.experiment import baseline as baselines
+from ktrial.experiment import regression_check as baselines
 from ktrial.experiment.host_settings import Journaled
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.regression_check import check

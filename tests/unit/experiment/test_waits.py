@@ -12,7 +12,7 @@ from ktrial.analysis.result import record
 from ktrial.analysis.waits import waits
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
-from ktrial.experiment.parallel_monitors import waits_counters
+from ktrial.experiment.monitoring import waits_counters
 from ktrial.experiment.trial import run_trial
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.parallel import RUN_DELAY, WAITS

@@ -14,7 +14,7 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.analysis.errors import NoKernelInRange, NothingToWatch
-from ktrial.experiment import kernel_ranges, watch
+from ktrial.experiment import kernel_choice, watch
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
@@ -77,7 +77,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
 
     monkeypatch.setattr(watch, "requested", requested)
     monkeypatch.setattr(watch, "build", build)
-    monkeypatch.setattr("ktrial.series.watched_branch.requested", requested)
+    monkeypatch.setattr("ktrial.series.commit_ranges.requested", requested)
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
     return commits
 
@@ -214,11 +214,11 @@ def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPa
         asked.append(name)
         return [a_kernel(f"debian:{one}", release=f"{one}.0-1-amd64") for one in ("6.1", "6.12", "7.2")]
 
-    monkeypatch.setattr(kernel_ranges, "available", available)
+    monkeypatch.setattr(kernel_choice, "available", available)
     monkeypatch.setattr("ktrial.kernels.all_kernels", lambda: [a_kernel("debian:5.10")])
-    here = kernel_ranges.expanded(["5.10..6.12"], str, nothing)
-    fetched = kernel_ranges.expanded(["5.10..6.12"], str, nothing, fetch=True)
+    here = kernel_choice.expanded(["5.10..6.12"], str, nothing)
+    fetched = kernel_choice.expanded(["5.10..6.12"], str, nothing, fetch=True)
     assert (here, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))
     assert asked == ["debian:5.10..6.12"]
     with pytest.raises(NoKernelInRange):
-        kernel_ranges.expanded(["6.13..6.14"], str, nothing, fetch=True)
+        kernel_choice.expanded(["6.13..6.14"], str, nothing, fetch=True)

@@ -12,7 +12,7 @@ from tests.support.fleet_processes import connected, fleet_processes
 from tests.support.fleets import behave, numbers, run_here, run_on, study_of
 from tests.support.scripted import sources
 
-from ktrial.experiment.host_failures import TrialsNotMeasured
+from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.fleet.fleet import Fleet
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord

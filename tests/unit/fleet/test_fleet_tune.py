@@ -9,10 +9,9 @@ from tests.support.fleets import a_fleet, behave, logged, with_all_there
 from tests.support.scripted import sources
 from tests.support.tunable import a_search
 
-from ktrial.experiment.executor import Event, Executor, Executors, Wanted, Withdrawn, performed_by
+from ktrial.experiment.executor import Event, Executor, Executors, ThisSystem, Wanted, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.observer import Silent
-from ktrial.experiment.workers import ThisSystem
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Search, Study

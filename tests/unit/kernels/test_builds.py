@@ -8,7 +8,7 @@ import pytest
 from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, compiled
 
 from ktrial import kernels
-from ktrial.experiment.trial_recorder import patch_warnings
+from ktrial.experiment.trial import patch_warnings
 from ktrial.kernels.build import (
     build,
     build_seconds,

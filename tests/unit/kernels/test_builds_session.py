@@ -10,8 +10,8 @@ from tests.support.scripted import ScriptedMachine, sources
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import FactorLost
-from ktrial.experiment.kernel_builds import Builder
 from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Builder
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken

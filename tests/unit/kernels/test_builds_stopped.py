@@ -14,7 +14,7 @@ from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, compiled
 from tests.support.command_line import CommandLine
 
-from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.kernels.build import (
     build,
     kept_trees,

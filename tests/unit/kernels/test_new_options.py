@@ -8,7 +8,7 @@ import pytest
 from tests.support.buildable_sources import a_buildable_source
 from tests.support.command_line import CommandLine
 
-from ktrial.experiment.trial_recorder import patch_warnings
+from ktrial.experiment.trial import patch_warnings
 from ktrial.kernels.build import build, configured, requested
 from ktrial.model.kernel import Build
 from ktrial.model.warnings import WarningKind

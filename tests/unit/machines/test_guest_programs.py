@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.outdated_records import skip_outdated
 from tests.support.places import ROOT
 
-from ktrial.experiment.trial_recorder import machine_warnings
+from ktrial.experiment.trial import machine_warnings
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import guest_programs
 from ktrial.model.boot import MachineIdentity

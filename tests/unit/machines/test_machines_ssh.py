@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.ssh_server import HOST, SshServer, ssh_server
 
-from ktrial.experiment.remote_settings import RemoteSettings
+from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.errors import HostChangeForbidden, MachineError
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine

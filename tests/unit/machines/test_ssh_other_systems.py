@@ -12,8 +12,8 @@ from tests.support import other_system
 from tests.support.command_line import KNOWN
 from tests.support.ssh_server import HOST, SshServer, ssh_server
 
-from ktrial.experiment import host_checks
-from ktrial.experiment.remote_settings import RemoteSettings
+from ktrial.experiment import preflight
+from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineError
@@ -201,7 +201,7 @@ def test_what_needs_linux_is_refused_before_the_first_trial(
 ) -> None:
     monkeypatch.setattr(machine, "writer", RemoteSettings(machine))
     with pytest.raises(UnlikeSystem, match=f"lab1 is Linux on i686, where ktrial has {wanted}"):
-        host_checks.check(study(tmp_path, more), machine)
+        preflight.check_host(study(tmp_path, more), machine)
 
 
 @pytest.mark.nightly

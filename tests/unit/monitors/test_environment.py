@@ -7,7 +7,7 @@ import pytest
 from tests.support.making import a_study, a_trial
 
 from ktrial.analysis import environment
-from ktrial.experiment.quiesce import plan
+from ktrial.experiment.host_settings import quieting_plan
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.study import MachineSettings
@@ -263,7 +263,7 @@ def test_quiesce_wants_only_what_disturbs(root: Path) -> None:
     for state, latency in (("state1", "2"), ("state2", "133")):
         for name, content in (("name", "C"), ("latency", latency), ("disable", "0")):
             write(root, f"{CPU}/cpu0/cpuidle/{state}/{name}", content)
-    steps = {step.name: step for step in plan(LocalTarget(root), root)}
+    steps = {step.name: step for step in quieting_plan(LocalTarget(root), root)}
     made = {name: step.value for name, step in steps.items() if not step.left_out}
     assert made == {
         "cpufreq/scaling_governor@policy0": "performance",

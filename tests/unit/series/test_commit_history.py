@@ -16,11 +16,16 @@ from ktrial.kernels.patch_series import series_in_git
 from ktrial.kernels.progress import Progress
 from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.workload import WorkloadUse
-from ktrial.series import watched_branch
-from ktrial.series.commit_history import CommitHistory, commit_history, numbers_of
+from ktrial.series import commit_ranges
+from ktrial.series.commit_ranges import (
+    CommitHistory,
+    CommitsBetween,
+    commit_history,
+    commits_between,
+    numbers_of,
+    run_sparsely,
+)
 from ktrial.series.run import SeriesRun
-from ktrial.series.sparse_search import run_sparsely
-from ktrial.series.watched_branch import CommitsBetween, commits_between
 from ktrial.store import Store, open_store
 
 FORK = WorkloadUse(name="fork")
@@ -31,7 +36,7 @@ COSTS = ("base 1000", "a 1000", "b 1000", "c 1000", "slower 1100", "d 1100", "e 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(watched_branch, "requested", requested)
+    monkeypatch.setattr(commit_ranges, "requested", requested)
     return a_tree(tmp_path / "linux", *COSTS)
 
 

@@ -20,10 +20,8 @@ from ktrial.model.kernel_diff import CodeDifference
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
-from ktrial.series.patch_alone import differs
-from ktrial.series.result import SeriesCell, SeriesResult
-from ktrial.series.run import SeriesRun
-from ktrial.series.steps import StepState
+from ktrial.series.result import SeriesCell, SeriesResult, StepState
+from ktrial.series.run import SeriesRun, differs
 from ktrial.store import Store, open_store
 
 SOURCE = "debian:linux-source-6.1"

@@ -12,9 +12,9 @@ from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.patch_series import series_in_git, series_in_quilt, undoing
 from ktrial.model.kernel import Build
 from ktrial.model.workload import WorkloadUse
+from ktrial.series.commit_ranges import every, in_stretches, run_sparsely
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
-from ktrial.series.sparse_search import every, in_stretches, run_sparsely
 from ktrial.store import open_store
 
 SOURCE = "debian:linux-source-6.1"

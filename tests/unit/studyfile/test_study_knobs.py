@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
-from ktrial.experiment.settings import settings_of
+from ktrial.experiment.manipulation import settings_of
 from ktrial.model.design import FactorKind, Treatment
 from ktrial.model.study import Study
 from ktrial.studyfile import load

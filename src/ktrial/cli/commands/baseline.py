@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ktrial.experiment.baseline import Baseline
+    from ktrial.experiment.regression_check import Baseline
 
 app = command_group("Keep what a kernel was measured to cost, for ktrial check.")
 
@@ -50,7 +50,7 @@ def save(
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.progress import progress
-    from ktrial.experiment import baseline as baselines
+    from ktrial.experiment import regression_check as baselines
     from ktrial.store import default_location, open_store
 
     baselines.check_name(name)
@@ -60,7 +60,7 @@ def save(
     how = measuring.measurement(given)
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)
-        saved = baselines.save(name, wanted.obtained(runs), how, runs)
+        saved = baselines.save_baseline(name, wanted.obtained(runs), how, runs)
     _show(saved, json)
 
 
@@ -69,10 +69,10 @@ def save(
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
     from ktrial.cli.options.stored_study import open_existing
-    from ktrial.experiment.baseline import find
+    from ktrial.experiment.regression_check import find_baseline
 
     with open_existing(store) as opened:
-        baseline = find(name, opened)
+        baseline = find_baseline(name, opened)
     _show(baseline, json)
 
 
@@ -86,10 +86,10 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     from ktrial.cli.console import messages, output, print_json
     from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
     from ktrial.cli.options.stored_study import open_existing
-    from ktrial.experiment import baseline as baselines
+    from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:
-        stored, damaged = baselines.every(opened)
+        stored, damaged = baselines.all_baselines(opened)
     if json:
         print_json([_data(one) for one in stored])
     elif not (stored or damaged):
@@ -107,7 +107,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.cli.options.stored_study import open_existing
-    from ktrial.experiment.baseline import remove as remove_it
+    from ktrial.experiment.regression_check import remove_baseline as remove_it
 
     with open_existing(store) as opened:
         remove_it(name, opened)

@@ -42,7 +42,7 @@ def versions(
 
     All releases between A and B that the mirrors hold are candidates; those that are needed are fetched.
     """
-    from ktrial.bisect.plan import plan_of
+    from ktrial.bisect.search import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
     from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
     from ktrial.cli.running.preflight import fetching_tools

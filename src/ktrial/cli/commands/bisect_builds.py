@@ -23,7 +23,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Work
 from ktrial.cli.options.kernel_selection import Fuzz
 
 if TYPE_CHECKING:
-    from ktrial.bisect.config_options import Builder
+    from ktrial.bisect.builds import Builder
     from ktrial.model.kernel import Build, Patch
     from ktrial.model.study import Study
 
@@ -66,7 +66,7 @@ def config(
     defconfig, debian or a file, and what is set over it (guest+SLUB_DEBUG_ON=y); with --study, two of the
     kernels that the study builds.
     """
-    from ktrial.bisect.config_options import config_ground
+    from ktrial.bisect.builds import config_ground
     from ktrial.cli.running.bisection import BisectOptions, progress_of, searched, study_at
 
     bisection = BisectOptions(
@@ -135,7 +135,7 @@ def patches(
 
     A is the source as it is, B the source with all patches.
     """
-    from ktrial.bisect.patches import PatchGround
+    from ktrial.bisect.builds import PatchGround
     from ktrial.cli.running.bisection import BisectOptions, progress_of, searched, study_at
 
     bisection = BisectOptions(
@@ -165,7 +165,7 @@ def _with_series(
     source: str, configuration: str, options: list[str], make: list[str], series: Path
 ) -> "tuple[Build, tuple[Patch, ...]]":
     """The source without the series, and the series. Raises BuildError, BadSeries."""
-    from ktrial.bisect.patches import series_at
+    from ktrial.bisect.builds import series_at
     from ktrial.kernels.build import requested, variable_of
 
     def asked(*patches: str) -> "Build":
@@ -206,6 +206,6 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
 
 
 def _builder() -> "Builder":
-    from ktrial.bisect.config_options import default_builder
+    from ktrial.bisect.builds import default_builder
 
     return default_builder()

@@ -106,7 +106,7 @@ def _checked(
     from ktrial.analysis.fidelity_citation import known
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
-    from ktrial.experiment import baseline as baselines
+    from ktrial.experiment import regression_check as baselines
     from ktrial.experiment.regression_check import check as check_kernel
     from ktrial.store import default_location, open_store
 
@@ -114,7 +114,7 @@ def _checked(
         runs = measuring.runs(opened, observer, jobs)
         name = _kernel_name(against)
         if name is None:
-            baseline = baselines.find(against, opened)
+            baseline = baselines.find_baseline(against, opened)
             how = measuring.measurement_like(baseline, given)
             limits = measuring.limits(maximum, how.workloads)
             checked = check_kernel(tested.obtained(runs), baseline, how, limits, runs)
@@ -131,6 +131,6 @@ def _checked(
 def _kernel_name(against: str) -> str | None:
     """The kernel that is meant; None where the name can only be a baseline's."""
     from ktrial.cli.installed import registry
-    from ktrial.experiment.baseline import HOST
+    from ktrial.experiment.regression_check import HOST
 
     return registry().kernel_name(against) if ":" in against or against == HOST else None

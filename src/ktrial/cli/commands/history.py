@@ -109,7 +109,7 @@ def history(
             raise typer.Exit(DAMAGED)
         return
     if kernels:
-        from ktrial.experiment.kernel_ranges import chosen
+        from ktrial.experiment.kernel_choice import chosen
     measured = versions(studies, label)
     only = chosen(kernels, measured.items()) if kernels else None
     result = history_of(

@@ -53,7 +53,7 @@ def build(
     from ktrial.cli.running.preflight import check_first
     from ktrial.cli.step_display import step_display
     from ktrial.errors import Interrupted
-    from ktrial.experiment.trial_recorder import patch_warnings
+    from ktrial.experiment.trial import patch_warnings
     from ktrial.kernels import build as sources
     from ktrial.kernels.cache.disk_space import shown
 

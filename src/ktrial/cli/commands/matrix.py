@@ -151,7 +151,7 @@ def planned(
     """The study of these kernels and workloads. Raises KernelError, StudyError, HistoryError."""
     from ktrial.cli.console import say
     from ktrial.cli.installed import registry
-    from ktrial.experiment.kernel_ranges import expanded
+    from ktrial.experiment.kernel_choice import expanded
     from ktrial.studyfile import StudySource, study_from
 
     installed = registry()
@@ -173,7 +173,7 @@ def planned(
 
 
 def _baseline(installed: "Registry", baseline: str | None, names: tuple[str, ...]) -> str:
-    from ktrial.experiment.kernel_ranges import full_name
+    from ktrial.experiment.kernel_choice import full_name
 
     if baseline is None:
         return names[0]

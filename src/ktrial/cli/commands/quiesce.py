@@ -10,7 +10,7 @@ from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json
 
 if TYPE_CHECKING:
-    from ktrial.experiment.quiesce import QuietingStep
+    from ktrial.experiment.host_settings import QuietingStep
 
 
 @examples("ktrial quiesce --dry-run", "ktrial quiesce --undo")
@@ -36,19 +36,19 @@ def quiesce(
 
 
 def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
-    from ktrial.experiment.quiesce import PURPOSE, apply, plan
+    from ktrial.experiment.host_settings import PURPOSE, apply_quieting, quieting_plan
     from ktrial.knobs import changing
     from ktrial.target import LocalTarget
 
     target = LocalTarget()
-    steps = plan(target)
+    steps = quieting_plan(target)
     wanted = [step for step in steps if not step.left_out]
     if dry_run or not wanted:
         _tell(steps, json)
         say("nothing was changed: this was a dry run" if dry_run else "there is nothing to change here")
         return
     with changing(target, PURPOSE, lasting=True, wait=wait, say=say) as changes:
-        done = apply(changes, steps, lambda _step: None)
+        done = apply_quieting(changes, steps, lambda _step: None)
     _tell(done, json)
     changed = any(not one.left_out for one in done)
     say("to put back what was there: ktrial quiesce --undo" if changed else "nothing was changed")
@@ -76,7 +76,7 @@ def _tell(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
 
 
 def _undo(dry_run: bool, wait: bool, json: bool) -> None:
-    from ktrial.experiment.quiesce import PURPOSE
+    from ktrial.experiment.host_settings import PURPOSE
     from ktrial.interruption import deferred
     from ktrial.knobs import LEFT, Journal, restore
     from ktrial.target import LocalTarget

@@ -131,7 +131,7 @@ def run(
     goes on where it stopped.
     """
     from ktrial.cli.running.study import RunOptions, run_and_print
-    from ktrial.experiment.derived_studies import confirmation_of
+    from ktrial.experiment.single_kernel import confirmation_of
 
     if list_:
         _list(json)
@@ -167,8 +167,7 @@ def _on_each(
     from ktrial import machines
     from ktrial.cli.console import say
     from ktrial.cli.running.on_hosts import run_on_each
-    from ktrial.experiment.executor import chosen
-    from ktrial.experiment.workers import ThisSystem
+    from ktrial.experiment.executor import ThisSystem, chosen
 
     if html:
         raise BadOption(option="--html", problem="each of several machines has a report of its own")

@@ -43,7 +43,7 @@ def sanity(
     """
     from ktrial.cli.commands.check import check
     from ktrial.cli.commands.matrix import workload_names_of
-    from ktrial.experiment.kernel_ranges import full_name
+    from ktrial.experiment.kernel_choice import full_name
 
     check(
         context,

@@ -41,7 +41,7 @@ def systems(
     from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.machine_agreement import print_across
-    from ktrial.experiment.kernel_ranges import full_name
+    from ktrial.experiment.kernel_choice import full_name
     from ktrial.kernels import canonical_name
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))

@@ -49,7 +49,7 @@ def try_(
     from ktrial.cli.installed import registry
     from ktrial.cli.running.first_result import run_and_advise
     from ktrial.cli.running.study import RunOptions
-    from ktrial.experiment.default_kernels import two_kernels
+    from ktrial.experiment.kernel_choice import two_kernels
     from ktrial.kernels.providers.git import pinned
     from ktrial.studyfile import StudySource, study_from
 

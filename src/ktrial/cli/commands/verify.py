@@ -33,8 +33,8 @@ def verify(
     from ktrial import machines
     from ktrial.cli.console import messages, print_json
     from ktrial.cli.options.stored_study import find
-    from ktrial.experiment.repetition import chosen, differences, repeated, with_key
     from ktrial.experiment.resources import default_resources
+    from ktrial.experiment.stored_trials import differences, drawn_trial, repeated_trial, trial_with_key
     from ktrial.machines import CountingMachine
     from ktrial.model.trial import Outcome
     from ktrial.store import open_store
@@ -42,7 +42,9 @@ def verify(
     with open_store(store, read_only=True) as opened:
         stored = find(opened, study)
         trials = opened.trials(stored.id)
-        before = with_key(stored.study, trials, trial) if trial else chosen(stored.study, trials, seed)
+        before = (
+            trial_with_key(stored.study, trials, trial) if trial else drawn_trial(stored.study, trials, seed)
+        )
     machine = machines.find(stored.study.machine.kind)
     if isinstance(machine, CountingMachine):
         machine.count_by(stored.study.machine.counted_by)
@@ -51,7 +53,7 @@ def verify(
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             status.update(f"{stored.study.name}, trial {before.planned.key}: {what}")
 
-        now = repeated(stored.study, before, machine, default_resources(), progress)
+        now = repeated_trial(stored.study, before, machine, default_resources(), progress)
     differing = differences(before, now)
     if json:
         print_json(

@@ -15,7 +15,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
     from ktrial.experiment.watch import TargetLook
-    from ktrial.series.watched_branch import CommitsBetween
+    from ktrial.series.commit_ranges import CommitsBetween
 
     CommitsByTarget = dict[str, CommitsBetween]
     """Target → its commits, where it is not what it was."""
@@ -90,7 +90,7 @@ def _looks(
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
-    from ktrial.series.watched_branch import commits_between
+    from ktrial.series.commit_ranges import commits_between
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened, progress() as observer:
@@ -129,7 +129,7 @@ def _tell(
 
 def _named(targets: list[str]) -> list[str]:
     from ktrial.cli.installed import registry
-    from ktrial.experiment.kernel_ranges import full_name
+    from ktrial.experiment.kernel_choice import full_name
 
     named = registry().kernel_name
     names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)

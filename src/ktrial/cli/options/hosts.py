@@ -25,7 +25,7 @@ _SSH = "ssh"
 
 def on_hosts(study: "Study", given: Sequence[str]) -> "dict[str, Study]":
     """Each of the machines → the study there. Raises BadOption."""
-    from ktrial.experiment.derived_studies import study_on
+    from ktrial.experiment.single_kernel import study_on
     from ktrial.model import host_name
 
     if study.machine.kind != _SSH:

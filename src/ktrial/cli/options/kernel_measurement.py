@@ -10,8 +10,8 @@ from ktrial.analysis.errors import BadLimit
 from ktrial.cli.options.completion import workload_names, workload_sets
 
 if TYPE_CHECKING:
-    from ktrial.experiment.baseline import Baseline
     from ktrial.experiment.observer import Observer
+    from ktrial.experiment.regression_check import Baseline
     from ktrial.experiment.single_kernel import Measurement, Runs
     from ktrial.model.study import MachineSettings
     from ktrial.model.workload import WorkloadUse

@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.bisect.plan import SearchPlan
 from ktrial.bisect.result import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Shares
+from ktrial.bisect.search import SearchPlan
 from ktrial.cli.console import breakable
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.cli.render.table import rendered

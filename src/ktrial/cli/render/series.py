@@ -7,9 +7,8 @@ from typing import Any
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.format import number_format
 from ktrial.report.text.series import answer, exercised
-from ktrial.series.patch_alone import Alone
-from ktrial.series.result import SeriesCell, SeriesResult
-from ktrial.series.steps import Step
+from ktrial.series.result import SeriesCell, SeriesResult, Step
+from ktrial.series.run import Alone
 
 
 def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> dict[str, Any]:

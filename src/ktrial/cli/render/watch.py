@@ -9,7 +9,7 @@ from ktrial.format.sanitize import one_line
 from ktrial.report.markdown import series as markdown
 from ktrial.report.markdown.markup import code, prose
 from ktrial.report.text import series as text
-from ktrial.series.watched_branch import CommitsBetween
+from ktrial.series.commit_ranges import CommitsBetween
 
 
 def sentence(one: TargetLook) -> str:

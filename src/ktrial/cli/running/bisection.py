@@ -21,9 +21,9 @@ from ktrial.model.trial import Trial
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktrial.bisect.plan import SearchPlan
+    from ktrial.bisect.decision import Terms
     from ktrial.bisect.result import BisectResult
-    from ktrial.bisect.sequential_decision import Terms
+    from ktrial.bisect.search import SearchPlan
     from ktrial.experiment.single_kernel import Measurement, Runs
     from ktrial.model.kernel import Build
     from ktrial.model.study import Study
@@ -103,7 +103,7 @@ class BisectOptions:
 
     def terms(self, kind: str, before: str, after: str) -> "Terms":
         """How the bisection is done. Raises BadOption."""
-        from ktrial.bisect.sequential_decision import DEFAULT_MARGIN, Terms
+        from ktrial.bisect.decision import DEFAULT_MARGIN, Terms
 
         margin = self.study.margin if self.study else DEFAULT_MARGIN
         return Terms(
@@ -217,7 +217,7 @@ class StepLines(Silent):
 
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
-    from ktrial.bisect.sequential_decision import Terms
+    from ktrial.bisect.decision import Terms
     from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels import Progress
 
@@ -226,9 +226,8 @@ def searched(
     ground: "SubsetGround", terms: "Terms", bisection: BisectOptions, runs: "Runs", *, builds: bool = False
 ) -> None:
     """Show the plan; search; show the result."""
-    from ktrial.bisect.bisection import Investigation
-    from ktrial.bisect.plan import plan_of
-    from ktrial.bisect.sequential_bisection import SequentialInvestigation
+    from ktrial.bisect.bisection import Investigation, SequentialInvestigation
+    from ktrial.bisect.search import plan_of
     from ktrial.cli.command_line import BadOption
     from ktrial.kernels.build import build_seconds
 

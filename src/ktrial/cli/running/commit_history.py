@@ -63,7 +63,7 @@ class CommitsAsked:
         from ktrial.cli.render.history import print_history
         from ktrial.kernels.patch_series import series_in_git
         from ktrial.report.html.history import history_page
-        from ktrial.series.commit_history import commit_history
+        from ktrial.series.commit_ranges import commit_history
 
         series = series_in_git(self.git or Path.cwd(), self.text)
         plain = self._build(series.base)

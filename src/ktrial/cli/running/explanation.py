@@ -17,8 +17,7 @@ from ktrial.cli.render.proof import estimate, print_known_so_far
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
-from ktrial.experiment.proof import Proven, Proving, prove
-from ktrial.experiment.proof_study import is_of_proof
+from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.levels import LevelValue

@@ -15,9 +15,9 @@ from ktrial.cli.console import say
 from ktrial.cli.files import write_page
 from ktrial.cli.options.stored_study import find, open_existing
 from ktrial.cli.running.progress import progress
-from ktrial.experiment.derived_studies import COUNTED_SUFFIX, counted_study
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
+from ktrial.experiment.single_kernel import COUNTED_SUFFIX, counted_study
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.profile import Profile
 from ktrial.model.study import EXACT_MACHINES, MachineSettings, Study

@@ -15,12 +15,11 @@ from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
 from ktrial.cli.step_display import StepLog
-from ktrial.experiment import host_checks, machine_lease, preflight
-from ktrial.experiment.executor import chosen
+from ktrial.experiment import machine_lease, preflight
+from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
-from ktrial.experiment.workers import ThisSystem
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.machines import CountingMachine, Machine
@@ -150,7 +149,7 @@ def _searched(
         if each.by_itself and (equipment := lacking(study.machine, each.knob)):
             messages().print(f"warning: {each.name} cannot act: the guests have no {equipment}", markup=False)
     for use in study.workloads:
-        for warning in host_checks.of_use(machine, use):
+        for warning in preflight.of_use(machine, use):
             messages().print(f"warning: {warning.text}: {warning.advice}", markup=False)
     if options.dry_run:
         return None

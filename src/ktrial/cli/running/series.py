@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from ktrial.model.kernel import Build
     from ktrial.model.patch_series import PatchSeries
     from ktrial.model.workload import WorkloadUse
-    from ktrial.series.estimate import Estimate
-    from ktrial.series.patch_alone import Alone
     from ktrial.series.result import SeriesResult
-    from ktrial.series.run import SeriesRun
+    from ktrial.series.run import Alone, Estimate, SeriesRun
     from ktrial.store import Store
 
 
@@ -173,7 +171,7 @@ class SeriesOptions:
     def _run_sparsely(self, asked: "SeriesRun") -> "tuple[SeriesResult, tuple[Alone, ...]]":
         from dataclasses import replace
 
-        from ktrial.series.sparse_search import run_sparsely
+        from ktrial.series.commit_ranges import run_sparsely
 
         def run(series: "PatchSeries") -> "SeriesResult":
             return replace(asked, series=series).run()
@@ -183,7 +181,7 @@ class SeriesOptions:
     def plan(self) -> "tuple[Estimate, dict[int, str]]":
         """What is to be done, without doing any of it; and which patches do not apply, and why."""
         from ktrial.cli.running.bisection import StepLines
-        from ktrial.series.estimate import refusals
+        from ktrial.series.run import refusals
         from ktrial.store import default_location, open_store
 
         self._check_system()
@@ -193,7 +191,7 @@ class SeriesOptions:
             return self._estimate(asked), refusals(asked)
 
     def _estimate(self, asked: "SeriesRun") -> "Estimate":
-        from ktrial.series.estimate import estimate
+        from ktrial.series.run import estimate
 
         return estimate(asked)
 

@@ -13,8 +13,8 @@ from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
 from ktrial.report.text.call_tree import LaidStacks, laid_stacks
-from ktrial.series.patch_alone import Alone
 from ktrial.series.result import SeriesCell, SeriesResult
+from ktrial.series.run import Alone
 
 _MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
 """Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from ktrial.report.markdown.markup import block, code, grid, prose
 from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
-from ktrial.series.patch_alone import Alone
-from ktrial.series.result import SeriesCell, SeriesResult
-from ktrial.series.steps import Step
+from ktrial.series.result import SeriesCell, SeriesResult, Step
+from ktrial.series.run import Alone
 
 
 def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:

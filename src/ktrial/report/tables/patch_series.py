@@ -4,8 +4,7 @@ from ktrial.format.sanitize import one_line
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.report.text import series as words
-from ktrial.series.result import SeriesResult
-from ktrial.series.steps import Step
+from ktrial.series.result import SeriesResult, Step
 
 
 def steps(result: SeriesResult) -> Table:

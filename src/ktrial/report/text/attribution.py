@@ -6,8 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ktrial.analysis.errors import ExplanationError
-from ktrial.experiment.explain import Guests, explain_record
-from ktrial.experiment.function_maps import FunctionMaps
+from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, ProfileSide

@@ -8,9 +8,8 @@ from ktrial.experiment.regression_check import Decision
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.patch_series import SeriesKind
-from ktrial.series.patch_alone import Alone
-from ktrial.series.result import INSIDE, SeriesCell, SeriesResult
-from ktrial.series.steps import Step, StepState
+from ktrial.series.result import INSIDE, SeriesCell, SeriesResult, Step, StepState
+from ktrial.series.run import Alone
 
 COLUMNS = 75
 """Quoted once, a line of a mail still fits 80."""

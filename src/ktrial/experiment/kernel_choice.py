@@ -6,16 +6,23 @@ from dataclasses import dataclass
 
 from ktrial import kernels
 from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
-from ktrial.kernels import cache_directory, canonical_name
+from ktrial.errors import KtrialError
+from ktrial.kernels import cache_directory, canonical_name, get
 from ktrial.kernels.build.sources import GIT_PREFIX
+from ktrial.kernels.cache.location import stored_names
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available
 from ktrial.kernels.providers.git import pinned
-from ktrial.model.kernel import measured_order, series, version_order
+from ktrial.model.kernel import Kernel, measured_order, series, version_order
+
+# `5.10..7.2`: which kernels a range of versions stands for, of those that are here or can be had.
 
 _BETWEEN = ".."
+
+
 _FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}
+
 
 Named = Callable[[str], str]
 """A kernel's name in the way the cache writes it. Raises BadKernelName."""
@@ -122,3 +129,54 @@ def _is_series(name: str, ending: str) -> bool:
     """Whether it is a name like `debian:6.12`, which stands for a series, in this flavour."""
     version = name.removeprefix("debian:").removesuffix(ending)
     return name == f"debian:{version}{ending}" and version.replace(".", "", 1).isdigit()
+
+
+# Which two kernels are compared where nobody names them: the oldest and the newest that are here.
+
+FETCHED = ("debian:6.1", "debian:6.12")
+"""Where fewer than two are in the cache: those of Debian 12 and 13."""
+
+
+_OF_ONE_S_OWN = ("path:", "build:")
+
+
+def two_kernels(named: Sequence[str] = ()) -> tuple[str, str]:
+    """The baseline, and what is compared with it. `named`: at most two names, as the user gave them.
+
+    One that is named is compared with the newest of the others.
+    """
+    if len(named) > 1:
+        return named[0], named[1]
+    here = _by_version(cached_kernels())
+    if not named:
+        return (here[0].name, here[-1].name) if len(here) > 1 else FETCHED
+    given = canonical_name(named[0])
+    names = [one.name for one in here] or [canonical_name(name) for name in FETCHED]
+    others = [name for name in names if name != given]
+    return (others[-1] if others else FETCHED[0]), named[0]
+
+
+def cached_kernels() -> list[Kernel]:
+    """The kernels in the cache that can be read; `ktrial kernel list` tells of the others."""
+    kernels = []
+    for name in stored_names():
+        with suppress(KtrialError):
+            kernels.append(get(name))
+    return kernels
+
+
+def _by_version(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """The oldest first, each content once, and of one flavour where two kernels of one are there.
+
+    A kernel for clouds and one for all machines differ in thousands of options. Files and builds
+    are left out where two others are there: they may be what a bisection or a series has made.
+    """
+    once = {one.digest: one for one in sorted(kernels, key=lambda one: one.name, reverse=True)}
+    named = {key: one for key, one in once.items() if not one.name.startswith(_OF_ONE_S_OWN)}
+    once = named if len(named) > 1 else once
+    flavours: dict[str, list[Kernel]] = {}
+    for one in once.values():
+        flavours.setdefault(one.flavour, []).append(one)
+    most = max(flavours.values(), key=len, default=[])
+    alike = most if len(most) > 1 else list(once.values())
+    return sorted(alike, key=lambda one: version_order(one.release))

@@ -1,0 +1,497 @@
+"""Two configurations of one source: what is searched by `ktrial bisect config`."""
+
+import hashlib
+import heapq
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from ktrial.bisect.errors import BadSeries, NothingDiffers, NotOneSource
+from ktrial.bisect.knobs import subset_label
+from ktrial.bisect.measurement import Setup
+from ktrial.bisect.result import FoundItem
+from ktrial.bisect.search import NOTHING, Items, Subset
+from ktrial.kernels import Progress, cache_directory, silent
+from ktrial.kernels.build.errors import PatchNotApplied
+from ktrial.kernels.build.patches import paths_in, text_of
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.errors import KernelError
+from ktrial.model.kconfig import MenuOption, Menus
+from ktrial.model.kernel import Build, Kernel, Patch
+
+# Two configurations of one source: what is searched by `ktrial bisect config`.
+
+_PREFIX = "CONFIG_"
+
+
+_NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
+
+
+_SWITCHES = {"bool", "tristate"}
+
+
+_TRISTATE = {"y", "m", "n"}
+
+
+_COMPILES = "building"
+"""The step of a build in which the compiler runs."""
+
+
+_MOST_IN_A_NAME = 3
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What configures and builds kernels: `ktrial.kernels.build`, or what a test puts in its place."""
+
+    build: Callable[[Build, Progress], Kernel]
+    """Built, or from the cache. Raises KernelError."""
+    configured: Callable[[Build, Progress], Mapping[str, str]]
+    """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
+    menus: Callable[[Build, Progress], Menus]
+    """What the source says of its options."""
+
+
+def default_builder() -> Builder:
+    """The one that compiles."""
+    from ktrial.kernels import build as source
+
+    return Builder(build=source.build, configured=source.configured, menus=source.menu_of)
+
+
+def built(builder: Builder, wanted: Build, progress: Progress) -> tuple[Kernel, bool]:
+    """The kernel, and whether the compiler had to run for it. Raises KernelError."""
+    steps: set[str] = set()
+
+    def told(what: str, done: int = 0, total: int = 0) -> None:
+        steps.add(what.partition(":")[0])
+        progress(what, done, total)
+
+    return builder.build(wanted, told), _COMPILES in steps
+
+
+# Options that differ between two configurations, in groups that Kconfig accepts one after another.
+#
+# A group is what cannot be chosen apart: the options of one choice, and options that require each other.
+# Options without a prompt are in no group: nobody sets them, they follow. The order is such that a group
+# comes after all that it requires, so that every prefix is a configuration that Kconfig accepts.
+#
+# Which requires which, by what Kconfig's language says of `depends on` and `select`: an option that B turns
+# on requires the options in its condition that differ; an option that B turns off is required by them (they
+# could not be off, or on, beside it); who selects an option requires it where B turns it on, and is
+# required by it where B turns it off. Negations and alternatives are taken for requirements too: a group
+# that is larger than need be costs a line in the report, one that Kconfig refuses costs a build.
+
+Config = Mapping[str, str]
+"""Option → value, `CONFIG_SMP` → `y`; an option that is off is not in it."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The groups, and what follows from them."""
+
+    groups: tuple[tuple[str, ...], ...]
+    """Options that go together, by name; in the order of the search."""
+    items: Items
+    """One for each group."""
+    followers: tuple[str, ...]
+    """Options that differ, and that nobody sets."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All options that can be set."""
+        return tuple(option for group in self.groups for option in group)
+
+
+@dataclass
+class ConfigGround:
+    """Subsets of groups of options that are as in B, in kernels of one source."""
+
+    before: Build
+    after: Build
+    old: Config
+    """A's final configuration."""
+    new: Config
+    grouped: Grouped
+    menus: Menus
+    builder: Builder
+    progress: Progress = silent
+    compiled: int = 0
+    """How often the compiler had to run."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def items(self) -> Items:
+        """One for each group."""
+        return self.grouped.items
+
+    @property
+    def names(self) -> list[str]:
+        """What the groups are called."""
+        return [self._name(item) for item in range(self.items.count)]
+
+    def setup(self, candidate: Subset) -> Setup:
+        """See Ground."""
+        kernel, compiled = built(self.builder, self.wanted(candidate), self.progress)
+        self.compiled += compiled
+        return Setup(kernel)
+
+    def wanted(self, candidate: Subset) -> Build:
+        """What is built for the candidate: A's configuration, with some groups as in B.
+
+        Options that the candidate does not set stay as in A where Kconfig leaves them so; what follows from
+        others follows. Candidates that Kconfig makes the same are one kernel, which is built once.
+        """
+        if not candidate:
+            return self.before
+        if candidate == self.items.everything:
+            return self.after
+        chosen = {option for item in candidate for option in self.grouped.groups[item]}
+        values = {name: self.old.get(name, OFF) for name in self.grouped.options}
+        values |= {name: self.new.get(name, OFF) for name in chosen}
+        if not self.menus.options:
+            # Nobody knows what else could be on by default: all of it has to take.
+            return self.before.model_copy(update={"options": {**self.before.options, **self._quoted(values)}})
+        # An option that a file does not name has its default, which is not always what it is in A.
+        off = {
+            name: OFF
+            for name, option in self.menus.options.items()
+            if option.prompt and option.kind in _SWITCHES
+        }
+        return self._of_file(off | dict(self.old) | values)
+
+    def _of_file(self, values: Config) -> Build:
+        """A's build, with this configuration instead."""
+        text = "".join(self._line(name, value) for name, value in sorted(values.items()))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        path = cache_directory() / "bisect" / f"{digest[:32]}.config"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+        # The options of A and B are in the configuration.
+        return self.before.model_copy(update={"config": str(path), "config_digest": digest, "options": {}})
+
+    def label(self, candidate: Subset) -> str:
+        """See Ground."""
+        return subset_label(candidate, self.items.count, "group", self.names)
+
+    def described(self, item: int) -> tuple[FoundItem, ...]:
+        """The group's options."""
+        return tuple(self._described(option) for option in self.grouped.groups[item])
+
+    def _described(self, option: str) -> FoundItem:
+        known = self.menus.options.get(option)
+        return FoundItem(
+            name=option.removeprefix(_PREFIX),
+            before=self.old.get(option, OFF),
+            after=self.new.get(option, OFF),
+            note=" › ".join((*known.menu, known.prompt)) if known else "",
+        )
+
+    def _name(self, item: int) -> str:
+        names = [option.removeprefix(_PREFIX) for option in self.grouped.groups[item]]
+        more = [f"{len(names) - _MOST_IN_A_NAME} more"] if len(names) > _MOST_IN_A_NAME else []
+        return "+".join([*names[:_MOST_IN_A_NAME], *more])
+
+    def _line(self, name: str, value: str) -> str:
+        return f"# {name} is not set\n" if value == OFF else f"{name}={self._written(name, value)}\n"
+
+    def _quoted(self, values: Config) -> dict[str, str]:
+        return {name: self._written(name, value) for name, value in values.items()}
+
+    def _written(self, name: str, value: str) -> str:
+        """As a configuration has it: texts in quotes."""
+        known = self.menus.options.get(name)
+        is_text = known.kind == "string" if known else not (value in _TRISTATE or _NUMBER.fullmatch(value))
+        if not is_text:
+            return value
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+
+
+def config_ground(
+    before: Build, after: Build, names: tuple[str, str], builder: Builder, progress: Progress = silent
+) -> ConfigGround:
+    """The options in which two configurations of one source differ.
+
+    `names`: what A and B are called. Raises NotOneSource, NothingDiffers, and what configuring raises.
+    """
+    check_one_source(before, after, names)
+    old, new = (builder.configured(one, progress) for one in (before, after))
+    menus = builder.menus(before, progress)
+    groups = grouped(old, new, menus)
+    if not groups.groups:
+        advice = "both have the same configuration, or only what the compiler decides is another"
+        raise NothingDiffers(before=names[0], after=names[1], what="option", advice=advice)
+    notes = []
+    if menus.problem:
+        notes.append(f"which options go together is not known ({menus.problem}): each is tried by itself")
+    return ConfigGround(before, after, old, new, groups, menus, builder, progress, notes=notes)
+
+
+def check_one_source(before: Build, after: Build, names: tuple[str, str]) -> None:
+    """Raise NotOneSource where more than the configuration differs."""
+    pairs = {
+        "source": (before.source, after.source),
+        "patches": tuple([patch.digest for patch in one.patches] for one in (before, after)),
+        "make's variables": (before.make, after.make),
+    }
+    for what, (old, new) in pairs.items():
+        if old != new:
+            problem = f"they have different {what}" if what != "source" else f"one is of {old}, one of {new}"
+            raise NotOneSource(before=names[0], after=names[1], problem=problem)
+
+
+OFF = "n"
+
+
+_OPTION_GROUPS_PREFIX = "CONFIG_"
+
+
+_NAME = re.compile(r"\w+")
+
+
+def differing(before: Config, after: Config) -> tuple[str, ...]:
+    """The options that are not the same, by name."""
+    names = sorted(before.keys() | after.keys())
+    return tuple(name for name in names if before.get(name, OFF) != after.get(name, OFF))
+
+
+def grouped(before: Config, after: Config, menus: Menus) -> Grouped:
+    """The groups of what differs. Without menus each option is a group, and none requires another."""
+    names = differing(before, after)
+    settable = [name for name in names if _is_asked_for(menus.options.get(name))]
+    edges = _edges(settable, before, after, menus)
+    label_of = _together(settable, edges, menus)
+    groups: dict[int, list[str]] = {}
+    for name in settable:
+        groups.setdefault(label_of[name], []).append(name)
+    requires: dict[int, set[int]] = {label: set() for label in groups}
+    for one, other in edges:
+        if label_of[one] != label_of[other]:
+            requires[label_of[one]].add(label_of[other])
+    order = _in_order(groups, requires, menus)
+    place = {label: at for at, label in enumerate(order)}
+    return Grouped(
+        groups=tuple(tuple(groups[label]) for label in order),
+        items=Items(
+            len(order),
+            {place[label]: frozenset(place[one] for one in needed) for label, needed in requires.items()},
+        ),
+        followers=tuple(name for name in names if name not in label_of),
+    )
+
+
+def _is_asked_for(option: MenuOption | None) -> bool:
+    """What the menus do not know is tried: Kconfig will tell."""
+    return option is None or bool(option.prompt)
+
+
+def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus) -> list[tuple[str, str]]:
+    """Pairs of an option and one that it requires."""
+    known = set(settable)
+
+    def is_on(name: str, config: Config) -> bool:
+        return config.get(name, OFF) != OFF
+
+    def choice_appears(option: MenuOption) -> bool:
+        """Whether the option belongs to a choice that one of the two has not at all."""
+        members = [_OPTION_GROUPS_PREFIX + one.removeprefix(_OPTION_GROUPS_PREFIX) for one in option.choice]
+        return bool(members) and not all(
+            any(is_on(one, config) for one in members) for config in (before, after)
+        )
+
+    edges = []
+    for name in known:
+        option = menus.options.get(name)
+        if option is None:
+            continue
+        turned_on = is_on(name, after) and not is_on(name, before)
+        turned_off = is_on(name, before) and not is_on(name, after)
+        for other in _names(option.depends) & known - {name}:
+            other_goes = is_on(other, before) and not is_on(other, after)
+            backwards = turned_off or (not turned_on and other_goes)
+            edges.append((other, name) if backwards else (name, other))
+            if choice_appears(option):
+                # One of it is on as soon as it may be: nobody can leave it out.
+                edges += [(other, name), (name, other)]
+        for text in option.selected_by:
+            for selecting in _names(text.partition(" if ")[0]) & known - {name}:
+                edges.append((name, selecting) if turned_off else (selecting, name))
+    return edges
+
+
+def _names(text: str) -> set[str]:
+    return {
+        name if name.startswith(_OPTION_GROUPS_PREFIX) else _OPTION_GROUPS_PREFIX + name
+        for name in _NAME.findall(text)
+    }
+
+
+def _together(names: list[str], edges: list[tuple[str, str]], menus: Menus) -> dict[str, int]:
+    """Option → number of its group: strongly connected by edges, where a choice connects both ways."""
+    if not names:
+        return {}
+    at = {name: place for place, name in enumerate(names)}
+    both = list(edges)
+    for name in names:
+        option = menus.options.get(name)
+        for other in (
+            _OPTION_GROUPS_PREFIX + one.removeprefix(_OPTION_GROUPS_PREFIX)
+            for one in (option.choice if option else ())
+        ):
+            if other in at and other != name:
+                both += [(name, other), (other, name)]
+    rows, columns = [at[one] for one, _ in both], [at[other] for _, other in both]
+    graph = csr_array((np.ones(len(both), dtype=np.int8), (rows, columns)), shape=(len(names), len(names)))
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    return {name: int(labels[place]) for name, place in at.items()}
+
+
+def _in_order(groups: Mapping[int, list[str]], requires: Mapping[int, set[int]], menus: Menus) -> list[int]:
+    """What is required first; else as the menus have it, so that neighbours are related (Kahn 1962)."""
+    waiting = {label: len(needed) for label, needed in requires.items()}
+    dependents: dict[int, list[int]] = {label: [] for label in groups}
+    for label, needed in requires.items():
+        for one in needed:
+            dependents[one].append(label)
+
+    def rank(label: int) -> tuple[tuple[str, ...], str, int]:
+        first = groups[label][0]
+        option = menus.options.get(first)
+        return (option.menu if option else (), first, label)
+
+    ready = [rank(label) for label, count in waiting.items() if not count]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        label = heapq.heappop(ready)[2]
+        order.append(label)
+        for dependent in dependents[label]:
+            waiting[dependent] -= 1
+            if not waiting[dependent]:
+                heapq.heappush(ready, rank(dependent))
+    return order
+
+
+# A series of patches over one source: what is searched by `ktrial bisect patches`.
+#
+# Prefixes of the series are the candidates first, as in git bisect. A patch that does not apply alone
+# requires the earlier ones that touch the same files; one that applies alone but does not compile is found
+# to need others by the search.
+
+_SUFFIXES = {".patch", ".diff"}
+
+
+_SERIES = "series"
+
+
+@dataclass
+class PatchGround:
+    """Subsets of a series, applied in its order over one source."""
+
+    source: Build
+    """Without the series: A."""
+    series: tuple[Patch, ...]
+    builder: Builder
+    progress: Progress = silent
+    fuzz: int = 0
+    """How many lines at the edges of a patch's hunk may differ from the source's."""
+    compiled: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The patches' file names."""
+        return [Path(patch.path).name for patch in self.series]
+
+    @cached_property
+    def items(self) -> Items:
+        """One for each patch. Raises BadPatch, and what looking at the source raises."""
+        files = [set(paths_in(patch.path, text_of(patch))) for patch in self.series]
+        requires: dict[int, Subset] = {}
+        for item in range(len(self.series)):
+            if not self._applies(frozenset({item})):
+                same = frozenset(one for one in range(item) if files[one] & files[item])
+                closed = Items(item + 1, {**requires, item: same}).closed({item})
+                requires[item] = same if self._applies(closed) else frozenset(range(item))
+        return Items(len(self.series), requires)
+
+    def setup(self, candidate: Subset) -> Setup:
+        """See Ground."""
+        kernel, compiled = built(self.builder, self.wanted(candidate), self.progress)
+        self.compiled += compiled
+        new = (note for note in kernel.origin.inexact_patches if note not in self.notes)
+        self.notes.extend(new)
+        return Setup(kernel)
+
+    def wanted(self, candidate: Subset) -> Build:
+        """What is built for the candidate."""
+        chosen = tuple(patch for at, patch in enumerate(self.series) if at in candidate)
+        # The source as it is stays the build that it is without fuzz.
+        fuzz = self.fuzz if chosen else self.source.fuzz
+        return self.source.model_copy(update={"patches": (*self.source.patches, *chosen), "fuzz": fuzz})
+
+    def label(self, candidate: Subset) -> str:
+        """See Ground."""
+        count = len(candidate)
+        if 2 < count < len(self.series) and candidate == frozenset(range(count)):
+            return f"the first {count} of {len(self.series)} patches"
+        text = subset_label(candidate, len(self.series), "patch", self.names)
+        return text.replace("patchs as in B", "patches")
+
+    def described(self, item: int) -> tuple[FoundItem, ...]:
+        """The patch, with the subject that it carries."""
+        patch = self.series[item]
+        return (FoundItem(name=self.names[item], note=_subject(patch)),)
+
+    def _applies(self, candidate: Subset) -> bool:
+        try:
+            self.builder.configured(self.wanted(candidate), self.progress)
+        except PatchNotApplied:
+            return False
+        except KernelError:
+            return candidate != NOTHING
+        return True
+
+
+def series_at(path: Path) -> tuple[str, ...]:
+    """The patches of a series, in order: those of a quilt `series` file, or of a directory (series, *.patch).
+
+    Raises BadSeries.
+    """
+    source = path.expanduser().absolute()
+    if source.is_dir() and (source / _SERIES).is_file():
+        source /= _SERIES
+    if source.is_dir():
+        files = sorted(one for one in source.iterdir() if one.suffix in _SUFFIXES)
+        if not files:
+            raise BadSeries(path=path, problem="there is no *.patch file in it")
+        return tuple(map(str, files))
+    try:
+        lines = [line.partition("#")[0].split() for line in source.read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        raise BadSeries(path=path, problem=error.strerror) from None
+    except UnicodeDecodeError:
+        raise BadSeries(path=path, problem="it is not text") from None
+    if wrong := next((line for line in lines if line[1:] and line[1:] != ["-p1"]), None):
+        raise BadSeries(path=path, problem=f"'{' '.join(wrong)}': only patches with -p1 are taken")
+    names = [line[0] for line in lines if line]
+    if not names:
+        raise BadSeries(path=path, problem="it names no patch")
+    return tuple(str(source.parent / name) for name in names)
+
+
+def _subject(patch: Patch) -> str:
+    for line in text_of(patch).splitlines():
+        if line.startswith("Subject: "):
+            return line.removeprefix("Subject: ")
+        if line.startswith(("--- ", "diff ")):
+            break
+    return ""
