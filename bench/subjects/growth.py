@@ -25,7 +25,7 @@ from bench.row import Row, told
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import record, result
-from ktrial.cli.render.matrix import print_matrix
+from ktrial.cli.render.history import print_matrix
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.plan import plan, treatments
 from ktrial.model.study import Study

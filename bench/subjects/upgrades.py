@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.row import Row, seconds
 from ktrial import kernels
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.experiment.session import run
 from ktrial.model.trial import Outcome
 from ktrial.store import open_store

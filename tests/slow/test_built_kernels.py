@@ -16,7 +16,7 @@ import pytest
 from tests.support.long_commands import run_shown
 from tests.support.places import STUDIES
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.kernels.build import cached, debian_source
 from ktrial.model.plan import treatments
 from ktrial.model.study import builds_of

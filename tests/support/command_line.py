@@ -78,7 +78,7 @@ class CommandLine:
     def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
         self._patch = patch
         self._captured = captured
-        patch.setattr("ktrial.cli.installed.registry", lambda: KNOWN)
+        patch.setattr("ktrial.cli.studies.registry", lambda: KNOWN)
 
     def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
         """From now on trials run on this machine, and kernels are built by `builds`."""

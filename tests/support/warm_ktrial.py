@@ -17,7 +17,7 @@ _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
         *("ktrial.cli.main", "ktrial.cli.app", "ktrial.cli.running.study", "ktrial.cli.commands.explain"),
-        *("ktrial.cli.commands.profile", "ktrial.experiment.session", "ktrial.machines.exact"),
+        *("ktrial.cli.commands.explain", "ktrial.experiment.session", "ktrial.machines.exact"),
         *("ktrial.report", "ktrial.analysis.attribution.decomposition"),
     ]
 )

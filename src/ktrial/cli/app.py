@@ -32,11 +32,11 @@ class CheckOwnCommand(TakesCommand, CheckCommand):
 
 
 COMMANDS = {
-    "try": CommandEntry("try_", "try_", "Compare two kernels in one workload, at once."),
+    "try": CommandEntry("run", "try_", "Compare two kernels in one workload, at once."),
     "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
     "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
-    "compare": CommandEntry("compare", "compare", "Compare kernels without a study file.", TakesCommand),
-    "scale": CommandEntry("scale", "scale", "Show how throughput grows with CPUs.", TakesCommand),
+    "compare": CommandEntry("run", "compare", "Compare kernels without a study file.", TakesCommand),
+    "scale": CommandEntry("run", "scale", "Show how throughput grows with CPUs.", TakesCommand),
     "explain": CommandEntry(
         "explain", "explain", "Say which functions make a difference, and why they may.", TakesCommand
     ),
@@ -46,13 +46,13 @@ COMMANDS = {
     "series": CommandEntry(
         "series", "series", "Say what each patch of a series costs, where.", CheckOwnCommand
     ),
-    "profile": CommandEntry("profile", "profile", "Count a kernel's instructions by function.", TakesCommand),
+    "profile": CommandEntry("explain", "profile", "Count a kernel's instructions by function.", TakesCommand),
     "counters": CommandEntry(
-        "counters", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
+        "explain", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
     ),
     "tune": CommandEntry("tune", "tune", "Search for better settings, and confirm the answer."),
     "revalidate": CommandEntry(
-        "revalidate", "revalidate", "Measure the answer of `ktrial tune` again, or its candidate."
+        "tune", "revalidate", "Measure the answer of `ktrial tune` again, or its candidate."
     ),
     "calibrate": CommandEntry(
         "calibrate", "calibrate", "Learn what this machine can tell apart in real time."
@@ -60,40 +60,40 @@ COMMANDS = {
     "analyze": CommandEntry(
         "analyze", "analyze", "Analyse results of other tools and of papers; audit them."
     ),
-    "plan": CommandEntry("plan", "plan", "Say how many blocks, and hours, a timed study needs."),
-    "show": CommandEntry("show", "show", "Show a study's verdicts again; nothing is run."),
+    "plan": CommandEntry("calibrate", "plan", "Say how many blocks, and hours, a timed study needs."),
+    "show": CommandEntry("report", "show", "Show a study's verdicts again; nothing is run."),
     "report": CommandEntry(
         "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
     ),
     "bundle": CommandEntry("bundle", "bundle", "Write a study, with all that it measured, as one file."),
-    "replicate": CommandEntry(
-        "replicate", "replicate", "Run a bundle's study again, and compare every number."
-    ),
-    "list": CommandEntry("list", "list_studies", "List the studies in the store."),
+    "replicate": CommandEntry("bundle", "replicate", "Run a bundle's study again, and compare every number."),
+    "list": CommandEntry("report", "list_studies", "List the studies in the store."),
     "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
-    "matrix": CommandEntry("matrix", "matrix", "Measure versions in workloads, and show them as a heat map."),
-    "site": CommandEntry("site", "site", "Write a static site of all results."),
-    "serve": CommandEntry("serve", "serve", "Show the store in a browser; studies that run are live."),
-    "recommend": CommandEntry("recommend", "recommend", "Say which kernels serve some workloads best."),
-    "systems": CommandEntry("systems", "systems", "Say whether a change is the same on all machines."),
-    "fidelity": CommandEntry("fidelity", "fidelity", "Compare counted changes with those in real time."),
-    "sanity": CommandEntry(
-        "sanity", "sanity", "Compare a kernel with the one before it, after an upgrade.", CheckCommand
+    "matrix": CommandEntry(
+        "history", "matrix", "Measure versions in workloads, and show them as a heat map."
     ),
-    "watch": CommandEntry("watch", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
+    "site": CommandEntry("report", "site", "Write a static site of all results."),
+    "serve": CommandEntry("report", "serve", "Show the store in a browser; studies that run are live."),
+    "recommend": CommandEntry("history", "recommend", "Say which kernels serve some workloads best."),
+    "systems": CommandEntry("history", "systems", "Say whether a change is the same on all machines."),
+    "fidelity": CommandEntry("calibrate", "fidelity", "Compare counted changes with those in real time."),
+    "sanity": CommandEntry(
+        "check", "sanity", "Compare a kernel with the one before it, after an upgrade.", CheckCommand
+    ),
+    "watch": CommandEntry("series", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
     "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
-    "baseline": CommandEntry("baseline", "app", "Keep what a kernel was measured to cost, for ktrial check."),
+    "baseline": CommandEntry("check", "app", "Keep what a kernel was measured to cost, for ktrial check."),
     "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
-    "verify": CommandEntry("verify", "verify", "Run a stored trial again: it must give the same numbers."),
+    "verify": CommandEntry("bundle", "verify", "Run a stored trial again: it must give the same numbers."),
     "store": CommandEntry("store", "app", "Look after the store of trials."),
     "workload": CommandEntry(
         "workload", "app", "List and show the workloads; capture a command of your own."
     ),
     "fleet": CommandEntry("fleet", "app", "Have exact trials performed by many machines."),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
-    "restore": CommandEntry("restore", "restore", "Put back what ktrial has changed on this system."),
-    "doctor": CommandEntry("doctor", "doctor", "Check this machine, and say what is missing."),
-    "quiesce": CommandEntry("quiesce", "quiesce", "Set this machine up for measuring, and --undo it."),
+    "restore": CommandEntry("system", "restore", "Put back what ktrial has changed on this system."),
+    "doctor": CommandEntry("system", "doctor", "Check this machine, and say what is missing."),
+    "quiesce": CommandEntry("system", "quiesce", "Set this machine up for measuring, and --undo it."),
 }
 
 

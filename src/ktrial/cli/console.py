@@ -1,15 +1,19 @@
 """What goes to the terminal: results on standard output, all else on standard error."""
 
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from ktrial.errors import KtrialError
 
+if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
 
 _PIPE_COLUMNS = 100
 """The width of tables that do not go to a terminal; COLUMNS changes it."""
@@ -33,7 +37,7 @@ def messages() -> "Console":
 
 def without_columns(heading_style: str) -> "Table":
     """A table without lines, to which columns and rows are added."""
-    from ktrial.cli.fitted_table import FittedTable
+    from ktrial.cli.render.table import FittedTable
 
     return FittedTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
 
@@ -64,3 +68,61 @@ def json_text(data: Any) -> str:
 def say(text: str) -> None:
     """One message for a person, on standard error."""
     sys.stderr.write(f"{text}\n")
+
+
+# Files that the user named: written whole, or not at all.
+
+
+class FileNotWritten(KtrialError):
+    """{path} cannot be written: {problem}"""
+
+
+class ReportNotWritten(KtrialError):
+    """The report {path} cannot be written: {problem}."""
+
+    hint = "name another place (--html FILE), or write it later: {again}"
+
+
+def write_page(path: Path, page: str, again: str) -> Path:
+    """Write a page; a half-written one is never left where a whole one was.
+
+    `again`: the command that writes it. Raises ReportNotWritten.
+    """
+    absolute = path.expanduser().absolute()
+    partial = absolute.with_name(f".{absolute.name}.partial")
+    try:
+        absolute.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(absolute)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it may never have been made
+            partial.unlink()
+        raise ReportNotWritten(path=absolute, problem=error.strerror, again=again) from error
+    return absolute
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of the user's. Raises FileNotWritten."""
+    try:
+        path.expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileNotWritten(path=path, problem=error.strerror) from None
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add to a file: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises FileNotWritten."""
+    try:
+        with path.expanduser().open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise FileNotWritten(path=path, problem=error.strerror) from None
+
+
+def check_writable(paths: Sequence[Path]) -> None:
+    """Raise FileNotWritten where a file cannot be written, before a kernel is booted for it."""
+    for path in paths:
+        place = path.expanduser()
+        if not place.parent.is_dir():
+            raise FileNotWritten(path=path, problem="No such file or directory")
+        if place.is_dir():
+            raise FileNotWritten(path=path, problem="Is a directory")

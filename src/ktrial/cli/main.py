@@ -4,13 +4,17 @@ import io
 import os
 import signal
 import sys
+import threading
 import warnings
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
-from ktrial.cli.lasting_messages import messages_that_end_nothing
 from ktrial.errors import KtrialError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 
 STOPS_A_BISECTION = 128
 """`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""
@@ -77,3 +81,64 @@ def _warn(
 ) -> None:
     """Python's warnings (a broken plugin of another package) in ktrial's form."""
     tell(str(message), kind="warning")
+
+
+# Standard error for as long as ktrial runs: a terminal may be closed, a reader may go, a disk may be full.
+#
+# What is said there is progress and messages. Where it cannot be written it is lost, and nothing else is:
+# the run goes on, or puts back what it has changed. Results go to standard output, where an error is an
+# error.
+
+
+class _NeverFails(io.FileIO):
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """As many bytes as there are, written or not."""
+        try:
+            return super().write(data) or 0
+        except BlockingIOError:
+            raise
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def messages_that_end_nothing(stream: TextIO) -> TextIO:
+    """The same stream; but what cannot be written is lost, and raises nothing."""
+    try:
+        raw = _NeverFails(stream.fileno(), "w", closefd=False)
+    except (OSError, ValueError):
+        return stream  # it is no file
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
+
+
+# The program `ktrial` as another ktrial starts it: when that one is gone, it ends as on Ctrl-C.
+#
+# Its standard input is a pipe whose other end the other one has, who writes nothing: it closes with that
+# process, however that ends (SIGKILL, out of memory). Little is imported here: see ktrial_launcher.
+
+
+def main_with_parent() -> None:
+    """As `ktrial_launcher.main`."""
+    import ktrial_launcher
+
+    end_with_parent()
+    ktrial_launcher.main()
+
+
+def end_with_parent() -> None:
+    """From now on SIGTERM comes when standard input closes, which nobody else sees: it is empty for them."""
+    pipe = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    threading.Thread(target=_wait, args=(pipe,), name="parent", daemon=True).start()
+
+
+def _wait(pipe: int) -> None:
+    while os.read(pipe, 1):
+        pass
+    # Who read what is told here is gone: it must not be an error while the machine is given back.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

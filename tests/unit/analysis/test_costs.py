@@ -7,8 +7,8 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution.costs import CostKind, cost_rows, profile_rows
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.options.counting_machine import on_model
-from ktrial.cli.render.modelled_costs import check_modelled, print_costs, print_profile_costs
+from ktrial.cli.options.counting import on_model
+from ktrial.cli.render.explanation import check_modelled, print_costs, print_profile_costs
 from ktrial.model.attribution import Explanation
 from ktrial.model.machine_model import BasePrices, ModelCounts
 from ktrial.model.profile import Profile

@@ -15,7 +15,7 @@ from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
 from ktrial.analysis.fidelity import fidelity
 from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.model.fidelity import Fidelity
 from ktrial.model.plan import treatments
 from ktrial.model.study import Timing

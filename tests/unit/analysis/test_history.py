@@ -19,7 +19,7 @@ from tests.support.stored_results import WORKLOADS, a_store
 from ktrial.analysis.errors import BadKernelRange
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.cli.render.matrix import print_matrix
+from ktrial.cli.render.history import print_matrix
 from ktrial.experiment.kernel_choice import Range, chosen
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.history import ChangeKind, History

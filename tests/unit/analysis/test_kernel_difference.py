@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ktrial import kernels
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
-from ktrial.cli.render.kernel_diff import print_kernel_difference
+from ktrial.cli.render.kernels import print_kernel_difference
 from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
 from ktrial.model.kernel import Build, Kernel, Origin, Patch

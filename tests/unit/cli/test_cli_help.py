@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.places import ROOT
 
-from ktrial.cli import documentation
+from ktrial.cli.commands import help
 
 _ADVISED = re.compile(r"ktrial help (?!lists)([a-z0-9-]+)")
 
@@ -47,22 +47,22 @@ def test_no_message_sends_its_reader_to_a_file_that_a_wheel_has_not() -> None:
 def test_every_topic_that_a_message_names_is_there() -> None:
     named = {topic for _, text in all_said() for topic in _ADVISED.findall(text)}
     assert {"studies", "statistics", "schedulers", "guest-protocol"} <= named
-    assert named <= set(documentation.pages())
+    assert named <= set(help.pages())
 
 
 def test_topics_are_listed_with_what_they_tell(cli: CommandLine) -> None:
     said = cli("help")
     assert said.status == 0
-    for page in documentation.pages().values():
+    for page in help.pages().values():
         assert any(line.split()[:1] == [page.topic] for line in said.output.splitlines())
     assert "Study files" in said.output
 
 
-@pytest.mark.parametrize("topic", documentation.pages())
+@pytest.mark.parametrize("topic", help.pages())
 def test_a_page_is_shown_without_markup(cli: CommandLine, topic: str) -> None:
     said = cli("help", topic)
     assert said.status == 0
-    assert documentation.page(topic).title.replace("`", "").split()[0] in said.output
+    assert help.page(topic).title.replace("`", "").split()[0] in said.output
     assert not re.search(r"^\s*<!--", said.output, re.MULTILINE)
     assert not re.search(r"\]\([a-z/.-]+\.md", said.output)
 
@@ -85,6 +85,6 @@ def test_a_topic_that_is_not_there_is_told_with_what_is_near(cli: CommandLine) -
 def test_an_installation_without_its_documentation_says_so(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(documentation, "package_directory", lambda: tmp_path / "a" / "b" / "c")
+    monkeypatch.setattr("ktrial.cli.commands.help.package_directory", lambda: tmp_path / "a" / "b" / "c")
     said = cli("help", "studies")
     assert (said.status, "this installation is incomplete" in said.messages) == (1, True)

@@ -17,7 +17,7 @@ from tests.support.scripted import wait_until
 from tests.support.ssh_server import HOST, ssh_server
 from tests.unit.analysis.test_systems import at
 
-from ktrial.cli.running.on_hosts import run_on_each
+from ktrial.cli.running.study import run_on_each
 from ktrial.errors import Interrupted
 from ktrial.model.study import Study
 from ktrial.store import open_store
@@ -58,7 +58,7 @@ HEARS = """>{words}-$3.begun; while read line; do :; done; >{words}-$3.ended"""
 """Until who started it is gone."""
 ENDS = """
 import signal, sys, time
-from ktrial.cli.running.with_parent import end_with_parent
+from ktrial.cli.main import end_with_parent
 
 def ended(*_):
     print("who reads this?", file=sys.stderr, flush=True)
@@ -89,7 +89,7 @@ command = ["/bin/sleep", "3600"]
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
     line = CommandLine(monkeypatch, capsys)
-    monkeypatch.setattr("ktrial.cli.installed.registry", lambda: replace(KNOWN, machines=("exact", "ssh")))
+    monkeypatch.setattr("ktrial.cli.studies.registry", lambda: replace(KNOWN, machines=("exact", "ssh")))
     (tmp_path / "study.toml").write_text(STUDY)
     return line
 
@@ -142,7 +142,7 @@ def test_each_machine_s_run_is_told_what_this_one_was(
 ) -> None:
     told: list[Sequence[str]] = []
     monkeypatch.setattr(
-        "ktrial.cli.running.on_hosts.run_on_each",
+        "ktrial.cli.running.study.run_on_each",
         lambda studies, words, **_: told.extend([[*studies], words]),
     )
     study = str(tmp_path / "study.toml")

@@ -5,7 +5,7 @@ import io
 from rich.cells import cell_len
 from rich.console import Console
 
-from ktrial.cli.render.long_tables import print_table
+from ktrial.cli.render.table import print_table
 
 HEADINGS = ("id", "study", "question")
 

@@ -8,9 +8,8 @@ from rich.console import Console
 from tests.support.making import a_study, a_trial
 from tests.support.scripted import a_kernel
 
+from ktrial.cli.progress import StepLog, progress
 from ktrial.cli.running.bisection import StepLines
-from ktrial.cli.running.progress import progress
-from ktrial.cli.step_display import StepLog
 from ktrial.kernels.errors import KernelNotFound
 from ktrial.model.boot import Boot
 from ktrial.model.plan import plan
@@ -59,7 +58,7 @@ def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.Monk
     text = io.StringIO()
     console = Console(file=text, width=200, markup=False, highlight=False)
     seconds = itertools.count(100.0, 7.0)
-    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
     with progress(console) as observer:
         for files in range(1, 9):
             observer.kernel_progress("build:mine", f"build 1 of 2: building: {files} of about 9 files", 0, 0)
@@ -75,7 +74,7 @@ def test_builds_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fleet builds several: each is a step of its own, however they take turns."""
     said: list[str] = []
     log, seconds = StepLog(said.append), itertools.count(100.0, 10.0)
-    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
     for files in range(1, 5):
         for name in ("build:a", "build:b"):
             log.step(name, f"building: {files} of about 9 files")
@@ -91,7 +90,7 @@ def test_a_bisection_tells_a_log_how_far_the_build_of_a_candidate_is(monkeypatch
     """`ktrial series` and `bisect` said `building` once, and nothing for as long as it took."""
     text, seconds = io.StringIO(), itertools.count(100.0, 10.0)
     console = Console(file=text, width=200, markup=False, highlight=False)
-    monkeypatch.setattr("ktrial.cli.step_display.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
     lines = StepLines(console)
     for files in range(1_200, 1_207):
         lines.kernel_progress("build:mine", f"building: {files:,} of about 3,000 files", 0, 0)

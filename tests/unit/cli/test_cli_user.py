@@ -8,7 +8,7 @@ from tests.support.making import a_study
 from tests.support.warm_ktrial import ktrial
 
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.options.user import with_user
+from ktrial.cli.options.common import with_user
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import Command, WorkloadUse
 

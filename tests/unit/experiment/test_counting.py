@@ -10,8 +10,8 @@ from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, sources
 
 from ktrial.analysis.result import result
-from ktrial.cli.installed import registry
 from ktrial.cli.main import main
+from ktrial.cli.studies import registry
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial

@@ -6,7 +6,7 @@ import pytest
 
 from ktrial.analysis.result import record, result
 from ktrial.analysis.setting_reach import out_of_reach
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.experiment import guest_storage
 from ktrial.experiment.manipulation import settings_of
 from ktrial.model.boot import CgroupLimits

@@ -12,7 +12,7 @@ from tests.support.buildable_sources import a_buildable_source
 from tests.support.command_line import CommandLine
 from tests.support.fake_builds import FakeBuilder
 
-from ktrial.cli import step_display
+from ktrial.cli import progress
 from ktrial.kernels import Progress
 from ktrial.kernels.build import time_estimate
 from ktrial.kernels.build.build_trees import files_compiled, files_touched
@@ -165,7 +165,7 @@ def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left
         raise FakeBuilder.failed()
 
     monkeypatch.setattr("ktrial.kernels.build.build", slow_build)
-    for module in (time_estimate, step_display):
+    for module in (time_estimate, progress):
         monkeypatch.setattr(module, "time", clock)
     said = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))
     lines = [line for line in said.messages.splitlines() if " s: " in line]

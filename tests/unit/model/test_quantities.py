@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.options.caches import shapes
-from ktrial.cli.options.duration_size_share import duration
+from ktrial.cli.options.common import duration
+from ktrial.cli.options.counting import shapes
 from ktrial.machines.qemu.snapshot_cache import snapshots_limit
 from ktrial.model import quantities
 

@@ -14,8 +14,8 @@ from tests.support.making import a_sample
 from tests.support.places import ROOT
 from tests.support.report_records import a_matrix, a_record, a_study_with_failures
 
-from ktrial.cli.installed import registry
 from ktrial.cli.render.study_result import print_result
+from ktrial.cli.studies import registry
 from ktrial.format import number_format
 from ktrial.format.sanitize import beginning, one_line, printable, shortened
 from ktrial.model.comparison import Comparison

@@ -12,7 +12,7 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.analysis.result import record as record_in
-from ktrial.cli.render.attribution import print_whys
+from ktrial.cli.render.study_result import print_whys
 from ktrial.model.conditions_diff import Governed, ValueDifference
 from ktrial.model.proof import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.study_record import StudyRecord

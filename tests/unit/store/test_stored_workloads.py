@@ -11,7 +11,7 @@ from tests.support.stored_results import a_store
 from ktrial.analysis.attribution.target import question
 from ktrial.analysis.errors import WorkloadAmbiguous
 from ktrial.analysis.store_queries import label_of, labels_of
-from ktrial.cli.commands.matrix import workload_names_of
+from ktrial.cli.commands.history import workload_names_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import WorkloadUse
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.places import ROOT
 from tests.support.scripted import a_kernel, sources
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.experiment.jobs import jobs_of
 from ktrial.model.design import FactorKind, Perturbation
 from ktrial.model.plan import treatments

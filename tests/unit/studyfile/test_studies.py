@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import STUDIES
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.model.plan import plan
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.studyfile import bundled_studies, load

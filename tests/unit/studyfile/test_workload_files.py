@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.model.study import Study
 from ktrial.studyfile import load, workload_from_file
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes, StudyUnreadable

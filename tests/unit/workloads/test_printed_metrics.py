@@ -9,7 +9,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.pages import blocks_of
 from tests.support.places import PROGRAM_OUTPUTS, ROOT
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.model.study import Study
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, Direction, MetricRule, Mode, Sample, WorkloadUse

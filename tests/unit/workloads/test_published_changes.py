@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from tests.support.places import ROOT
 
-from ktrial.cli.installed import registry
+from ktrial.cli.studies import registry
 from ktrial.studyfile import load
 
 PUBLISHED = ROOT / "studies" / "published"

@@ -48,7 +48,7 @@ def analyze(
     from ktrial.analysis.imported_results import AnalysisOptions, analyse
     from ktrial.cli.console import output, print_json
     from ktrial.cli.error_handling import tell
-    from ktrial.cli.options.duration_size_share import share
+    from ktrial.cli.options.common import share
     from ktrial.cli.render.imported_analysis import print_analysis
     from ktrial.model.workload import Direction
 

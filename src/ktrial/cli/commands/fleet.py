@@ -152,7 +152,7 @@ def status(
 def machines(store: StoreOption = None, json: Json = False) -> None:
     """Say who holds which real machine: runs over ssh hold one each, one trial at a time, in the store."""
     from ktrial.cli.console import print_json, say
-    from ktrial.cli.options.stored_study import open_existing
+    from ktrial.cli.studies import open_existing
 
     with open_existing(store) as opened:
         held, name = opened.machine_leases(), opened.name

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.commands.kernel_build import build
-from ktrial.cli.commands.kernel_diff import diff
-from ktrial.cli.commands.kernel_verify import verify
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.step_display import StepLog
+from ktrial.cli.options.kernel_measurement import Fuzz
 
 if TYPE_CHECKING:
     from ktrial import kernels
+
 
 app = command_group("Obtain kernels, look at them, remove them.")
 
@@ -118,8 +116,192 @@ def remove(name: Name) -> None:
     print(f"removed {removed}: {rest}")
 
 
+# `ktrial kernel build`: build a kernel from source by hand, as studies do by themselves.
+
+_SHORT_DIGEST = 12
+
+
+@examples(
+    "ktrial kernel build debian:linux-source-6.1 --name plain",
+    "ktrial kernel build . --option SLUB_DEBUG_ON=y --patch fix.patch --name fixed",
+)
+def build(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="debian:linux-source-6.1, a directory, git:DIRECTORY@REVISION, a tarball."
+        ),
+    ],
+    config: Annotated[
+        str, typer.Option(metavar="guest|defconfig|debian|FILE", help="What the options are set over.")
+    ] = "guest",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
+    ] = None,
+    patch: Annotated[
+        list[str] | None,
+        typer.Option("--patch", metavar="FILE", help="A patch to apply first (-p1); may be repeated."),
+    ] = None,
+    fuzz: Fuzz = 0,
+    make: Annotated[
+        list[str] | None,
+        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Call the kernel build:NAME too.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Build a kernel from source.
+
+    Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
+    and are compiled once.
+    """
+    from ktrial.cli.console import print_json
+    from ktrial.cli.error_handling import tell
+    from ktrial.cli.progress import step_display
+    from ktrial.cli.running.preflight import check_first
+    from ktrial.errors import Interrupted
+    from ktrial.experiment.trial import patch_warnings
+    from ktrial.kernels import build as sources
+    from ktrial.kernels.cache.disk_space import shown
+
+    wanted = sources.requested(
+        source,
+        config=config,
+        options=option or (),
+        patches=patch or (),
+        fuzz=fuzz,
+        make=dict(sources.variable_of(text) for text in make or ()),
+        directory=Path.cwd(),
+    )
+    if name is not None:
+        sources.check_alias(name)
+    check_first(kind="", builds=(wanted,))
+    try:
+        with step_display() as progress:
+            kernel = sources.build(wanted, progress)
+    except KeyboardInterrupt:
+        what = "what was compiled is kept"
+        raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
+    for warning in patch_warnings(kernel):
+        tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
+    if name is not None:
+        sources.give_alias(name, kernel.name)
+    if json:
+        print_json({**kernel.model_dump(mode="json"), "alias": f"build:{name}" if name else None})
+        return
+    called = f"{kernel.name} (build:{name})" if name else kernel.name
+    print(f"{called}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:_SHORT_DIGEST]}")
+
+
 app.command("build", cls=KtrialCommand)(build)
+
+
+# `ktrial kernel diff`: what differs between two kernels.
+
+_KERNEL = "debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest."
+
+
+@examples("ktrial kernel diff debian:6.1 debian:6.12")
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help=_KERNEL, autocompletion=kernel_names)],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="What it is compared with.", autocompletion=kernel_names)
+    ],
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
+            "directory); twice: one for each kernel.",
+            metavar="SOURCE",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="All: long lists of drivers and modules, too."),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what differs between two kernels.
+
+    Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
+    """
+    from ktrial.analysis.kernel_diff import difference_between
+    from ktrial.cli.console import output, print_json, write_page
+    from ktrial.cli.progress import step_display
+    from ktrial.cli.render.kernels import print_kernel_difference
+    from ktrial.report import kernel_difference_html
+
+    if source and len(source) > 2:
+        raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
+    with step_display() as progress:
+        difference = difference_between(before, after, sources=source or (), progress=progress)
+    if html:
+        write_page(
+            html, kernel_difference_html(difference), f"ktrial kernel diff {before} {after} --html FILE"
+        )
+    if json:
+        print_json(difference.model_dump(mode="json"))
+        return
+    print_kernel_difference(difference, output(), everything=everything)
+    if html:
+        print(f"report: {html}")
+
+
 app.command("diff", cls=KtrialCommand)(diff)
+
+
+# `ktrial kernel verify`: are the cached kernels what they were when they were added?
+
+DAMAGED = 1
+"""The exit code where a file is not what it was."""
+
+
+@examples("ktrial kernel verify", "ktrial kernel verify debian:6.12")
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Kernels' names; without, all in the cache.", metavar="[NAME…]", autocompletion=kernel_names
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read cached kernels in full, and compare them with their digests.
+
+    Before it is booted, each kernel is looked through anyway: in full once in each boot of this system, by
+    its files' times after that. Exit code 1: something is damaged.
+    """
+    from ktrial import kernels
+    from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.render.kernels import verification_table
+    from ktrial.kernels.cache.cache import Cache
+
+    checks = []
+    with messages().status("") as status:
+        for name in names or [record.name for record in Cache().names()]:
+
+            def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
+                status.update(f"{name}: {what}" + (f" {done}/{total}" if total else ""))
+
+            checks.append(kernels.verify(name, progress))
+    if json:
+        print_json([check.model_dump(mode="json") for check in checks])
+    elif checks:
+        output().print(verification_table(checks))
+    else:
+        messages().print("there are no kernels yet; add one: ktrial kernel add NAME")
+    damaged = [check.name for check in checks if check.damaged]
+    if damaged:
+        told = "what is damaged is never booted: the next use makes it whole, or refuses it. Now:"
+        messages().print(f"{told} ktrial kernel add {' '.join(damaged)}")
+        raise typer.Exit(DAMAGED)
+
+
 app.command("verify", cls=KtrialCommand)(verify)
 
 
@@ -128,6 +310,8 @@ def _progress_bar(name: str) -> "Iterator[kernels.Progress]":
     """Draw a bar on a terminal; elsewhere write a line for each step, and one each half a minute."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
+
+    from ktrial.cli.progress import StepLog
 
     console = messages()
     if not console.is_terminal:

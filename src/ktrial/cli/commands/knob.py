@@ -36,9 +36,9 @@ def list_knobs(
     json: Json = False,
 ) -> None:
     """List the knobs that ktrial knows."""
-    from ktrial.cli.installed import tell_broken
     from ktrial.cli.render.knobs import default_text
     from ktrial.cli.render.table import rendered
+    from ktrial.cli.studies import tell_broken
     from ktrial.format.table import Field, table, text_field
     from ktrial.knobs import catalogue
     from ktrial.knobs.errors import UnknownSubsystem

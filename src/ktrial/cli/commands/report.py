@@ -1,13 +1,22 @@
 """`ktrial report`: what a study has measured, for people and for other programs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import examples
-from ktrial.cli.options.bundled_study import Signers, StudyOrBundle, is_bundle, open_named
-from ktrial.cli.options.common import StoreOption
+from ktrial.cli import output_cache, show_cache
+from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.console import json_text, output, print_json, say
+from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ktrial.model.study_record import StudyRecord
+    from ktrial.report.site.site import Site
+    from ktrial.store.study_digests import StudyName
+    from ktrial.store.study_summary import StudyRow
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
@@ -40,6 +49,7 @@ def report(
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
     from ktrial.cli.running.study import default_report, write_report
+    from ktrial.cli.studies import is_bundle, open_named
     from ktrial.store import default_location
 
     rows = {"--samples": samples, "--series": series, "--scaling": scaling}
@@ -88,3 +98,286 @@ def _check(html: Path | None, rows: dict[str, bool], *, whole: bool, markdown: b
         raise typer.BadParameter(f"{' and '.join(asked)}: one table at a time")
     if asked and not csv:
         raise typer.BadParameter(f"{asked[0]} goes with --csv")
+
+
+# `ktrial show`: what a study in the store has measured.
+
+
+@examples("ktrial show", "ktrial show quick --json", "ktrial show quick.zip")
+def show(
+    study: StudyOrBundle = None,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show the consoles of trials that failed, instead.")
+    ] = False,
+    signers: Signers = None,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Show a study's verdicts again; nothing is run."""
+    from ktrial.cli.studies import is_bundle
+    from ktrial.store import default_location
+
+    location = store or default_location()
+    form = "consoles" if console else "json" if json else "text"
+    key = None if console or is_bundle(study) else show_cache.key_of(location, study, form)
+    printed = key and output_cache.get(key)
+    if not printed:
+        with output_cache.warnings_heard() as warned:
+            printed = _worked_out(store, study, form, signers)
+        # While it was worked out, a trial may have ended.
+        if printed and key and not warned and key == show_cache.key_of(location, study, form):
+            output_cache.put(key, printed)
+    if printed and json:
+        print(printed, end="")
+    elif printed:
+        from ktrial.cli.render.recorded import replay
+
+        replay(printed, output())
+
+
+def _worked_out(store: str | None, study: str | None, form: str, signers: Path | None) -> str:
+    """The JSON, or the record of what is printed; empty where it was printed right away."""
+    from ktrial.analysis.result import record as record_of
+    from ktrial.cli.render.recorded import recorded
+    from ktrial.cli.render.study_result import MOST_WORKLOADS
+    from ktrial.cli.studies import open_named
+    from ktrial.report import whys
+    from ktrial.report.json.study import as_json
+
+    with open_named(store, study, signers) as (opened, stored):
+        if stored.study.search and form != "consoles":
+            from ktrial.cli.running.search_answer import show_search
+
+            show_search(stored, opened, json=form == "json")
+            return ""
+        record = record_of(opened, stored.id)
+        if form == "consoles":
+            _print_consoles(record)
+            return ""
+        most = None if form == "json" else MOST_WORKLOADS + 1
+        name, reasons = opened.name, whys(opened, record, most, graphs=False)
+    return json_text(as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
+
+
+def _print_consoles(record: "StudyRecord") -> None:
+    from ktrial.cli.render.study_result import failure
+    from ktrial.format.sanitize import printable
+    from ktrial.report.text import study_summary
+
+    failed = study_summary.failed_trials(record)
+    if not failed:
+        print(f"no trial of {record.study.name} failed")
+    for trial in failed:
+        print(f"--- {failure(trial)}")
+        print(printable(trial.console).rstrip() or "(the console is empty)")
+
+
+# `ktrial list`: the studies in the store.
+
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
+]
+
+
+@examples("ktrial list", "ktrial list --all")
+def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
+    """List the studies in the store.
+
+    Exit code 1: a study is not what was stored; it is named, and the others are listed.
+    """
+    name, every, damaged = _studies(store)
+    shown = [one for one in every if all_ or one.is_a_users]
+    if json:
+        print_json([_data(one, name) for one in shown])
+    else:
+        if shown:
+            _print(shown)
+        elif not (every or damaged):
+            say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
+        if hidden := len(every) - len(shown):
+            say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
+    _tell_damaged(damaged)
+
+
+def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName]]":
+    """The store's name, its studies and the damaged ones: read quickly where that can be done.
+
+    Raises StoreError.
+    """
+    from ktrial.store import default_location
+    from ktrial.store.quick_reader import NoQuickReading, quick_reader
+
+    try:
+        with quick_reader(store or default_location()) as reader:
+            return reader.name, [_Listed(one) for one in reader.studies()], ()
+    except NoQuickReading:
+        from ktrial.cli.studies import open_existing
+
+        with open_existing(store) as opened:
+            sound, damaged = opened.readable_studies()
+            return opened.name, [_Listed(one.row()) for one in sound], damaged
+
+
+def _tell_damaged(damaged: "Sequence[StudyName]") -> None:
+    """A warning for each; where there is one, `list` ends here."""
+    from ktrial.cli.studies import DAMAGED, tell_left_out
+
+    if tell_left_out([f"study {one.id}, {one.name}" for one in damaged], "listed"):
+        raise typer.Exit(DAMAGED)
+
+
+class _Listed:
+    """A study, and what is said of it beside what its row has."""
+
+    def __init__(self, row: "StudyRow") -> None:
+        self.row = row
+        self.planned = row.planned
+        # A study file can choose no name with a colon, and has a search or at least two treatments.
+        self.is_a_users = row.is_search or (":" not in row.name and row.treatment_count > 1)
+
+
+def _data(one: _Listed, store: str) -> dict[str, Any]:
+    return {
+        "id": one.row.id,
+        "study": one.row.name,
+        "question": one.row.question,
+        "created": one.row.created.isoformat(),
+        "planned": one.planned,
+        "finished": one.row.finished,
+        "failed": one.row.failed,
+        "store": store,
+    }
+
+
+def _print(studies: list[_Listed]) -> None:
+    from ktrial.cli.render.table import print_table
+    from ktrial.format import number_format
+    from ktrial.format.sanitize import one_line
+
+    def cells(one: _Listed) -> tuple[str, ...]:
+        row = one.row
+        failed = f", {row.failed} failed" if row.failed else ""
+        trials = f"{row.finished}/{one.planned or '?'}{failed}"
+        made = number_format.moment(row.created)
+        return str(row.id), one_line(row.name), made, trials, one_line(row.question)
+
+    print_table(("id", "study", "made", "trials", "question"), list(map(cells, studies)), output())
+
+
+# `ktrial site`: a static site of everything in the store.
+
+
+@examples("ktrial site public", "ktrial site public --full all")
+def site(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory, or an earlier site's.")],
+    full: Annotated[
+        str | None,
+        typer.Option(metavar="N|all", help="How many more results get whole pages now; else 50."),
+    ] = None,
+    whys: Annotated[
+        bool, typer.Option("--whys/--no-whys", help="Say what changes are made of; kept for the next time.")
+    ] = True,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Write a static site of all results.
+
+    An index, a matrix, a history for each workload, a page for each result: the newest whole, and where there
+    are more than --full the others in brief, with their verdicts. Each run makes more of them whole.
+
+    All links are relative: it opens from disk, and any web server can show it.
+    """
+    from ktrial.cli.console import print_json, say
+    from ktrial.cli.studies import open_existing
+    from ktrial.report.site.site import build
+    from ktrial.report.site.whole_pages import MOST_AT_ONCE
+
+    most = MOST_AT_ONCE if full is None else _most(full)
+    with open_existing(store) as opened:
+        built = build(opened, directory.expanduser().absolute(), reasons=whys, full=most, tell=say)
+    if json:
+        facts = {"pages": built.pages, "made": built.made, "results": built.results}
+        print_json({"index": str(built.front), **facts, "in_brief": built.in_brief, "lists": built.lists})
+    else:
+        print(f"site: {built.front} ({built.pages} pages)")
+        if built.in_brief:
+            print(_in_brief(built))
+        if built.lists:
+            print(_lists(built))
+
+
+def _most(text: str) -> int | None:
+    """`50` → 50; `all` → None. Raises BadOption."""
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise BadOption(option="--full", problem=f"{text} is neither a number of results nor all")
+    return int(text)
+
+
+def _in_brief(built: "Site") -> str:
+    are = "is" if built.in_brief == 1 else "are"
+    return (
+        f"{built.in_brief} of {built.results} results {are} in brief, with their verdicts alone: "
+        "the same command makes the newest of these whole, --full all makes all of them; "
+        "ktrial serve shows each one whole"
+    )
+
+
+def _lists(built: "Site") -> str:
+    from ktrial.report.site.result_lists import A_PAGE
+
+    return (
+        f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in lists/ "
+        "have them all, lists/names.html their names"
+    )
+
+
+# `ktrial serve`: the store's studies in a browser.
+
+
+@examples("ktrial serve", "ktrial serve --store lab.db --port 8001", "ktrial serve --no-whys")
+def serve(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen; 0: at any port that is free.")
+    ] = 8000,
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Another address than this machine's own: whoever reaches it reads all."
+        ),
+    ] = "127.0.0.1",
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="HOST", help="A name that requests may be for, behind a proxy; may be repeated."
+        ),
+    ] = None,
+    whys: Annotated[
+        bool, typer.Option("--whys/--no-whys", help="Say what changes are made of; kept for the next time.")
+    ] = True,
+    store: StoreOption = None,
+) -> None:
+    """Show the store in a browser; studies that run are live.
+
+    The pages of ktrial site and the reports, made when asked for. Nothing is changed, and nobody logs in.
+    Ctrl-C ends it.
+    """
+    from contextlib import suppress
+    from threading import Event
+
+    from ktrial import interruption
+    from ktrial.cli.console import say
+    from ktrial.cli.running.serving import serving
+
+    stop = Event()
+    with (
+        serving(store, address, port, names or (), stop.set, reasons=whys) as server,
+        suppress(KeyboardInterrupt),
+        interruption.listening(stop.set),
+    ):
+        server.start()
+        print(f"serving at {server.url} (Ctrl-C ends it)", flush=True)
+        stop.wait()
+    say("ktrial: stopped")

@@ -2,17 +2,30 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ktrial.cli.command_line import BadOption, examples, words_again
-from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
-from ktrial.cli.options.completion import study_files
-from ktrial.cli.options.fleet import on_fleet
-from ktrial.cli.options.hosts import Hosts, on_hosts
-from ktrial.cli.options.machine_wait import waits_for_machine
-from ktrial.cli.options.user import User, with_user
+from ktrial.cli.options.common import (
+    Count,
+    GuestMemory,
+    Hosts,
+    Html,
+    Jobs,
+    Json,
+    Margin,
+    NoHtml,
+    OwnMetrics,
+    Perturbations,
+    StoreOption,
+    User,
+    on_fleet,
+    on_hosts,
+    waits_for_machine,
+    with_user,
+)
+from ktrial.cli.options.completion import kernel_names, study_files, workload_names
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
@@ -54,6 +67,8 @@ class StudyMissing(KtrialError):
 
 
 _SCHEDULED = "exact-parallel"
+
+
 Given = Annotated[
     Path | None,
     typer.Argument(
@@ -64,12 +79,16 @@ Given = Annotated[
         show_default=False,
     ),
 ]
+
+
 Patches = Annotated[
     list[str] | None,
     typer.Option(
         "--patch", metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
     ),
 ]
+
+
 AllowHostChanges = Annotated[
     bool,
     typer.Option(
@@ -77,6 +96,8 @@ AllowHostChanges = Annotated[
         help="Machines host and ssh: settings may be changed, ssh may boot; all is undone.",
     ),
 ]
+
+
 Seeds = Annotated[
     int | None,
     typer.Option(
@@ -87,6 +108,8 @@ Seeds = Annotated[
         help="Machine exact-parallel: trials of each treatment, each with another order of its CPUs.",
     ),
 ]
+
+
 Confirm = Annotated[
     int | None,
     typer.Option(
@@ -166,7 +189,7 @@ def _on_each(
 ) -> None:
     from ktrial import machines
     from ktrial.cli.console import say
-    from ktrial.cli.running.on_hosts import run_on_each
+    from ktrial.cli.running.study import run_on_each
     from ktrial.experiment.executor import ThisSystem, chosen
 
     if html:
@@ -178,7 +201,7 @@ def _on_each(
 
 def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
     """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
-    from ktrial.cli.installed import registry
+    from ktrial.cli.studies import registry
     from ktrial.studyfile import bundled_studies, load
     from ktrial.studyfile.errors import SearchNotRun
 
@@ -248,3 +271,278 @@ def _counted_by(study: "Study", count: str) -> "Study":
         raise ModelledByThePlugin(count=count, model=study.machine.model.reference)
     machine = study.machine.model_copy(update={"count": CountedBy(count)})
     return study.model_copy(update={"machine": machine})
+
+
+# `ktrial compare`: compare kernels without a study file.
+
+_OPTIONS = {
+    "factors": "--kernel",
+    "workloads": "--workload",
+    "margin": "--margin",
+    "perturbations": "--perturbations",
+    "machine.count": "--count",
+    "machine.memory": "--memory",
+    "machine.boot": "--boot",
+    "machine.cpus": "--cpus",
+}
+"""Key of a study file → the option that stands for it, for messages."""
+
+
+@examples(
+    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe",
+    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
+)
+@on_fleet
+def compare(
+    context: typer.Context,
+    kernel: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="A kernel, at least two; the first is the baseline.",
+            autocompletion=kernel_names,
+        ),
+    ],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W1,W2…",
+            help="Workloads, or files of such; your own command stands at the end.",
+            autocompletion=workload_names,
+        ),
+    ] = None,
+    metrics: OwnMetrics = None,
+    perturbations: Perturbations = None,
+    count: Count = None,
+    margin: Margin = None,
+    memory: GuestMemory = None,
+    cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs; else 1.")] = None,
+    boot: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter; may be repeated.")
+    ] = None,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+) -> None:
+    """Compare kernels without a study file.
+
+    In workloads; or with a command of your own, which runs once here, to find what it needs, then on the
+    kernels.
+    """
+    from ktrial.cli.options.own_command import asked, memory_for, own_words
+    from ktrial.cli.running.preflight import check_first
+    from ktrial.cli.running.study import RunOptions, run_and_print
+    from ktrial.cli.studies import registry
+    from ktrial.kernels.providers.git import pinned
+    from ktrial.studyfile import StudySource, study_from
+
+    words = own_words(context)
+    if words:
+        check_first(kernels=kernel, workloads=workload, words=words, jobs=jobs)
+    wanted = asked(workload, words).printing(metrics)
+    kernel = [pinned(name) for name in kernel]
+    tables = wanted.tables()
+    memory = memory_for(words, memory)
+    machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
+    data: dict[str, Any] = {
+        "question": _question(kernel),
+        "factors": {"kernel": {"levels": kernel}},
+        "workloads": tables,
+        "machine": _given(machine),
+        **_given({"margin": margin, "perturbations": perturbations}),
+    }
+    source = StudySource("command line", options=_OPTIONS)
+    study = study_from(data, source, "compare", Path.cwd(), registry())
+    run_and_print(study, RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
+
+
+def _question(kernels: list[str]) -> str:
+    verb = "does" if len(kernels) == 2 else "do"
+    return f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]}?"
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# `ktrial scale`: throughput over the number of CPUs, of one kernel or several.
+
+_SCALE_OPTIONS = {
+    "factors.kernel": "--kernel",
+    "factors.cpus": "--cpus",
+    "factors": "--kernel",
+    "workloads": "--workload",
+    "perturbations": "--seeds",
+    "margin": "--margin",
+    "machine.kernel": "--kernel",
+    "machine.memory": "--memory",
+    "machine.boot": "--boot",
+    "machine.quantum": "--quantum",
+}
+"""Key of a study file → the option that stands for it, for messages."""
+
+
+_CPUS = "1,2,4"
+
+
+@examples(
+    "ktrial scale --kernel debian:6.12 --workload open2,append2",
+    "ktrial scale --kernel A --kernel B --workload page-fault1 --cpus 1,2,4,8",
+)
+@on_fleet
+def scale(
+    context: typer.Context,
+    kernel: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="A kernel; may be repeated: the first is the baseline.",
+            autocompletion=kernel_names,
+        ),
+    ],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W1,W2…",
+            help="Workloads, or files of such; your own command stands at the end.",
+            autocompletion=workload_names,
+        ),
+    ] = None,
+    metrics: OwnMetrics = None,
+    cpus: Annotated[
+        str, typer.Option(metavar="N1,N2…", help="Numbers of CPUs; from three on a law is fitted.")
+    ] = _CPUS,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Trials at each number of CPUs.")
+    ] = 3,
+    quantum: Annotated[
+        int | None, typer.Option(metavar="NS", help="Nanoseconds of guest time in a round (100).")
+    ] = None,
+    waits: Annotated[
+        bool,
+        typer.Option("--waits", help="Also count where the CPUs wait, under the first seed."),
+    ] = False,
+    margin: Margin = None,
+    memory: GuestMemory = None,
+    boot: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter; may be repeated.")
+    ] = None,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+) -> None:
+    """Show how throughput grows with CPUs.
+
+    Each kernel runs the workloads on machines of so many CPUs, in simulated time; a table and a chart show
+    speed-up, efficiency, and the Universal Scalability Law that comes nearest.
+    """
+    from ktrial.cli.options.own_command import asked, memory_for, own_words
+    from ktrial.cli.running.preflight import check_first
+    from ktrial.cli.running.study import RunOptions, run_and_print
+    from ktrial.cli.studies import registry
+    from ktrial.kernels.providers.git import pinned
+    from ktrial.model.parallel import WAITS
+    from ktrial.studyfile import StudySource, study_from
+
+    words = own_words(context)
+    if words:
+        check_first(kind="exact-parallel", kernels=kernel, workloads=workload, words=words, jobs=jobs)
+    wanted = asked(workload, words).printing(metrics)
+    kernels = list(dict.fromkeys(pinned(name) for name in kernel))
+    several = len(kernels) > 1
+    machine: dict[str, Any] = {"kind": "exact-parallel", "kernel": None if several else kernels[0]}
+    machine |= {"memory": memory_for(words, memory), "boot": boot, "quantum": quantum}
+    machine |= {"monitors": [WAITS] if waits else None}
+    factors = {"kernel": {"levels": kernels}} if several else {}
+    data: dict[str, Any] = {
+        "question": f"How does throughput grow with CPUs on {' and '.join(kernels)}?",
+        "factors": factors | {"cpus": {"levels": _counts(cpus)}},
+        "workloads": wanted.tables(),
+        "machine": _scale_given(machine),
+        "perturbations": seeds,
+        **_scale_given({"margin": margin}),
+    }
+    source = StudySource("command line", options=_SCALE_OPTIONS)
+    study = study_from(data, source, "scale", Path.cwd(), registry())
+    options = RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs)
+    run_and_print(study, options)
+
+
+def _counts(text: str) -> list[int | str]:
+    """Numbers of CPUs; what is none stays as it is, for the study's own message."""
+    words = [word.strip() for word in text.split(",")]
+    return [int(word) if word.isdecimal() else word for word in words if word]
+
+
+def _scale_given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# `ktrial try`: a first result, without a study, and without a word to learn.
+
+_WORKLOAD, _PERTURBATIONS = "pipe", 2
+
+
+_TRY__OPTIONS = {"factors": "--kernel", "workloads": "--workload", "perturbations": "--perturbations"}
+"""Key of a study file → the option that stands for it, for messages."""
+
+
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="A kernel; twice: old, new. Else the oldest and the newest in the cache, or Debian's two.",
+        autocompletion=kernel_names,
+    ),
+]
+
+
+Workload = Annotated[
+    str, typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
+]
+
+
+@examples("ktrial try", "ktrial try --workload fork --kernel debian:6.1 --kernel debian:6.12")
+@on_fleet
+def try_(
+    workload: Workload = _WORKLOAD,
+    kernel: Kernels = None,
+    perturbations: Perturbations = _PERTURBATIONS,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+) -> None:
+    """Compare two kernels in one workload, at once.
+
+    Nothing has to be written or chosen: each trial's number is told as it ends, then the verdict, the report,
+    and what to do next.
+    """
+    from ktrial.cli.command_line import BadOption
+    from ktrial.cli.running.study import RunOptions, run_and_advise
+    from ktrial.cli.studies import registry
+    from ktrial.experiment.kernel_choice import two_kernels
+    from ktrial.kernels.providers.git import pinned
+    from ktrial.studyfile import StudySource, study_from
+
+    if len(kernel or ()) > 2:
+        raise BadOption(option="--kernel", problem="ktrial try compares two; ktrial compare takes more")
+    kernels = [pinned(name) for name in two_kernels(kernel or ())]
+    data: dict[str, Any] = {
+        "question": f"How does {kernels[1]} compare with {kernels[0]}?",
+        "factors": {"kernel": {"levels": kernels}},
+        "workloads": [name.strip() for name in workload.split(",")],
+        "perturbations": perturbations,
+    }
+    study = study_from(
+        data, StudySource("command line", options=_TRY__OPTIONS), "try", Path.cwd(), registry()
+    )
+    run_and_advise(
+        study, RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs, each_trial=True)
+    )

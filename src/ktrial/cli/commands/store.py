@@ -5,21 +5,253 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.commands.store_copying import copy, merge
-from ktrial.cli.commands.store_files import collect, files
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
 if TYPE_CHECKING:
     from ktrial.store import Store
+    from ktrial.store.copying import Copied
+    from ktrial.store.file_place import FilePlace
     from ktrial.store.study_digests import StudyCheck
     from ktrial.store.trial_digests import TrialCheck
 
+
 app = command_group("Look after the store of trials.")
+
+
+From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a URL.")]
+
+
+# `ktrial store copy` and `ktrial store merge`: studies from one store into another.
+
+NOT_ALL = 1
+"""The exit code where something was not copied."""
+
+
+def _copied(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
+    from ktrial.cli.command_line import BadOption
+    from ktrial.cli.console import messages, output, print_json
+    from ktrial.store import open_store
+    from ktrial.store.copying import check_is_copy
+
+    with open_store(source, existing=True) as first, open_store(target) as second:
+        if first.name == second.name:
+            raise BadOption(option="FROM", problem=f"both stores are {first.name}")
+        if keeps_number:
+            check_is_copy(first, second)
+        with messages().status("") as status:
+            copied, left_out = _each(first, second, status.update, keeps_number=keeps_number)
+    if json:
+        print_json({"studies": [one._asdict() for one in copied], "damaged_studies": left_out})
+    else:
+        output().print(_store_copying_table(copied))
+        for line in _store_copying_lines(copied, left_out):
+            messages().print(line)
+    if left_out or any(one.damaged or one.differing for one in copied):
+        raise typer.Exit(NOT_ALL)
+
+
+def _each(
+    first: "Store", second: "Store", show: "object", *, keeps_number: bool
+) -> "tuple[list[Copied], list[str]]":
+    """Every study; the damaged ones, which are left out."""
+    from ktrial.store.copying import copy_study
+    from ktrial.store.errors import StudyDamaged
+
+    copied, left_out = [], []
+    for study in first.check_studies():
+
+        def tell(done: int, name: str = study.name) -> None:
+            show(f"{name}: {done} trials")  # type: ignore[operator]
+
+        try:
+            copied.append(copy_study(first, second, study.id, keeps_number=keeps_number, tell=tell))
+        except StudyDamaged:
+            left_out.append(f"study {study.id}, {study.name}")
+    return copied, left_out
+
+
+def _store_copying_lines(copied: "list[Copied]", left_out: list[str]) -> list[str]:
+    """What was not copied, and why."""
+    return [
+        *(f"not copied: {one}: it is not what was stored" for one in left_out),
+        *(
+            f"not copied: {one.name}, {what}: it is not what was stored"
+            for one in copied
+            for what in one.damaged
+        ),
+        *(
+            f"not copied: {one.name}, {what}: the other store has it, and says something else"
+            for one in copied
+            for what in one.differing
+        ),
+    ]
+
+
+def _store_copying_table(copied: "list[Copied]") -> object:
+    from rich.table import Table
+
+    table = Table("number", "study", "copied", "there", "damaged", "differ", box=None, pad_edge=False)
+    for one in copied:
+        counts = (one.copied, one.there, len(one.damaged), len(one.differing))
+        table.add_row(str(one.number), one.name, *map(str, counts))
+    return table
+
+
+@examples("ktrial store copy ktrial.db postgresql://me@db.example.org/ktrial")
+def copy(
+    source: From,
+    target: Annotated[str, typer.Argument(metavar="TO", help="A new store, or a copy that was interrupted.")],
+    json: Json = False,
+) -> None:
+    """Copy a store, from a file to a server or back: numbers, moments and digests stay as they are.
+
+    Each trial is compared with its digest on the way. Interrupted, the same command goes on where it was.
+    Exit code 1: something is damaged, and was not copied.
+    """
+    _copied(source, target, json=json, keeps_number=True)
+
+
 app.command("copy", cls=KtrialCommand)(copy)
+
+
+@examples("ktrial store merge colleague.db postgresql://me@db.example.org/ktrial")
+def merge(
+    source: From,
+    target: Annotated[str, typer.Argument(metavar="INTO", help="The store that is added to.")],
+    json: Json = False,
+) -> None:
+    """Add a store's studies to another one, under new numbers; of a study that both have, what is missing.
+
+    Nothing in INTO is changed. Exit code 1: something is damaged, or both have it and say different things.
+    """
+    _copied(source, target, json=json, keeps_number=False)
+
+
 app.command("merge", cls=KtrialCommand)(merge)
+
+
+# `ktrial store files` and `collect`: where a store's large parts lie, and what is left over there.
+
+NONE = "none"
+
+
+_Above = Annotated[
+    str | None, typer.Option("--above", metavar="8K", help="Smaller parts stay inside; else 8K, a page.")
+]
+
+
+_PlaceName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
+    ),
+]
+
+
+_TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="The store was moved: its files are this one's from now on.")
+]
+
+
+def _forget(opened: "Store") -> None:
+    from ktrial.store import placing
+
+    placing.forget(opened)
+
+
+def _line(opened: "Store", place: "FilePlace | None", parts: int, count: int, size: int) -> str:
+    from ktrial.format.number_format import counted
+    from ktrial.format.number_format import size as shown
+
+    if place is None:
+        return "all of it is inside; ktrial store files PLACE keeps large profiles and series in files"
+    there = f"{counted(parts, 'part')} in {counted(count, 'file')}, {shown(size)}"
+    return f"{opened.files.shown(place)}: parts above {shown(place.above)}; {there}"
+
+
+def _name(opened: "Store", given: str | None, above: str | None, *, take_over: bool) -> None:
+    from ktrial.cli.command_line import BadOption
+    from ktrial.model.quantities import size_bytes
+    from ktrial.store import file_place
+    from ktrial.store.file_place import ABOVE
+    from ktrial.store.placing import name
+
+    before = opened.transactions.read(file_place.read)
+    if given is None and before is None:
+        raise BadOption(option="PLACE", problem="this store has no files: where are they to be?")
+    try:
+        size = size_bytes(above, bare=True) if above else before.above if before else ABOVE
+    except ValueError as error:
+        raise BadOption(option="--above", problem=error) from None
+    name(opened, given, size, take_over=take_over)
+
+
+def _tell(opened: "Store", *, json: bool) -> None:
+    from ktrial.cli.console import print_json
+    from ktrial.store import file_place
+
+    place = opened.transactions.read(file_place.read)
+    outside = opened.transactions.read(file_place.outside)
+    if json:
+        told = {"place": opened.files.shown(place), "above": place.above} if place else {"place": None}
+        print_json(told | outside._asdict())
+        return
+    print(_line(opened, place, *outside))
+
+
+@examples("ktrial store files ktrial.files", "ktrial store files s3://lab/ktrial --above 64K")
+def files(
+    place: _PlaceName = None,
+    above: _Above = None,
+    take_over: _TakeOver = False,
+    store: StoreOption = None,
+    json: Json = False,
+) -> None:
+    """Keep large profiles and series of trials in files, outside the store; or say where they are kept.
+
+    Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
+    moves it). `none`: nothing more goes there.
+    """
+    from ktrial.store import open_store
+
+    if place is None and not take_over and above is None:
+        with open_store(store, read_only=True) as opened:
+            _tell(opened, json=json)
+        return
+    with open_store(store) as opened:
+        if place == NONE:
+            _forget(opened)
+        else:
+            _name(opened, place, above, take_over=take_over)
+        _tell(opened, json=json)
+
+
 app.command("files", cls=KtrialCommand)(files)
+
+
+@examples("ktrial store collect")
+def collect(store: StoreOption = None, json: Json = False) -> None:
+    """Take away files that no trial names any more: of trials that were removed, and of killed writes.
+
+    Others may use the store meanwhile.
+    """
+    from ktrial.cli.console import messages, print_json
+    from ktrial.format.number_format import counted, size
+    from ktrial.store import open_store
+    from ktrial.store.collecting import collect as collect_files
+
+    with open_store(store, existing=True) as opened, messages().status("reading what is there"):
+        collected = collect_files(opened)
+    if json:
+        print_json(collected._asdict())
+    else:
+        print(f"{counted(collected.files, 'file')} taken away, {size(collected.size)}")
+
+
 app.command("collect", cls=KtrialCommand)(collect)
+
+
 DAMAGED = 1
 """The exit code where a trial is not what was stored."""
 

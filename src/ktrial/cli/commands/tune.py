@@ -1,7 +1,7 @@
 """`ktrial tune`: search over settings, with an answer that was confirmed, and that can be taken back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +15,21 @@ from ktrial.cli.options.common import (
     Margin,
     NoHtml,
     OwnMetrics,
+    StoredStudyName,
     StoreOption,
+    User,
+    on_fleet,
+    waits_for_machine,
+    with_user,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
-from ktrial.cli.options.fleet import on_fleet
-from ktrial.cli.options.machine_wait import waits_for_machine
-from ktrial.cli.options.user import User, with_user
+
+if TYPE_CHECKING:
+    from ktrial.model.comparison import Comparison
+    from ktrial.model.study import Study
+    from ktrial.model.tuning import Tuned
+    from ktrial.store import Store
+
 
 Command = Annotated[
     list[str] | None,
@@ -30,6 +39,8 @@ Command = Annotated[
         show_default=False,
     ),
 ]
+
+
 Knobs = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,6 +50,8 @@ Knobs = Annotated[
         autocompletion=tunable_names,
     ),
 ]
+
+
 _METRIC = "How a metric is found in what the command prints: NAME=REGEX, NAME=json:PATH; repeated."
 
 
@@ -122,8 +135,7 @@ def tune(
     Settings are put back after each run, and nothing stays in force without --apply. Interrupted, the same
     command goes on where it stopped.
     """
-    from ktrial.cli.options.tune import TuneOptions, study_of
-    from ktrial.cli.running.search import SearchOptions, go_on, search
+    from ktrial.cli.running.search import SearchOptions, TuneOptions, go_on, search, study_of
 
     options = SearchOptions(
         json=json,
@@ -164,3 +176,117 @@ def tune(
         jobs=jobs,
     )
     search(with_user(study_of(asked), user), options)
+
+
+# `ktrial revalidate`: measures what a search found again: does it still hold, does it gain at all.
+
+NO_MORE = 1
+"""Exit code where the answer does not hold any more."""
+
+
+@examples("ktrial revalidate", "ktrial revalidate my-search --kernel debian:6.12")
+@on_fleet
+@waits_for_machine
+def revalidate(
+    study: StoredStudyName = None,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="NAME", help="On this kernel.", autocompletion=kernel_names)
+    ] = None,
+    blocks: Annotated[
+        int, typer.Option(min=6, max=10_000, metavar="N", help="In real time: blocks at most.")
+    ] = 30,
+    allow_host_changes: AllowHostChanges = False,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+    answer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="If they gain, write the settings there, to be installed."),
+    ] = None,
+) -> None:
+    """Measure the answer of `ktrial tune` again, or its candidate.
+
+    The old settings against the answer's, in fresh blocks; of a search that could show no gain, those that
+    promised most. Exit status 1 where they bring none.
+    """
+    from ktrial.cli.console import print_json
+    from ktrial.cli.running.search_answer import files_of
+    from ktrial.cli.running.study import RunOptions, run_and_show
+    from ktrial.cli.studies import open_existing
+    from ktrial.optimize.revalidation import judged, shown_again
+    from ktrial.report.json.study import as_json
+
+    with open_existing(store) as opened:
+        searched, tuned = _tuned(opened, study)
+        again = _again(opened, searched, tuned, kernel, blocks)
+    options = RunOptions(
+        json=json, store=store, html=html, no_html=no_html, jobs=jobs, allow_host_changes=allow_host_changes
+    )
+    ended = run_and_show(again, options)
+    now = ended.record.result.comparisons
+    holds = judged(tuned, now)
+    said, was = _said(tuned, now, holds.value), tuned.comparisons[0].model_dump(mode="json")
+    again_tuned = shown_again(searched, tuned, now)
+    files = files_of(searched, again_tuned, ended.record.trials, answer) if answer and holds.good else ()
+    if json:
+        result = as_json(ended.record, ended.store, ended.report, ended.whys)
+        print_json({**result, "holds": holds.value, "was": was, "said": said, "files": list(map(str, files))})
+    else:
+        print(said)
+        for file in files:
+            print(f"written: {file}")
+    if holds.bad:
+        raise typer.Exit(NO_MORE)
+
+
+def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
+    """The newest search of this name, and how it ended. Raises NothingTuned, NotATune."""
+    from ktrial.cli.studies import find
+    from ktrial.optimize.session import ended
+    from ktrial.studyfile.errors import NotATune, NothingTuned
+
+    searches = [one for one in store.studies() if one.study.search]
+    stored = find(store, name) if name or not searches else searches[-1]
+    study = stored.study
+    if study.search is None or study.search.space is None:
+        raise NotATune(study=study.name)
+    tuned = ended(store, stored)
+    if tuned is None:
+        raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
+    return study, tuned
+
+
+def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
+    from ktrial.cli.command_line import BadOption
+    from ktrial.cli.studies import registry
+    from ktrial.optimize.revalidation import measured_again, next_revalidation, revalidation_of
+    from ktrial.studyfile.knob_patterns import KERNEL
+
+    if kernel:
+        if study.machine.kind == "host":
+            raise BadOption(option="--kernel", problem="the machine host is this system, as it runs")
+        if KERNEL in measured_again(study, tuned):
+            raise BadOption(option="--kernel", problem="the answer itself is a kernel")
+        name = registry().kernel_name(kernel)
+        study = study.model_copy(update={"machine": study.machine.model_copy(update={"kernel": name})})
+    return next_revalidation(store, revalidation_of(study, tuned, blocks=blocks))
+
+
+def _said(tuned: "Tuned", now: "tuple[Comparison, ...]", holds: str) -> str:
+    from ktrial.cli.console import breakable
+    from ktrial.format import number_format
+
+    before = tuned.comparisons[0]
+    what, when = (
+        ("The answer", "when it was found") if tuned.confirmed else ("The candidate", "in the search")
+    )
+    same = next((one for one in now if one.metric == before.metric), None)
+    was = f"{number_format.change(before.ratio)} ({number_format.interval(before.low, before.high)})"
+    is_ = (
+        f"{number_format.change(same.ratio)} ({number_format.interval(same.low, same.high)})"
+        if same
+        else number_format.NONE
+    )
+    return breakable(f"{what} {holds}: {before.metric} {is_}; {when}: {was}.")

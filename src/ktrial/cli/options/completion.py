@@ -102,7 +102,7 @@ def _formats() -> list[tuple[str, str]]:
 
 def topic_names(incomplete: str) -> list[str]:
     """Complete the pages of the documentation."""
-    from ktrial.cli.documentation import pages
+    from ktrial.cli.commands.help import pages
 
     with _in_silence():
         return [topic for topic in pages() if topic.startswith(incomplete)]
@@ -245,7 +245,7 @@ def _stored_studies(location: str) -> "Sequence[StudyRow]":
 
 def _study_of_file(location: str, name: str) -> "StudyRow | None":
     """What a study file, as it is now, has measured."""
-    from ktrial.cli.options.stored_study import find
+    from ktrial.cli.studies import find
     from ktrial.store import open_store
 
     with _in_silence():

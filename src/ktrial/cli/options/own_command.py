@@ -96,7 +96,7 @@ def one_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
 
 def use_of(name: str) -> "WorkloadUse":
     """The workload of this name, or in this file. Raises WorkloadError, StudyError."""
-    from ktrial.cli.installed import registry
+    from ktrial.cli.studies import registry
     from ktrial.model.workload import WorkloadUse
     from ktrial.studyfile import workload_from_file
     from ktrial.workloads import check
@@ -112,7 +112,7 @@ def captured(words: tuple[str, ...]) -> "Captured":
     Raises what `ktrial.workloads.capture.captured.capture` raises.
     """
     from ktrial.cli.console import breakable, say
-    from ktrial.cli.installed import registry
+    from ktrial.cli.studies import registry
     from ktrial.workloads.capture import capture_cache
     from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of, summary
 

@@ -6,14 +6,22 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.analysis.history.machine_label import is_plain
+from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import DIRECTIONS, MODE_NAMES, VERDICTS
-from ktrial.format.sanitize import one_line
+from ktrial.format.labels import AGREEMENTS, DIRECTIONS, MODE_NAMES, SCATTER_MARK, SCATTER_MEANING, VERDICTS
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Table
 from ktrial.model.history import ChangeKind, ChangePoint, History, Line
+from ktrial.model.levels import told_apart
+from ktrial.model.machine_agreement import Across
+from ktrial.model.matrix import Matrix, MatrixCell
 from ktrial.report.tables.history import versions
+from ktrial.report.tables.matrix import answer_of, heat_map
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
+
+
 _LEAST_TO_JUDGE = 16
 
 
@@ -78,3 +86,72 @@ def sentence(change: ChangePoint) -> str:
     how = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
     chance = f", p {change.p:.2g}" if change.p is not None else ""
     return f"{words.symbol} {change.version}: {by} against {change.since}{how}, {words.word}{chance}"
+
+
+# A matrix for the terminal: coloured ratios with the marks of their verdicts, readable without colour.
+
+_MOST_WHYS = 5
+
+
+_HEADING_COLUMNS = 18
+
+
+def print_matrix(whole: Matrix, console: Console) -> None:
+    """The table, what the marks mean, what went wrong, the largest changes' commands, and the answer."""
+    console.print(Text(one_line(f"{whole.study}: change against {whole.baseline}"), style="bold"))
+    console.print()
+    console.print(rendered(_table(whole)))
+    console.print()
+    marks = ", ".join(f"{words.symbol} {words.word}" for words in VERDICTS.values())
+    if whole.has_scatter:
+        marks += f", {SCATTER_MARK} {SCATTER_MEANING}"
+    console.print(Text(f"{marks}; margin {breakable(number_format.percentage(whole.margin))}", style="dim"))
+    for problem in whole.problems:
+        console.print(Text(one_line(problem), style="red"))
+    largest = sorted((cell for row in whole.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]
+    if largest:
+        console.print("why, of the largest changes:")
+        for cell in largest:
+            console.print(f"  {cell.why}", soft_wrap=True)
+    sentences = answer_of(whole)
+    for sentence in sentences:
+        console.print(Text(one_line(sentence), style="bold"))
+    if len(sentences) > 1:
+        console.print(f"in words: ktrial show {whole.study_id}")
+
+
+def _size(cell: MatrixCell) -> float:
+    ratio = cell.comparison.ratio if cell.comparison else None
+    return -max(ratio, 1 / ratio) if ratio else -1.0
+
+
+def _table(whole: Matrix) -> Table:
+    """The heat map with short headings."""
+    made = heat_map(whole, {}, {}).adapted("baseline", heading=_short(whole.baseline))
+    for place, treatment in enumerate(whole.columns):
+        made = made.adapted(f"treatment-{place}", heading=_short(told_apart(treatment, whole.baseline)))
+    return made
+
+
+def _short(label: str) -> str:
+    return shortened(label.removeprefix("debian:"), _HEADING_COLUMNS)
+
+
+# One change on several machines, in text: what it comes to on each, and over machines like these.
+
+
+def print_across(row: Across, console: Console) -> None:
+    """One change, with a line for each machine."""
+    chance = f", p {row.p:.2g}" if row.p is not None else ""
+    reason = f" ({row.reason})" if row.reason else ""
+    what = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
+    console.print(one_line(f"{what}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
+    for one in row.systems:
+        system = one.system
+        about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
+        change = f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
+        console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
+    if over := row.over_machines:
+        change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
+        apart = f"their own changes differ by {number_format.change(over.between)}"
+        console.print(one_line(f"  {change}  over machines like these {len(row.systems)}; {apart}"))

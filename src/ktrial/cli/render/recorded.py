@@ -40,8 +40,7 @@ class Recorder(Console):
 
 def recorded(record: "StudyRecord", whys: "Sequence[Why]") -> str:
     """What `ktrial show` prints of a result, as `replay` reads it."""
-    from ktrial.cli.render.attribution import MOST_WORKLOADS, print_whys
-    from ktrial.cli.render.study_result import print_result
+    from ktrial.cli.render.study_result import MOST_WORKLOADS, print_result, print_whys
 
     recorder = Recorder()
     print_result(record, recorder)

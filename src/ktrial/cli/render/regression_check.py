@@ -1,5 +1,6 @@
 """What a check says: on the terminal, as Markdown for a pull request, and as JSON."""
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -8,10 +9,12 @@ from rich.text import Text
 
 from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.console import breakable
-from ktrial.cli.render.citation import citation_as_json, cited
-from ktrial.cli.render.profile_json import explanation_as_json
+from ktrial.cli.render.explanation import citation_as_json, cited
+from ktrial.cli.render.profile import explanation_as_json
 from ktrial.cli.render.table import rendered
+from ktrial.cli.running import series
 from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
+from ktrial.experiment.watch import News, TargetLook, worst_of
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
@@ -23,7 +26,10 @@ from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs.protocol import is_by_clock
+from ktrial.report.markdown import series as markdown
 from ktrial.report.markdown.markup import block, code, grid, prose
+from ktrial.report.text import series as text
+from ktrial.series.commit_ranges import CommitsBetween
 
 _AS_VERDICT = {
     Decision.WITHIN: Verdict.BETTER,
@@ -31,10 +37,20 @@ _AS_VERDICT = {
     Decision.UNDECIDED: Verdict.INCONCLUSIVE,
 }
 """A decision has the symbol and the colour of a verdict."""
+
+
 _DECIDED = (Verdict.BETTER, Verdict.WORSE)
+
+
 _INSTRUCTIONS = "instructions"
+
+
 _NAME_COLUMNS = 60
+
+
 _CONSOLE_LINES = 12
+
+
 _LEAST_OF_THE_LARGEST = Fraction(1, 100)
 """What is smaller than this part of the largest difference explains nothing: a timer tick more, or less."""
 
@@ -247,8 +263,77 @@ _FIELDS: tuple[Field[CheckedMetric], ...] = (
     ),
     Field(Column("verdict", "verdict"), lambda row: _decision(row.decision)),
 )
+
+
 _CAUSE_FIELDS: tuple[Field[_Cause], ...] = (
     Field(Column("function", "function"), lambda it: Cell(it.function, it.function, Kind.CODE)),
     Field(Column("difference", "difference", numeric=True), lambda it: own(it.difference)),
     Field(Column("share", "share", numeric=True), lambda it: own(it.share)),
 )
+
+
+# What looks at followed kernels say: in a sentence, as Markdown, and as JSON.
+
+
+def sentence(one: TargetLook) -> str:
+    """One target, in one line."""
+    match one.news:
+        case News.FIRST:
+            return f"{one.target}: first look, {one.kernel}: nothing to compare with yet."
+        case News.UNCHANGED:
+            return f"{one.target}: nothing new, still {one.kernel}."
+        case News.NOT_HAD:
+            return f"{one.target}: not to be had: {one.problem.rstrip('.')}."
+        case _:
+            verdict = answer(one.check) if one.check else f"Not compared: {one.problem}."
+            return f"{one.target}: {one.kernel} after {one.before}: {verdict}"
+
+
+def commits_as_text(commits: CommitsBetween, top: int) -> str:
+    """What the commits between two looks cost, or why nobody knows."""
+    if commits.result is None:
+        return f"The commits between were not measured: {one_line(commits.problem)}.\n"
+    return text.as_text(commits.result, commits.command, top)
+
+
+def looks_as_markdown(looks: Sequence[TargetLook], top: int, between: Mapping[str, CommitsBetween]) -> str:
+    """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
+    lines = [f"- {code(one.target)}: {prose(sentence(one).partition(': ')[2])}" for one in looks]
+    parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
+    for one in looks:
+        if one.check:
+            parts.append(as_markdown(one.check, top).rstrip("\n"))
+        if one.target in between:
+            parts.append(_commits_as_markdown(between[one.target], top).rstrip("\n"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _commits_as_markdown(commits: CommitsBetween, top: int) -> str:
+    if commits.result is None:
+        return prose(commits_as_text(commits, top))
+    return markdown.as_markdown(commits.result, commits.command, top)
+
+
+def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetween]) -> dict[str, Any]:
+    """What `watch --json` prints; docs/history.md names every field."""
+    return {
+        "decision": worst_of(looks).value,
+        "targets": [
+            {
+                "target": one.target,
+                "news": one.news.value,
+                "kernel": one.kernel,
+                "before": one.before,
+                "decision": one.decision.value,
+                "problem": one.problem,
+                "check": as_json(one.check) if one.check else None,
+                "commits": _commits_as_json(between[one.target]) if one.target in between else None,
+            }
+            for one in looks
+        ],
+    }
+
+
+def _commits_as_json(commits: CommitsBetween) -> dict[str, Any]:
+    result = series.as_json(commits.result, commits.command) if commits.result else None
+    return {"command": commits.command, "problem": commits.problem, "series": result}

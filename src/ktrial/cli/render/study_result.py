@@ -1,6 +1,7 @@
 """A study's result on the terminal: tables, reasons, failures, warnings; readable at 80 columns."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -16,17 +17,27 @@ from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import BESIDE_THE_OWN
+from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.charts import sparkline
 from ktrial.report.tables import interactions, scaling
 from ktrial.report.tables import waits as waits_table
 from ktrial.report.tables.comparisons import one_below_another, side_by_side
 from ktrial.report.text import dispersion, study_summary
+from ktrial.report.text.attribution import Why
+from ktrial.report.text.proof import shares
 
 _NAME_COLUMNS = 60
+
+
 _QUESTION_COLUMNS = 400
+
+
 _MOST_FAILURES = 20
+
+
 _MOST_INTERACTIONS = 3
+
+
 _MOST_VARIABILITY = 10
 
 
@@ -163,3 +174,38 @@ def _print_warnings(record: StudyRecord, console: Console) -> None:
             console.print(Text(f"{kind}: and {len(more)} more like these, in the report", style=style))
             if first.advice:
                 console.print(f"  {one_line(first.advice)}")
+
+
+# What a study's differences are made of, in a line each.
+
+MOST_WORKLOADS = 12
+"""Lines that are printed."""
+
+
+_MOST_FUNCTIONS = 3
+
+
+def print_whys(whys: Sequence[Why], console: Console) -> None:
+    """For each workload that has changed, the functions with the largest parts in it."""
+    if not whys:
+        return
+    several = len({why.treatment for why in whys}) > 1
+    console.print()
+    console.print(Text("why, by kernel function (instructions an operation):", style="dim"))
+    names = short_labels(why.workload for why in whys)
+    for why in whys[:MOST_WORKLOADS]:
+        where = names[why.workload] + (f", {why.treatment}" if several else "")
+        shown = [
+            f"{part.name} {number_format.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]
+        ]
+        parts = ", ".join(shown) or "no function differs"
+        text = f"{where}: {number_format.signed(why.whole.difference)}: {parts}"
+        left = len(why.parts) > _MOST_FUNCTIONS
+        console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
+        if why.proof:
+            measured = "; ".join(shares(why.proof))
+            console.print(f"    measured by taking it back: {one_line(breakable(measured))}")
+        for cause in why.causes:
+            console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
+    if len(whys) > MOST_WORKLOADS:
+        console.print("  and more, in the report")

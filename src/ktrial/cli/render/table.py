@@ -1,5 +1,11 @@
 """Any table for the terminal: no lines, headings in bold, readable without colour."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -10,6 +16,8 @@ from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKi
 
 _BAR = 24
 """Character cells of a whole bar."""
+
+
 _EMPHASIS = {
     Emphasis.PLAIN: "",
     Emphasis.MUTED: "dim",
@@ -79,3 +87,74 @@ def _cell_style(cell: Cell) -> str:
         return _EMPHASIS[cell.emphasis]
     colour = labels.VERDICT_STYLES[cell.verdict]
     return f"{colour} reverse" if colour and cell.emphasis is Emphasis.STRONG else colour
+
+
+# A table for terminals that are too narrow for it.
+
+
+class FittedTable(RichTable):
+    """A table whose rows keep their names, however narrow the terminal is."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As it is; where names would be cut, each on a line of its own, above what its row says."""
+        width = self.width
+        lines = self._without_names(console, options) if width is None else []
+        if not lines:
+            yield from super().__rich_console__(console, options)
+            return
+        names = list(self.columns[0].cells)
+        above = [None, *names] if self.show_header else names
+        for name, line in zip(above, lines, strict=True):
+            if name is not None:
+                yield name
+            yield Segment("  ")
+            yield from line
+            yield Segment.line()
+
+    def _without_names(self, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
+        """The lines of all other columns, one a row; none where the table fits, or has no such lines."""
+        others = self.columns[1:]
+        if not others or not all(column.no_wrap for column in others):
+            return []
+        rest = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=self.header_style)
+        rest.show_header = self.show_header
+        rest.columns = [replace(column, _index=place) for place, column in enumerate(others)]
+        rest.rows = self.rows
+        words = [word for cell in self.columns[0].cells for word in str(cell).split()]
+        needed = max(map(len, words), default=0) + 2
+        room = options.max_width - Measurement.get(console, options, rest).maximum
+        if room >= needed:
+            return []
+        lines = console.render_lines(rest, options.update_width(options.max_width - 2), pad=False)
+        return lines if len(lines) == len(self.rows) + self.show_header else []
+
+
+# Tables of any length: Rich lays out a hundred rows well, and ten thousand in a minute.
+
+_LONG = 200
+"""Rows from which each has one line, cut at the console's width: Rich would take seconds."""
+
+
+_BETWEEN = "  "
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
+    """Under the headings; a long table's last column is cut at the width, and wrapped in a short one."""
+    if len(rows) >= _LONG:
+        console.file.write("\n".join((*_lines(headings, rows, console.width), "")))
+        return
+    table = RichTable(*headings, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _lines(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    from rich.cells import cell_len, set_cell_size
+
+    every = (headings, *rows)
+    widths = [max(map(cell_len, column)) for column in zip(*every, strict=True)]
+    for row in every:
+        cells = (one + " " * (wide - cell_len(one)) for one, wide in zip(row[:-1], widths[:-1], strict=True))
+        line = _BETWEEN.join((*cells, row[-1])).rstrip()
+        yield line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"

@@ -5,26 +5,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.analysis.attribution.target import AttributionQuestion, check_differ, question
+from ktrial.analysis.fidelity_citation import known
 from ktrial.analysis.result import record
-from ktrial.cli import installed
+from ktrial.cli import studies
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, say
-from ktrial.cli.options.counting_machine import on_machine, on_model
-from ktrial.cli.options.duration_size_share import duration, memory_of
+from ktrial.cli.options.common import duration, memory_of
+from ktrial.cli.options.counting import on_machine, on_model
 from ktrial.cli.options.own_command import memory_for, one_use
-from ktrial.cli.options.stored_study import NothingStored, find, open_existing
-from ktrial.cli.render.proof import estimate, print_known_so_far
+from ktrial.cli.progress import progress
+from ktrial.cli.render.explanation import estimate, print_known_so_far
 from ktrial.cli.running.preflight import check_first
-from ktrial.cli.running.progress import progress
+from ktrial.cli.studies import NothingStored, find, open_existing
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.fidelity import FidelityTable
 from ktrial.model.levels import LevelValue
 from ktrial.model.proof import Candidate, Cost
 from ktrial.model.study import MachineSettings, Study
 from ktrial.store import Store, default_location, open_store
-from ktrial.store.errors import StudyNotStored
+from ktrial.store.errors import StoreError, StudyNotStored
 from ktrial.studyfile import load
 
 _KERNEL = "kernel"
@@ -113,7 +115,7 @@ def _study(given: ExplainOptions, store: Store) -> Study:
     except (NothingStored, StudyNotStored):
         if given.study is None or not given.study.endswith(".toml"):
             raise
-        return load(Path(given.study), installed.registry())
+        return load(Path(given.study), studies.registry())
 
 
 def _tell(cost: Cost, candidates: Sequence[Candidate], in_groups: bool) -> None:
@@ -136,7 +138,7 @@ def _of_study(given: ExplainOptions) -> Attribution:
         except (NothingStored, StudyNotStored):
             if given.study is None or not given.study.endswith(".toml"):
                 raise
-            asked = question(load(Path(given.study), installed.registry()), *told)
+            asked = question(load(Path(given.study), studies.registry()), *told)
             with progress() as observer:
                 return explain_question(asked, Guests(observer=observer, values=given.values))
         with progress() as observer:
@@ -152,7 +154,7 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
         kind = given.machine or ("exact-parallel" if several else "exact")
         check_first(kind=kind, kernels=given.kernels, words=given.words)
     use = one_use(given.workload, given.words)
-    name_of = installed.registry().kernel_name
+    name_of = studies.registry().kernel_name
     names = [name_of(name) for name in given.kernels]
     memory = memory_of(memory_for(given.words, given.memory) or "512M")
     kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
@@ -246,3 +248,15 @@ def _refuse(given: ExplainOptions, problem: str, *fields: str) -> None:
     for name in fields:
         if getattr(given, name):
             raise BadOption(option=_OPTIONS[name], problem=problem)
+
+
+# What the store that a command names knows of counted changes and time.
+
+
+def stored_tables(location: str | None) -> tuple[FidelityTable, ...]:
+    """The tables that may be cited; none where there is no store, or where it cannot be read."""
+    try:
+        with open_store(location or default_location(), existing=True) as store:
+            return known(store)
+    except StoreError:
+        return ()

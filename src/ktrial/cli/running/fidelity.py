@@ -11,10 +11,9 @@ from ktrial.analysis.fidelity_citation import keep, table_of
 from ktrial.analysis.fidelity_fit import fitted, machine_of, text
 from ktrial.analysis.modelled_costs import costs, difference
 from ktrial.analysis.result import record
-from ktrial.cli.console import say
-from ktrial.cli.files import write_page
-from ktrial.cli.options.stored_study import find, open_existing
-from ktrial.cli.running.progress import progress
+from ktrial.cli.console import say, write_page
+from ktrial.cli.progress import progress
+from ktrial.cli.studies import find, open_existing
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import COUNTED_SUFFIX, counted_study

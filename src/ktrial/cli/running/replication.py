@@ -10,9 +10,8 @@ import platformdirs
 from ktrial.bundle.reading import Bundle, open_bundle
 from ktrial.bundle.replicating import Replicated, ReplicationRequest, replicate, study_again
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.console import say
-from ktrial.cli.files import write_page
-from ktrial.cli.running.progress import progress
+from ktrial.cli.console import say, write_page
+from ktrial.cli.progress import progress
 from ktrial.format.sanitize import one_line
 from ktrial.model.base import digest
 from ktrial.report.html.replication import page

@@ -1,19 +1,29 @@
 """The answer of a search: printed, as JSON, as files, as a page, in force; from a run, or from the store."""
 
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ktrial.cli.console import output, print_json, say
-from ktrial.cli.files import write_page
-from ktrial.cli.render.tuning import print_tuned
+from rich.console import Console
+from rich.measure import Measurement
+from rich.text import Text
+
+from ktrial.cli.console import breakable, output, print_json, say, write_page
+from ktrial.cli.render.table import rendered
 from ktrial.cli.running.study import reports_beside
 from ktrial.errors import Interrupted
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Output, Table
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.tuning import Tuned
+from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer, answer_of, write_answer
 from ktrial.optimize.search_space import search_of
+from ktrial.report.tables import tuning as tables
+from ktrial.report.text.tuning import left_open, two_estimates, wanted
 from ktrial.store import Store, StoredStudy
 
 
@@ -150,3 +160,170 @@ def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, numb
         "store": store,
         "id": number,
     }
+
+
+# What `ktrial tune` prints: the plan before anything is spent, and the answer.
+
+_MOST_LEFT_OUT = 40
+
+
+_MOST_FAILURES = 5
+
+
+_LEAST_SUMMARY = 20
+
+
+def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
+    """What will be searched, for how long, and what can come of it."""
+    search, space = search_of(study)
+    console.print(Text(f"{study.name}: {wanted(search.goal)}", style="bold"))
+    console.print(Text(f"{search.goal.workload} on the machine {study.machine.kind}"))
+    console.print()
+    console.print(rendered(_space(space, console.width)))
+    if space.constraints:
+        console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
+    if search.left_out:
+        _print_left_out(study, console)
+    console.print()
+    for line in prospects(plan):
+        console.print(Text(breakable(line)))
+
+
+def _space(space: Space, columns: int) -> Table:
+    """A line a knob; what it does goes as far as there is room."""
+    made = tables.space(space.dimensions).adapted("was", heading="now")
+    without = made.adapted("summary", outputs=Output.DOCUMENT)
+    wide = Console(width=10_000)
+    room = columns - 2 - Measurement.get(wide, wide.options, rendered(without)).maximum
+    return made.cut("summary", room) if room >= _LEAST_SUMMARY else without
+
+
+def _indented(text: str, columns: int) -> str:
+    return textwrap.fill(
+        text, max(columns, 40), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _print_left_out(study: Study, console: Console) -> None:
+    """Knobs that are not searched, those with the same reason together."""
+    left_out = search_of(study)[0].left_out
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.name)
+    console.print()
+    console.print(Text(f"left out: {len(left_out)}"))
+    for reason, names in list(by_reason.items())[:_MOST_LEFT_OUT]:
+        console.print(Text(_indented(f"{', '.join(names)}: {one_line(reason)}", console.width)))
+    if len(by_reason) > _MOST_LEFT_OUT:
+        console.print(Text(f"  and {len(by_reason) - _MOST_LEFT_OUT} more reasons: --json"))
+
+
+def prospects(plan: Mapping[str, Any]) -> list[str]:
+    """Noise, smallest effect, runs and time, as far as they are known."""
+    lines = []
+    noise, smallest = plan["noise"], plan["smallest_effect"]
+    if noise is None:
+        lines.append(
+            "noise of one run: not known yet; the baseline, which runs first, tells (or ktrial calibrate)"
+        )
+    elif noise:
+        lines.append(f"noise of one run: {number_format.percentage(noise)} ({plan['noise_from']})")
+    else:
+        lines.append("noise of one run: none (exact mode)")
+    if smallest is not None:
+        lines.append(f"smallest gain that this budget can show: {number_format.percentage(smallest)}")
+    runs, seconds, each = plan["runs"], plan["seconds"], plan["run_seconds"]
+    budget = (
+        f"at most {number_format.counted(runs, 'run')}"
+        if runs is not None
+        else "as many runs as there is time for"
+    )
+    if plan["at_once"] > 1:
+        budget += f", {plan['at_once']} at once"
+    if seconds is not None:
+        about = "" if plan["runs"] is None else "about "
+        budget += f", {about}{number_format.duration(seconds)}"
+    elif each is None:
+        budget += "; how long a run takes, the first one tells"
+    lines.append(f"budget: {budget}")
+    if shares := plan["shares"]:
+        lines.append(
+            f"  of them: {shares['calibrate']} for the baseline, {shares['explore']} to explore, "
+            f"{shares['contend']} for contenders, {shares['ablate']} to take knobs back, "
+            f"{shares['confirm']} to confirm"
+        )
+    return lines
+
+
+def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, number: int, console: Console) -> None:
+    """The answer with its settings, what was dropped, what went wrong. `number`: in its store."""
+    goal = tuned.goal
+    console.print(Text(f"{study.name}: {wanted(goal)}", style="bold"))
+    console.print(Text(_spent(tuned), style="dim"))
+    console.print()
+    if tuned.comparisons:
+        console.print(rendered(tables.confirmation(tuned.comparisons)))
+        console.print()
+    if len(tuned.finalists) > 1:
+        console.print(rendered(tables.finalists(tuned)))
+        console.print()
+    if answer:
+        console.print(rendered(tables.settings(tuned, answer.in_force)))
+        console.print()
+    _print_dropped(tuned.dropped, console)
+    _print_front(tuned, console)
+    _print_failures(tuned, console)
+    for warning in tuned.warnings:
+        console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
+    if both := two_estimates(tuned):
+        console.print(Text(breakable(both), style="dim"))
+    if tuned.seen is not None and answer and tuned.noise:
+        seen = breakable(number_format.change(tuned.seen))
+        console.print(
+            Text(f"The best single run of the search showed {seen}: chance is in that.", style="dim")
+        )
+    console.print(Text(breakable(one_line(tuned.answer)), style="bold"))
+    if more := left_open(study, tuned, number):
+        console.print(Text(breakable(one_line(more))))
+
+
+def _spent(tuned: Tuned) -> str:
+    ran = breakable(number_format.counted(len(tuned.observations), "run"))
+    noise = (
+        f"noise of one run {number_format.percentage(tuned.noise)}"
+        if tuned.noise
+        else "no noise (exact mode)"
+    )
+    smallest = number_format.percentage(tuned.smallest_effect)
+    return breakable(
+        f"{ran}, {number_format.duration(tuned.seconds)}; {noise}; gains from {smallest} can be shown"
+    )
+
+
+def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
+    for one in dropped:
+        names = " and ".join(one.names)
+        why = one.reason or breakable(f"{number_format.change(one.ratio)} with it, expected")
+        console.print(Text(one_line(f"taken back: {names}: {why}")))
+    if dropped:
+        console.print()
+
+
+def _print_front(tuned: Tuned, console: Console) -> None:
+    if not tuned.front:
+        return
+    console.print(rendered(tables.front(tuned)))
+    console.print()
+
+
+def _print_failures(tuned: Tuned, console: Console) -> None:
+    failed = [one for one in tuned.observations if one.failure]
+    if not failed:
+        return
+    console.print(Text(f"{breakable(number_format.counted(len(failed), 'run'))} failed:"))
+    for one in failed[:_MOST_FAILURES]:
+        what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "the baseline"
+        console.print(Text(f"  {shortened(what, 60)}: {shortened(one.failure, 160)}"))
+    if len(failed) > _MOST_FAILURES:
+        console.print(Text(f"  and {len(failed) - _MOST_FAILURES} more"))
+    console.print()

@@ -1,28 +1,31 @@
 """What `ktrial series` runs: the series that was asked for, its estimate, its progress."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.kernel_measurement import MeasurementOptions
+from ktrial.cli.render.profile import explanation_as_json
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.model.machine_model import NO_MODEL
+from ktrial.report.text.series import answer, exercised
+from ktrial.series.result import SeriesCell, SeriesResult, Step
+from ktrial.series.run import Alone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ktrial.experiment.single_kernel import Measurement
     from ktrial.model.kernel import Build
     from ktrial.model.patch_series import PatchSeries
     from ktrial.model.workload import WorkloadUse
-    from ktrial.series.result import SeriesResult
-    from ktrial.series.run import Alone, Estimate, SeriesRun
+    from ktrial.series.run import Estimate, SeriesRun
     from ktrial.store import Store
 
 
@@ -99,7 +102,7 @@ class SeriesOptions:
         """
         from dataclasses import replace
 
-        from ktrial.cli.options.counting_machine import with_model
+        from ktrial.cli.options.counting import with_model
         from ktrial.cli.options.kernel_measurement import measurement
 
         asked = bool(self.given.workloads or self.given.words)
@@ -322,3 +325,94 @@ def print_plan(
             lines.append(f"{len(refused)} of {count} do not apply; the others are tried without them")
     for line in (*lines, estimate.words()):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+# A series as JSON; docs/series.md names every field.
+
+
+def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> dict[str, Any]:
+    """What `series --json` prints."""
+    return {
+        "kind": result.series.kind.value,
+        "origin": result.series.origin,
+        "base": result.series.base,
+        "title": result.series.title,
+        "version": result.series.version,
+        "command": command,
+        "decision": result.decision.value,
+        "answer": answer(result),
+        "exercised": exercised(result),
+        "functions": list(result.selection.changed),
+        "not_executed": list(result.not_executed),
+        "machine": result.how.settings.model_dump(mode="json"),
+        "workloads": [use.label for use in result.how.workloads],
+        "exact": result.is_exact,
+        "patches": [_step(result, one) for one in result.steps[1:]],
+        "totals": [_cell(one) for one in result.totals],
+        "alone": [
+            {
+                "number": one.number,
+                "why": one.why,
+                "cells": [_cell(cell) for cell in one.cells],
+                "depends": list(one.depends),
+            }
+            for one in alone
+        ],
+        "notes": [*result.series.notes, *result.notes],
+    }
+
+
+def _step(result: SeriesResult, step: Step) -> dict[str, Any]:
+    assert step.patch is not None, "only the base has none"
+    return {
+        "number": step.number,
+        "subject": step.patch.subject,
+        "name": step.patch.name,
+        "message_id": step.patch.message_id,
+        "commit": step.patch.commit,
+        "state": step.state.value,
+        "why": step.why,
+        "left_out": step.left_out,
+        "mended_by": step.mended_by,
+        "kernel": step.kernel.name if step.kernel else None,
+        "options": [
+            {"option": one.option, "before": one.before, "after": one.after, "new": one.brought}
+            for one in step.options
+        ],
+        "functions": list(step.functions),
+        "data": list(step.data),
+        "notes": list(step.notes),
+        "cells": [_cell(one) for one in result.cells if one.number == step.number],
+    }
+
+
+def _cell(cell: SeriesCell) -> dict[str, Any]:
+    return {
+        "workload": cell.workload,
+        "before": _number(cell.before),
+        "after": _number(cell.after),
+        "difference": _number(cell.difference),
+        "ratio": cell.ratio,
+        "inside": cell.is_inside,
+        "open": cell.is_open,
+        "decision": cell.decision.value,
+        "metrics": [
+            {**one.comparison.model_dump(mode="json"), "limit": one.limit, "decision": one.decision.value}
+            for one in cell.checked
+        ],
+        "functions": [
+            {
+                "function": row.name,
+                "file": row.file,
+                "difference": _number(part),
+                "changed": cell.is_changed(row),
+            }
+            for row, part in cell.functions(20)
+        ],
+        "explanation": explanation_as_json(cell.explanation) if cell.explanation and cell.is_told else None,
+    }
+
+
+def _number(value: Fraction) -> str:
+    """All digits: `1256`, `418.666667`, as a fraction where decimals would not end: exact sums need them."""
+    return str(value) if value.denominator != 1 else number_format.exactly(value)

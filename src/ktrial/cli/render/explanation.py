@@ -1,0 +1,461 @@
+"""Explanations as tables for the terminal: functions, subsystems, and whether they add up."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ktrial.analysis.attribution.costs import CostKind, cost_rows, profile_rows
+from ktrial.analysis.fidelity_citation import cite
+from ktrial.cli.command_line import BadOption
+from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Column, Row, Table, facts, of_texts, own
+from ktrial.model.attribution import Explanation, FunctionDifference, Match
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
+from ktrial.model.profile import Profile
+from ktrial.model.proof import Candidate, Cost, Proof
+from ktrial.model.workload import MODELLED_CYCLES
+from ktrial.program_outputs.protocol import is_by_clock
+from ktrial.report.tables import attribution as tables
+from ktrial.report.tables.call_tree import MEANING, of_tree
+from ktrial.report.tables.proof import of_proof
+from ktrial.report.text.call_tree import CallTree
+from ktrial.report.text.conditions_diff import CAUSES, causes
+from ktrial.report.text.kconfig_option import followers_of, option_change
+from ktrial.report.text.proof import closing, headline, known_so_far
+
+# Explanations as tables for the terminal: functions, subsystems, and whether they add up.
+
+_LABEL_COLUMNS = 24
+
+
+_UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+
+
+_COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
+
+
+_MOST_EVIDENCE = 5
+
+
+_SMALLEST = 0.5
+"""A difference that is shown as 0 by the table of subsystems is left out of it."""
+
+
+def print_explanation(
+    explanation: Explanation,
+    top: int | None,
+    console: Console,
+    *,
+    counted_anew: Sequence[str] = (),
+    tree: CallTree | None = None,
+) -> None:
+    """The net differences along the tree of calls, where that is known; the functions with the largest
+    differences of their own, the rest, the sum; then the same by subsystem.
+
+    `top` None: all of them. `counted_anew`: treatments whose stored trials had no counts by function.
+    """
+    console.print(Text(one_line(_headline(explanation)), style="bold"), soft_wrap=True)
+    console.print(Text(_UNIT, style="dim"))
+    if counted_anew:
+        console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
+    console.print()
+    if tree:
+        _print_tree(tree, explanation, console)
+    shown = [row for row in explanation.rows if explanation.weight(row)][:top]
+    functions = tables.of_explanation(explanation, shown, side_headings(explanation))
+    console.print(rendered(functions))
+    console.print()
+    if any(abs(part) >= _SMALLEST for part in explanation.subsystems.values()):
+        console.print(rendered(tables.of_subsystems(explanation, _SMALLEST)))
+        console.print()
+    for line in _closing(explanation, shown):
+        console.print(line)
+
+
+def _print_tree(tree: CallTree, explanation: Explanation, console: Console) -> None:
+    console.print(rendered(of_tree(tree, side_headings(explanation))))
+    console.print(Text(MEANING, style="dim"))
+    console.print()
+    gross, net = number_format.number(tree.gross), number_format.signed(float(explanation.total))
+    title = f"by function, without what it calls (without their signs {gross} for a difference of {net})"
+    console.print(Text(breakable(title), style="bold"))
+
+
+def side_headings(explanation: Explanation) -> tuple[str, str]:
+    """The two labels without the words that both begin with, as headings of columns."""
+    old, new = explanation.before.label.split(), explanation.after.label.split()
+    while old[1:] and new[1:] and old[0] == new[0]:
+        old, new = old[1:], new[1:]
+    return shortened(" ".join(old), _LABEL_COLUMNS), shortened(" ".join(new), _LABEL_COLUMNS)
+
+
+def _headline(explanation: Explanation) -> str:
+    before, after = explanation.before, explanation.after
+    change = breakable(number_format.change(after.mean / before.mean))
+    total = number_format.signed(float(explanation.total))
+    pair = f"{before.label} → {after.label}"
+    return f"{explanation.workload}: {pair}: {total} instructions an operation ({change})"
+
+
+def _closing(explanation: Explanation, shown: Iterable[FunctionDifference]) -> Iterable[str]:
+    before, after = explanation.before, explanation.after
+    total, left = float(explanation.total), float(explanation.unexplained)
+    means = f"{number_format.number(before.mean)} → {number_format.number(after.mean)}"
+    medians = f"{number_format.number(before.median)} → {number_format.number(after.median)}"
+    yield f"Measured: {means}, the mean over the operations; the median is {medians}."
+    unexplained = number_format.number(left)
+    explained, whole = number_format.signed(total - left), number_format.signed(total)
+    yield f"The rows sum to {explained} of {whole}; unexplained: {unexplained}."
+    yield from _bytes(explanation)
+    matches = {row.match for row in shown}
+    if matches & {Match.ONLY_FROM, Match.ONLY_TO}:
+        yield (
+            f"{number_format.NONE}: the function did not run there: it is not there, inlined, or not called."
+        )
+    yield from _evidence(shown)
+
+
+def _evidence(shown: Iterable[FunctionDifference]) -> Iterable[str]:
+    """Why rows with an arrow are taken for one function."""
+    named = [row for row in shown if row.match is Match.RENAMED]
+    placed = [row for row in shown if row.match in {Match.PLACED, Match.MERGED, Match.SPLIT}]
+    if named:
+        yield "old → new: taken for one function, by their names."
+    if placed:
+        yield "Taken for one function, by their place in the tree of calls:"
+        yield from (f"  {one_line(row.name)}: {one_line(row.evidence)}" for row in placed[:_MOST_EVIDENCE])
+    if len(placed) > _MOST_EVIDENCE:
+        yield f"  and {len(placed) - _MOST_EVIDENCE} more; --json has the evidence for all."
+
+
+def _bytes(explanation: Explanation) -> Iterable[str]:
+    before, after = explanation.before, explanation.after
+    sizes = [number_format.number(side.string_bytes / side.operations) for side in (before, after)]
+    yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes an operation."
+    if explanation.byte_rows:
+        yield "bytes: what they worked on more; rows are ranked by instructions and bytes, 32 bytes as one."
+        yield "Shares are of the instructions alone."
+
+
+# What differs around an explanation, as tables: levels, options, boot parameters, settings, counters.
+
+_NAME_COLUMNS = 50
+
+
+_VALUE_COLUMNS = 24
+
+
+_OPTIONS_A_LINE = 6
+
+
+_MOST_VALUES = 15
+
+
+_MOST_COUNTERS = 8
+
+
+_LEGEND = f"+ set in the second only, {number_format.MINUS} in the first only"
+
+
+_SYSCTL = "/proc/sys/"
+
+
+_LIST = 6
+"""A value of that many words is a list: only the words that differ are shown."""
+
+
+def print_differences(why: Attribution, console: Console, *, everything: bool = False) -> None:
+    """Everything that differs; without `everything` the rest is counted."""
+    differences = why.differences
+    sections: list[tuple[str, Iterable[RichTable | Text | str]]] = [
+        (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(differences))),
+        ("what the treatments differ in", _levels(differences)),
+        (
+            "suspected, not measured: options of the configuration that own these functions by their names",
+            _options(differences, everything),
+        ),
+        ("boot parameters", _boot(differences)),
+        ("settings, as the kernels boot", _values(why, everything)),
+        ("counters, an operation, with the pass that is not measured", _counters(why, everything)),
+        ("not compared", map(one_line, differences.unknown)),
+    ]
+    for title, parts in sections:
+        shown = list(parts)
+        if shown:
+            console.print()
+            console.print(Text(title, style="bold"))
+        for part in shown:
+            console.print(part)
+
+
+def _levels(differences: Differences) -> Iterable[str]:
+    for one in differences.levels:
+        yield one_line(f"{one.factor}: {one.before} → {one.after}")
+
+
+def _options(differences: Differences, everything: bool) -> Iterable[RichTable | Text | str]:
+    owned = [one for one in differences.options if one.owners]
+    others = [one for one in differences.options if not one.owners]
+    grouped: dict[str, list[OptionDifference]] = {}
+    for one in owned:
+        grouped.setdefault(one.owners[0], []).append(one)
+    if grouped:
+        yield _grouped(grouped, everything)
+        yield Text(_LEGEND, style="dim")
+    if others and everything:
+        yield "others:"
+        yield from (f"  {option_change(one)}{followers_of(one)}" for one in others)
+    elif others:
+        total = breakable(number_format.counted(len(others), "other option"))
+        yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
+
+
+def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> RichTable:
+    """A row a subsystem, with its options."""
+    by_owner: dict[str, str] = {}
+    for owner, options in grouped.items():
+        shown = options if everything else options[:_OPTIONS_A_LINE]
+        left = len(options) - len(shown)
+        texts = [f"{option_change(one)}{followers_of(one)}" for one in shown] + (
+            [f"and {left} more"] if left else []
+        )
+        by_owner[owner] = ("\n" if everything else ", ").join(texts)
+    return rendered(facts(by_owner))
+
+
+def _boot(differences: Differences) -> Iterable[str]:
+    for side, parameters in (("first", differences.boot_before), ("second", differences.boot_after)):
+        if parameters:
+            yield one_line(f"the {side} only: {' '.join(parameters)}")
+
+
+def _values(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
+    differences = why.differences
+    both = [one for one in differences.values if None not in (one.before, one.after)]
+    single = [one for one in differences.values if None in (one.before, one.after)]
+    groups = _alike(both)
+    shown = groups if everything else groups[:_MOST_VALUES]
+    if shown:
+        yield _sides("setting", why.explanation, ((_path(alike), *_texts(alike[0])) for alike in shown))
+    if everything and single:
+        paths = ((shortened(_name(one.path), _NAME_COLUMNS), *_texts(one)) for one in single)
+        yield _sides("in one of the two only", why.explanation, paths)
+        return
+    left = sum(len(alike) for alike in groups[len(shown) :])
+    if left or single:
+        parts = [f"{left} more differ"] if left else []
+        parts += [f"{len(single)} are in one of the two only"] if single else []
+        yield f"{' and '.join(parts)}; --all shows them."
+
+
+def _alike(values: Sequence[ValueDifference]) -> list[list[ValueDifference]]:
+    """Values of one name that differ in the same way: `net.ipv6.conf.all` and `.default`; in order."""
+    groups: dict[tuple[str, str | None, str | None], list[ValueDifference]] = {}
+    for one in values:
+        groups.setdefault((one.path.rpartition("/")[2], one.before, one.after), []).append(one)
+    return list(groups.values())
+
+
+def _path(alike: list[ValueDifference]) -> str:
+    more = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+    return shortened(_name(alike[0].path), _NAME_COLUMNS) + more
+
+
+def _name(path: str) -> str:
+    """A sysctl by its name, as sysctl(8) has it; anything else by its path."""
+    if not path.startswith(_SYSCTL):
+        return path
+    return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+def _texts(one: ValueDifference) -> tuple[str, str]:
+    """The two values; of two lists, the words that only one of them has."""
+    words, others = ((value or "").split() for value in (one.before, one.after))
+    if min(len(words), len(others)) >= _LIST:
+        old = " ".join(f"-{word}" for word in words if word not in others)
+        new = " ".join(f"+{word}" for word in others if word not in words)
+        if old or new:
+            return old or number_format.NONE, new or number_format.NONE
+    old, new = (
+        number_format.NONE if value is None else shortened(value, _VALUE_COLUMNS) or '""'
+        for value in (one.before, one.after)
+    )
+    return old, new
+
+
+def _counters(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
+    differences = why.differences
+    shown = differences.counters if everything else differences.counters[:_MOST_COUNTERS]
+    if shown:
+        number = number_format.number
+        rows = ((one.counter, number(one.before), number(one.after)) for one in shown)
+        yield _sides("counter", why.explanation, rows)
+    if left := len(differences.counters) - len(shown):
+        more = breakable(number_format.counted(left, "more counter"))
+        yield f"{more} differ by 1 % or more; --all shows them."
+
+
+def _sides(heading: str, explanation: Explanation, rows: Iterable[tuple[str, str, str]]) -> RichTable:
+    """A row a thing, with what it is on either side."""
+    before, after = side_headings(explanation)
+    columns = (
+        Column("name", heading),
+        Column("before", before, numeric=True, wraps=True),
+        Column("after", after, numeric=True, wraps=True),
+    )
+    return rendered(Table(columns, tuple(Row(tuple(map(own, texts))) for texts in rows)), heading_style="dim")
+
+
+# Functions by modelled cycles or by a kind of miss, as tables for the terminal.
+
+_MODELLED_COSTS_NAME_COLUMNS = 40
+
+
+_NOT_TIME = "modelled, not measured: how far its changes are changes of time says `ktrial help fidelity`"
+
+
+def check_modelled(explanation: Explanation, by: str | None) -> None:
+    """Raise BadOption where something is asked for that was not modelled."""
+    if by and explanation.prices is None:
+        problem = "cycles of both sides were not modelled: --model desktop, or [machine] model of a study"
+        raise BadOption(option="--by", problem=problem)
+
+
+def print_costs(explanation: Explanation, by: str | None, top: int | None, console: Console) -> None:
+    """The functions whose modelled cycles, or misses, differ most; nothing where none were modelled."""
+    kind = CostKind(by or CostKind.CYCLES)
+    rows = cost_rows(explanation, kind)
+    if not rows:
+        return
+    whole = sum(row.difference for row in rows)
+    share = [number_format.share(row.difference / whole if whole else None) for row in rows]
+    texts = [
+        (
+            shortened(row.name, _MODELLED_COSTS_NAME_COLUMNS),
+            number_format.number(row.before),
+            number_format.number(row.after),
+            number_format.signed(row.difference),
+            part,
+            row.moved,
+        )
+        for row, part in list(zip(rows, share, strict=True))[:top]
+    ]
+    headings = ("function", "before", "after", "difference", "share, %", "what moved")
+    console.print()
+    console.print(
+        Text(f"by {_words(kind)}, an operation: {number_format.signed(whole)} in all", style="bold")
+    )
+    console.print(Text(_NOT_TIME, style="dim"))
+    console.print(rendered(of_texts(headings, texts).adapted("number-4", numeric=False)))
+
+
+def print_profile_costs(profile: Profile, by: str | None, top: int, console: Console) -> None:
+    """The functions with the most modelled cycles, or misses."""
+    kind = CostKind(by or CostKind.CYCLES)
+    rows = profile_rows(profile, kind)
+    if not rows:
+        return
+    whole = sum(amount for _, amount in rows)
+    texts = [
+        (
+            shortened(one_line(name), _MODELLED_COSTS_NAME_COLUMNS),
+            number_format.number(amount),
+            number_format.share(amount / whole),
+        )
+        for name, amount in rows[:top]
+    ]
+    console.print()
+    console.print(Text(f"by {_words(kind)}, an operation; the kernel's functions alone", style="bold"))
+    console.print(Text(_NOT_TIME, style="dim"))
+    console.print(rendered(of_texts(("function", _words(kind), "%"), texts)))
+
+
+def _words(kind: CostKind) -> str:
+    return "modelled cycles" if kind is CostKind.CYCLES else kind.value.replace("-", " ")
+
+
+# Proofs for the terminal and as JSON: what was taken back, what that changed, what remains unexplained.
+
+
+def estimate(cost: Cost, candidates: Sequence[Candidate], *, in_groups: bool = False) -> str:
+    """`19 things differ that can be taken back: at most 63 trials, about 40 CPU seconds`."""
+    if not candidates:
+        return "nothing that may matter here differs and can be taken back: no trial is run for it"
+    trials = number_format.counted(cost.trials, "trial")
+    parts = [f"some {trials} where two of them matter" if in_groups else f"at most {trials}"]
+    parts += [f"{number_format.counted(cost.boots, 'system')} to boot"] if cost.boots else []
+    parts += [f"{number_format.counted(cost.builds, 'kernel')} to build"] if cost.builds else []
+    things = number_format.counted(len(candidates), "thing")
+    differs = "differs" if len(candidates) == 1 else "differ"
+    how = ", first together, then by halves" if in_groups else ""
+    seconds = number_format.duration(max(1.0, cost.seconds))
+    text = f"{things} {differs} and can be taken back{how}: {', '.join(parts)}, about {seconds} of CPU time"
+    return breakable(text)
+
+
+def print_proof(proof: Proof, console: Console) -> None:
+    """The table, all together, and what was not tried."""
+    console.print()
+    console.print(Text(headline(proof), style="bold"))
+    table = of_proof(proof)
+    if table.rows:
+        console.print(rendered(table))
+    for line in closing(proof):
+        console.print(one_line(breakable(line)))
+
+
+def print_known_so_far(proof: Proof, console: Console) -> None:
+    """What an interrupted proof has found."""
+    for line in known_so_far(proof):
+        console.print(one_line(breakable(line)))
+
+
+# What a counted change is said to be in time: a sentence, and JSON.
+
+_INSTRUCTIONS = "instructions"
+
+
+def cited(citation: FidelityCitation | None, unit: str) -> str:
+    """The citation; where there is none, that nothing is known, if people take such a unit for time."""
+    if citation:
+        return citation.sentence
+    return NO_FIDELITY if unit == MODELLED_CYCLES.unit or is_by_clock(unit) else ""
+
+
+def citation_as_json(citation: FidelityCitation | None) -> dict[str, Any] | None:
+    """With its sentence; None where nothing can be cited."""
+    return {**citation.model_dump(mode="json"), "sentence": citation.sentence} if citation else None
+
+
+UNITS = {_INSTRUCTIONS: _INSTRUCTIONS, MODELLED_CYCLES.name: MODELLED_CYCLES.unit}
+"""Of what an explanation counts."""
+
+
+def citations(why: Attribution, tables: Iterable[FidelityTable]) -> dict[str, FidelityCitation | None]:
+    """Of what an explanation counts, what is known of changes as large as its own."""
+    known = tuple(tables)
+    ratios = {
+        _INSTRUCTIONS: _ratio(_instructions(why.before), _instructions(why.after)),
+        MODELLED_CYCLES.name: _ratio(_cycles(why.before), _cycles(why.after)),
+    }
+    return {count: cite(known, count, ratio) for count, ratio in ratios.items() if ratio}
+
+
+def _instructions(profile: Profile) -> float:
+    return profile.region.instructions / profile.operations
+
+
+def _cycles(profile: Profile) -> float:
+    return (profile.region.cycles or 0.0) / profile.operations
+
+
+def _ratio(before: float, after: float) -> float | None:
+    """None where one of the two was not counted."""
+    return after / before if before and after else None
