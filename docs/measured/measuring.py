@@ -11,7 +11,7 @@ from docs.measured.made_with import MadeWith
 from docs.measured.study_numbers import StudyNumbers, complete
 
 from ktrial import kernels
-from ktrial.analysis.attribution.target import AttributionQuestion
+from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.experiment import profile as profiling
 from ktrial.experiment import session
 from ktrial.experiment.observer import Observer, Silent

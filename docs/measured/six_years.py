@@ -6,7 +6,7 @@ from docs.measured.pages import ROOT
 from docs.measured.study_numbers import StudyNumbers, Why
 from docs.measured.wording import Lookup, decimal, percent, signed, with_commas
 
-from ktrial.analysis.attribution.target import question
+from ktrial.analysis.attribution.question import question
 from ktrial.model.proof import Status
 
 PAGE = "docs/six-years.md"

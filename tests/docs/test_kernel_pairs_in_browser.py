@@ -10,8 +10,7 @@ from tests.support.browser import found_in, measured_at_widths, needs_a_browser
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_gaps
 from tests.support.stored_results import a_store
 
-from ktrial.analysis.history.kernel_pairs import kernel_pairs
-from ktrial.analysis.history.series import history
+from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS

@@ -7,7 +7,7 @@ from tests.support.golden_guests import played
 from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.kernel_entry_points import KernelEntry, kernel_entries
+from ktrial.analysis.attribution.subsystems import KernelEntry, kernel_entries
 from ktrial.model.profile import Profile
 from ktrial.report.text.call_tree import call_tree
 

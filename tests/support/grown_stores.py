@@ -12,7 +12,7 @@ import psycopg
 from tests.support.growing_studies import growing_study, trials_of
 
 from ktrial.analysis.brief_results import summary_of
-from ktrial.analysis.history.study_numbers import facts_of, numbers_of, packed
+from ktrial.analysis.history.stored_numbers import facts_of, numbers_of, packed
 from ktrial.analysis.result import record_of
 from ktrial.model.base import digest
 from ktrial.model.study import Study

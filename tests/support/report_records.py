@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.support.making import a_sample, a_study
 
-from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.answer import answer
 from ktrial.model.comparison import Comparison, Result
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.plan import perturbation
@@ -16,7 +16,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse
-from ktrial.stats import Arm, compare
+from ktrial.stats.verdict_rules import Arm, compare
 
 RELEASES = {
     "debian:5.10": "5.10.0-35-cloud-amd64",

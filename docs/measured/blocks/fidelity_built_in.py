@@ -8,7 +8,7 @@ from docs.measured.fidelity_result import kept
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, percent, table
 
-from ktrial.analysis.cross_section import cross_sections
+from ktrial.analysis.fidelity import cross_sections
 from ktrial.model.fidelity import CrossSection, Interval, WorkloadCost
 
 _PAGE = "docs/fidelity.md"

@@ -7,7 +7,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.six_years import PAGE, SixYears
 from docs.measured.wording import decimal, prose, signed, table
 
-from ktrial.analysis.attribution.target import question
+from ktrial.analysis.attribution.question import question
 from ktrial.model.proof import Proof, Status, Tried
 
 _STEPS = (("5.10", "6.12"), ("6.12", "7.2"))

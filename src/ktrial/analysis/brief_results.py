@@ -13,7 +13,8 @@ from hashlib import sha256
 
 from pydantic_core import from_json
 
-from ktrial.analysis.result import record_of
+from ktrial.analysis.history.stored_numbers import summaries_of
+from ktrial.analysis.result import record, record_of
 from ktrial.installation import program_digest
 from ktrial.model.brief_result import BriefResult, WarningsAlike
 from ktrial.model.study_record import StudyRecord
@@ -25,12 +26,20 @@ from ktrial.store.summaries import OF_RESULT, StudySummaries
 
 _RULES = ("analysis", "model", "stats", "workloads")
 """The rooms that decide what a result says."""
+
+
 _LEVEL = 1
 """Of compression: ten times smaller, and quick."""
+
+
 _AT_ONCE = 50
 """Studies whose results are written in one transaction."""
+
+
 _TOLD = 5_000
 """Trials that are worth a word: they take some seconds."""
+
+
 Tell = Callable[[str], None]
 
 
@@ -144,3 +153,18 @@ def _true_for(state: str) -> str:
 @cache
 def _rules() -> str:
     return program_digest(*_RULES)
+
+
+# At the end of a run what histories and sites ask of its study is kept: while its trials are at hand.
+
+
+def record_kept(store: Store, number: int) -> StudyRecord:
+    """The study's record, from which the store keeps what else would be read from all its trials again.
+
+    Where that cannot be written it is made when it is asked for. Raises StoreError, as `record`.
+    """
+    state = store.study_states(number).get(number)  # from before: trials of another run may come in between
+    made = record(store, number)
+    if state is not None:
+        store.keep_summaries([summaries_of(made, state), summary_of(made, state)])
+    return made

@@ -1,10 +1,20 @@
 """Whether the trials of two treatments may be compared at all: same kind of number, same machine."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
-from ktrial.model.trial import Provenance, Trial
+from ktrial.format.labels import OUTCOMES
+from ktrial.model.design import Perturbation, Treatment
+from ktrial.model.plan import treatments
+from ktrial.model.study import Study
+from ktrial.model.trial import BETWEEN_REASONS, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import Mode
+from ktrial.model.workload import Mode, Sample
+from ktrial.stats.verdict_rules import Arm
 
 _MACHINE: dict[str, Callable[[Provenance], str]] = {
     "machine": lambda provenance: provenance.machine,
@@ -14,6 +24,8 @@ _MACHINE: dict[str, Callable[[Provenance], str]] = {
     "QEMU seed": lambda provenance: str(provenance.seed),
 }
 """What must be the same on both sides, and where it is found."""
+
+
 _PROGRAMS = {
     "workloads": "build of ktrial's workloads",
     "tasks": "build of ktrial's workloads of several tasks",
@@ -82,3 +94,138 @@ def warn(kind: WarningKind, reason: str, treatment: str) -> DataWarning:
 
 def _short(value: str) -> str:
     return value if len(value) <= 60 else f"{value[:57]}…"
+
+
+# Why a number that was planned is not there, in one sentence.
+
+
+def why_missing(
+    treatment: str,
+    workload: str,
+    trials: Sequence[Trial],
+    measured: set[int],
+    planned: int,
+    others: Collection[str] = (),
+) -> str:
+    """Why `workload` has no number under some of the perturbations; empty where it has one under each.
+
+    `measured` are the perturbations with a number, `planned` is how many there should be, `others` the
+    study's other workloads, which may have failed as well.
+    """
+    if len(measured) >= planned:
+        return ""
+    without = [trial for trial in trials if trial.planned.perturbation.number not in measured]
+    if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
+        own = [one.model_copy(update={"reason": _own(one.reason, workload, others)}) for one in failed]
+        return f"{treatment}: {failures(own, planned)}"
+    if without:
+        return f"{treatment}: {workload} gave no number in {len(without)} of {planned} trials"
+    return f"{treatment}: {planned - len(measured)} of {planned} trials have not run yet"
+
+
+def _own(reason: str, workload: str, others: Collection[str]) -> str:
+    """What a reason says of one workload; all of it where it does not speak of that one."""
+    labels = "|".join(re.escape(label) for label in sorted({workload, *others}, key=len, reverse=True))
+    begins = list(re.finditer(rf"(?:^|{re.escape(BETWEEN_REASONS)})(?:Workload )?({labels}): ", reason))
+    for begin, after in pairwise([*begins, None]):
+        if begin and begin[1] == workload:
+            own = reason[begin.start() : after.start() if after else len(reason)]
+            return own.removeprefix(BETWEEN_REASONS)
+    return reason
+
+
+def failures(failed: Sequence[Trial], planned: int) -> str:
+    """`2 of 3 trials panicked (Kernel panic - not syncing: …)`, the most frequent outcome first."""
+    counts = Counter(trial.outcome for trial in failed)
+    outcome, number = min(counts.items(), key=lambda item: (-item[1], item[0].value))
+    reason = next((trial.reason for trial in failed if trial.outcome is outcome), "")
+    others = len(failed) - number
+    return (
+        f"{number} of {planned} trials {OUTCOMES[outcome].predicate}"
+        + (f" ({reason.rstrip('.')})" if reason else "")
+        + (f", {others} more failed otherwise" if others else "")
+    )
+
+
+# The trials of one treatment: its numbers for each metric, and what is missing of them.
+
+_INSTRUCTIONS = "instructions"
+"""The unit of what counts instructions."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreatmentTrials:
+    """The trials of one treatment that ended, in run order."""
+
+    treatment: Treatment
+    trials: tuple[Trial, ...]
+    planned: int
+    some_will_do: bool
+    """In real time a trial that failed leaves its block out; it does not undo the others."""
+    workloads: tuple[str, ...] = ()
+    """All of the study's."""
+    _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: Study, treatment: Treatment, own: Sequence[Trial]) -> "TreatmentTrials":
+        """Those of the study's trials that are the treatment's."""
+        planned = len(own) if study.timing else study.perturbations
+        labels = tuple(use.label for use in study.workloads)
+        return cls(treatment, tuple(own), planned, bool(study.timing), labels)
+
+    def samples(self, label: str, metric: str) -> dict[int, Sample]:
+        """Perturbation's number → sample."""
+        return self._by_metric.get((label, metric), {})
+
+    @cached_property
+    def _by_metric(self) -> dict[tuple[str, str], dict[int, Sample]]:
+        by_metric: dict[tuple[str, str], dict[int, Sample]] = {}
+        for trial in self.trials:
+            for sample in trial.samples:
+                by_number = by_metric.setdefault((sample.workload, sample.metric), {})
+                by_number[trial.planned.perturbation.number] = sample
+        return by_metric
+
+    def instructions(self, label: str) -> dict[Perturbation, float]:
+        """The workload's instructions; empty where it counts none."""
+        for (workload, _), samples in self._by_metric.items():
+            if workload == label and any(one.unit == _INSTRUCTIONS for one in samples.values()):
+                return {self._perturbations[number]: one.value for number, one in samples.items()}
+        return {}
+
+    @cached_property
+    def last_mode(self) -> Mode | None:
+        """How its last number came about; None where it has no number."""
+        return next(
+            (sample.mode for trial in reversed(self.trials) for sample in reversed(trial.samples)), None
+        )
+
+    def arm(self, label: str, metric: str) -> Arm:
+        """The treatment's numbers for one metric, with what is missing of them."""
+        if (label, metric) not in self._arms:
+            self._arms[label, metric] = self._arm(label, metric)
+        return self._arms[label, metric]
+
+    @cached_property
+    def _perturbations(self) -> dict[int, Perturbation]:
+        return {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
+
+    def _arm(self, label: str, metric: str) -> Arm:
+        samples = self.samples(label, metric)
+        return Arm(
+            label=self.treatment.label,
+            values={self._perturbations[number]: sample.value for number, sample in sorted(samples.items())},
+            missing="" if samples and self.some_will_do else self._why_missing(label, set(samples)),
+        )
+
+    def _why_missing(self, label: str, numbers: set[int]) -> str:
+        planned = max(1, self.planned)
+        return why_missing(self.treatment.label, label, self.trials, numbers, planned, self.workloads)
+
+
+def sides_of(study: Study, trials: Sequence[Trial]) -> list[TreatmentTrials]:
+    """One a treatment, the baseline first; the trials in run order."""
+    by_key: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_key.setdefault(trial.planned.treatment.key, []).append(trial)
+    return [TreatmentTrials.of(study, one, by_key.get(one.key, ())) for one in treatments(study)]

@@ -3,20 +3,30 @@ cost the workloads that they watch, from pairs of runs with and without them.
 """
 
 import math
+import os
+import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from ktrial.analysis import environment
-from ktrial.analysis.comparability import kernel_difference, machine_difference, warn
-from ktrial.analysis.missing_data import failures
-from ktrial.analysis.setting_reach import out_of_reach
+from ktrial import workloads
+from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
 from ktrial.format.labels import metric_name
 from ktrial.format.number_format import tenths
+from ktrial.knobs import catalogue, lenient_reference
 from ktrial.model.comparison import Comparison
-from ktrial.model.study import Study
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.environment import Environment, Reading, ReadingKind
+from ktrial.model.knob import Equipment, Knob
+from ktrial.model.references import STUDYS_DISK, KnobRef
+from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.stats.independent import Moments, mean_interval
+from ktrial.model.workload import WorkloadUse
+from ktrial.monitors.environment import changes, concerns, confounds
+from ktrial.stats.independent_groups import Moments, mean_interval
+from ktrial.target.errors import GuestProgramsMissing
+from ktrial.workloads.errors import WorkloadError
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
@@ -33,7 +43,7 @@ def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]
         *_missing_workloads(study, trials),
         *_spread(study, comparisons),
         *out_of_reach(study),
-        *environment.warnings_of(study, trials),
+        *environment_warnings(study, trials),
         *monitor_costs(trial for of_treatment in trials.values() for trial in of_treatment),
         *(
             warning
@@ -151,3 +161,282 @@ def _interval(mean: float, logs: list[float]) -> str:
 def _percent(log: float) -> str:
     """A slowdown as the relative change that it is: `+1.2 %`."""
     return f"{tenths(math.expm1(log))} %"
+
+
+# The environment of a study in real time: before each trial, and while its workloads ran.
+
+_TICK_NS = 10_000_000
+"""USER_HZ is 100 on every x86."""
+
+
+_IDLE = frozenset({"stat.cpu.idle", "stat.cpu.iowait", "stat.cpu.steal"})
+
+
+_PART_OF_USER = frozenset({"stat.cpu.guest", "stat.cpu.guest_nice"})
+"""Counted in `user` and `nice` already (proc_stat(5))."""
+
+
+_OWN = ("rusage.tree_cpu_ns", "rusage.ktrial_ns")
+
+
+_MUCH_LOAD = 0.05
+"""Of one CPU."""
+
+
+_MUCH_STEAL = 0.001
+"""Of the CPUs' time."""
+
+
+_SHORT_NS = 20 * _TICK_NS
+"""With fewer ticks than this the sums say little."""
+
+
+def environment_warnings(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[DataWarning, ...]:
+    """What disturbs, what changed while the study ran, what differs between treatments beside its factors.
+
+    `trials`: a treatment's label → its trials.
+    """
+    arms = {label: _environments(of_treatment) for label, of_treatment in trials.items()}
+    in_order = sorted((each for arm in arms.values() for each in arm), key=lambda each: each.taken)
+    if not in_order:
+        return _not_looked_at(study, trials)
+    changed = _changed_by(study)
+    warnings = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
+    return tuple(dict.fromkeys(warnings))
+
+
+def _not_looked_at(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[DataWarning, ...]:
+    """Of a machine elsewhere nothing is known beside its trials: that is told, too."""
+    where = study.machine.host
+    if not where or not any(trials.values()):
+        return ()
+    warning = DataWarning(
+        kind=WarningKind.ENVIRONMENT,
+        text=f"the environment of {where} was not looked at: neither its governor, its temperature, the load "
+        "of others nor what changed meanwhile",
+        advice="ktrial doctor there says what disturbs",
+    )
+    return (warning,)
+
+
+class Confounds:
+    """Which settings of the host differ between the baseline's trials and those of another treatment."""
+
+    def __init__(self, study: Study, baseline: Sequence[Trial]) -> None:
+        self._changed = _changed_by(study)
+        self._baseline = [_settings_of(each) for each in _taken(baseline)]
+
+    def of(self, treatment: Sequence[Trial]) -> str:
+        """In one sentence; empty where none does.
+
+        From two trials each: with one, a change in the middle of the study looks the same.
+        """
+        settings = [_settings_of(each) for each in _taken(treatment)]
+        if min(len(self._baseline), len(settings)) < 2:
+            return ""
+        warnings = confounds({"the baseline": self._baseline, "the treatment": settings}, self._changed)
+        return f"confounded: {warnings[0].text}" if warnings else ""
+
+
+def while_running(trial: Trial) -> tuple[Reading, ...]:
+    """What else went on while the workloads ran, from the counters around them; machine `host` only."""
+    if trial.provenance.machine not in REAL_MACHINES:
+        return ()
+    totals: dict[str, float] = {}
+    for counter in trial.counters:
+        totals[counter.name] = totals.get(counter.name, 0.0) + counter.delta
+    ticks = {
+        name: ticks
+        for name, ticks in totals.items()
+        if name.startswith("stat.cpu.") and name not in _PART_OF_USER
+    }
+    elapsed = sum(ticks.values()) * _TICK_NS
+    if elapsed < _SHORT_NS:
+        return ()
+    busy = sum(count for name, count in ticks.items() if name not in _IDLE) * _TICK_NS
+    others = max(0.0, busy - sum(totals.get(name, 0.0) for name in _OWN)) / elapsed
+    return (
+        _level("load of others while workloads ran", others, _MUCH_LOAD, _LOAD),
+        _level(
+            "steal time while workloads ran",
+            ticks.get("stat.cpu.steal", 0.0) * _TICK_NS / elapsed,
+            _MUCH_STEAL,
+            _STEAL,
+        ),
+    )
+
+
+_LOAD = ("other programs used the CPUs meanwhile", "end them, or pin to CPUs that they leave alone")
+
+
+_STEAL = ("the hypervisor ran somebody else meanwhile", "measure on hardware, or in exact mode")
+
+
+def _level(name: str, share: float, much: float, texts: tuple[str, str]) -> Reading:
+    concern, advice = texts if share > much else ("", "")
+    return Reading(
+        name=name,
+        kind=ReadingKind.LEVEL,
+        value=f"{share * 100:.1f} % of the CPUs",
+        number=share,
+        concern=concern,
+        advice=advice,
+    )
+
+
+def _environments(trials: Sequence[Trial]) -> list[Environment]:
+    """Each trial's, with what went on while it ran."""
+    return [
+        environment.model_copy(update={"readings": (*environment.readings, *while_running(trial))})
+        for trial in trials
+        if (environment := trial.provenance.environment) is not None
+    ]
+
+
+def _taken(trials: Sequence[Trial]) -> list[Environment]:
+    """Each trial's, as it was just before."""
+    every = (trial.provenance.environment for trial in trials)
+    return [environment for environment in every if environment is not None]
+
+
+def _settings_of(environment: Environment) -> Environment:
+    kept = tuple(each for each in environment.readings if each.kind is ReadingKind.SETTING)
+    return environment.model_copy(update={"readings": kept})
+
+
+def _concerns(in_order: Sequence[Environment]) -> tuple[DataWarning, ...]:
+    """Of the first trial; of a level, where it was worst."""
+    worst: dict[str, Reading] = {}
+    for environment in in_order:
+        for reading in environment.readings:
+            known = worst.get(reading.name)
+            if known is None or (reading.number or 0.0) > (known.number or 0.0):
+                worst[reading.name] = reading
+    first = in_order[0]
+    readings = tuple(worst[each.name] if each.kind is ReadingKind.LEVEL else each for each in first.readings)
+    return concerns(first.model_copy(update={"readings": readings}))
+
+
+def _changes(in_order: Sequence[Environment], changed: frozenset[str]) -> tuple[DataWarning, ...]:
+    """From the first to the last; and settings that were changed and set back in between."""
+    whole = changes(_without_running(in_order[0]), in_order[-1], changed)
+    told = {warning.text.partition(" changed")[0] for warning in whole}
+    steps = [
+        warning
+        for earlier, later in pairwise(in_order)
+        for warning in changes(_settings_of(earlier), later, changed)
+        if warning.text.partition(" changed")[0] not in told
+    ]
+    return (*whole, *dict.fromkeys(steps))
+
+
+def _without_running(environment: Environment) -> Environment:
+    kept = tuple(each for each in environment.readings if not each.name.endswith("while workloads ran"))
+    return environment.model_copy(update={"readings": kept})
+
+
+def _changed_by(study: Study) -> frozenset[str]:
+    """Paths of the settings that are factors."""
+    release = os.uname().release
+    settings = (each.target for each in study.factors if each.kind is FactorKind.SETTING)
+    return frozenset(lenient_reference(target).path_in(release) for target in settings)
+
+
+# Whether what a factor sets has anything to act on: a setting of a disk that no workload uses has no
+# effect, nor has one of swap where there is none, and 'equivalent' would be true of nothing that anybody
+# asked for.
+
+_OF_A_DISK = re.compile(r"/sys/(?:class/)?block/([^/]+)/")
+
+
+_GIVES = {
+    Equipment.DISK: "[machine.disk] makes one: ktrial help studies",
+    Equipment.SWAP: 'leave the factor out, or measure on a system that swaps (kind = "host", "ssh")',
+}
+
+
+def out_of_reach(study: Study) -> Iterator[DataWarning]:
+    """A warning for each factor that has nothing to act on in the study's guests. Of this system's disks and
+    swap nothing is said: which of them a program uses is not known.
+    """
+    if study.machine.kind in REAL_MACHINES:
+        return
+    for factor in study.factors:
+        if problem := _lacking(study, factor) or _of_disk(study, factor):
+            yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
+
+
+def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:
+    """What the machine's guests do not have, without which the knob does nothing; None where it can act."""
+    has = {Equipment.DISK: machine.disk is not None, Equipment.SWAP: False}
+    if machine.kind in REAL_MACHINES or knob is None or knob.acts_on is None or has[knob.acts_on]:
+        return None
+    return knob.acts_on
+
+
+def _lacking(study: Study, factor: Factor) -> tuple[str, str] | None:
+    """What the guests do not have at all."""
+    if equipment := lacking(study.machine, _knob(study, factor)):
+        return f"{factor.name} cannot act: the study's guests have no {equipment}", _GIVES[equipment]
+    return None
+
+
+def _knob(study: Study, factor: Factor) -> Knob | None:
+    if factor.kind is FactorKind.BOOT:
+        return catalogue.known(factor.target)
+    return _named(study, factor).knob if factor.kind is FactorKind.SETTING else None
+
+
+def _named(study: Study, factor: Factor) -> KnobRef:
+    # A study that was stored has its names, and no references.
+    return study.references.knobs.get(factor.target) or lenient_reference(factor.target)
+
+
+def _of_disk(study: Study, factor: Factor) -> tuple[str, str] | None:
+    """What is wrong with a setting of one disk."""
+    if factor.kind is not FactorKind.SETTING:
+        return None
+    own, named = study.machine.disk, _named(study, factor)
+    disk = _OF_A_DISK.match(named.path_in())
+    is_own = bool(own) and named.instance == STUDYS_DISK
+    device = own.device if own and is_own else disk[1] if disk else ""
+    return _problem(study, factor, device) if device else None
+
+
+def _problem(study: Study, factor: Factor, device: str) -> tuple[str, str] | None:
+    """What is wrong, and what to do about it; None where nothing is."""
+    own = study.machine.disk
+    if own is None:
+        text = f"{factor.name} is set on {device}, and the study has no disk: no workload uses {device}"
+        return text, "[machine.disk] makes a disk, and NAME@disk is a setting of it"
+    if device != own.device:
+        text = (
+            f"{factor.name} is set on {device}, the study's disk is {own.device}: no workload uses {device}"
+        )
+        return text, f"name the study's disk: {factor.target.partition('@')[0]}@disk"
+    if not any(_works_on(own, use, study) for use in study.workloads):
+        text = f"{factor.name} is set on the study's disk, and no workload names a path on it ({own.path})"
+        return text, f'give a workload a path there: path = "{own.path}"'
+    return None
+
+
+def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
+    """Whether anything that the workload is told is below the place where the disk is mounted."""
+    words = [str(value) for value in (_defaults(use) | use.parameters).values()]
+    words += [
+        str(level)
+        for factor in study.factors
+        if factor.kind is FactorKind.PARAMETER and factor.target.partition(".")[0] == use.name
+        for level in factor.levels
+    ]
+    if use.command:
+        words += [*use.command.argv, *use.command.environment.values(), use.command.directory]
+    return any(disk.path in word for word in words)
+
+
+def _defaults(use: WorkloadUse) -> dict[str, int | float | str]:
+    """Of the parameters that it does not set; none where the workload is not known any more."""
+    try:
+        return {one.name: one.default for one in workloads.find(use).description.parameters}
+    except (WorkloadError, GuestProgramsMissing):
+        return {}

@@ -1,27 +1,55 @@
 """The same treatments and workloads counted and timed: do the changes agree?"""
 
+import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from ktrial.analysis.cross_section import cross_sections, workload_costs
-from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
-from ktrial.analysis.fidelity_figures import figures
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, prices
+from ktrial.analysis.errors import NoOneModel, NothingToFit, NotTheSameTreatments, WrongMachineForFidelity
+from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import FactorKind
-from ktrial.model.fidelity import Change, FidelityPair, FidelityResult
+from ktrial.model.fidelity import (
+    Change,
+    CrossSection,
+    Fidelity,
+    FidelityPair,
+    FidelityResult,
+    FittedCosts,
+    Interval,
+    SizeBand,
+    WorkloadCost,
+)
+from ktrial.model.machine_model import ModelledMachine
 from ktrial.model.plan import treatments
-from ktrial.model.profile import CycleModel
+from ktrial.model.profile import CycleModel, Profile
 from ktrial.model.study import EXACT_MACHINES, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES
 from ktrial.stats.verdict_rules import interval_verdict
 
 _TIME, _INSTRUCTIONS = "ns", "instructions"
+
+
 _WITH_BYTES = "instructions and bytes"
+
+
 _CYCLES = "cycles"
+
+
 CostsOf = Callable[[StudyRecord, str, str], dict[str, float]]
 """Record, workload and treatment → what modelled cycles moved by, by kind of cost."""
+
+
 SEED = 1
+
+
 Both = tuple[StudyRecord, StudyRecord]
 """One study that counts, one in real time."""
 
@@ -174,3 +202,387 @@ def _with_bytes(
     low, high = ratio * change.low / change.ratio, ratio * change.high / change.ratio
     verdict = interval_verdict(low, high, instructions.direction, margin)
     return Change(ratio=ratio, low=low, high=high, verdict=verdict)
+
+
+# Workloads beside each other: how what one operation is counted at stands to the time that it takes.
+
+
+def workload_costs(studies: Sequence[tuple[StudyRecord, StudyRecord]]) -> tuple[WorkloadCost, ...]:
+    """What an operation of each built-in workload costs in the baseline.
+
+    Of several studies with one workload, the first is taken. Commands are left out: what they mark as an
+    operation may be a batch of what they time. So are workloads whose number in real time is a rate.
+    """
+    costs: dict[tuple[str, str], WorkloadCost] = {}
+    for exact, timed in studies:
+        own = {use.label for use in timed.study.workloads if use.command is None}
+        counted: dict[str, list[Comparison]] = {}
+        for one in exact.result.comparisons:
+            counted.setdefault(one.workload, []).append(one)
+        for one in timed.result.comparisons:
+            if one.unit == _TIME and one.workload in own and one.baseline_value:
+                counts = dict(_cross_section_counts(one, counted.get(one.workload, ())))
+                cost = WorkloadCost(
+                    workload=one.workload, metric=one.metric, time=one.baseline_value, exact=counts
+                )
+                if counts:
+                    costs.setdefault((one.workload, one.metric), cost)
+    return tuple(costs.values())
+
+
+def cross_sections(costs: Sequence[WorkloadCost], seed: int) -> tuple[CrossSection, ...]:
+    """Of each count: ranks, and how far time for one of the count scatters over the workloads."""
+    counts = dict.fromkeys(count for one in costs for count in one.exact)
+    return tuple(_cross_section(count, costs, seed) for count in counts)
+
+
+def _cross_section(count: str, costs: Sequence[WorkloadCost], seed: int) -> CrossSection:
+    both = [one for one in costs if count in one.exact]
+    x = np.array([math.log(one.exact[count]) for one in both])
+    y = np.array([math.log(one.time) for one in both])
+    value, low, high = with_interval(spearman, x, y, [one.workload for one in both], seed)
+    return CrossSection(
+        count=count,
+        workloads=len(both),
+        spearman=Interval(value=value, low=low, high=high),
+        scatter=math.exp(float(np.std(y - x, ddof=1))) if len(both) > 1 else None,
+    )
+
+
+def _cross_section_counts(timed: Comparison, counted: Sequence[Comparison]) -> Iterable[tuple[str, float]]:
+    """The first treatment's row has the baseline's value as well as every other one."""
+    rows = {one.metric: one for one in reversed(counted) if one.baseline_value}
+    own = rows.get(timed.metric)
+    if own and own.unit == _INSTRUCTIONS and own.baseline_value:
+        yield _INSTRUCTIONS, own.baseline_value
+        of_bytes = rows.get(STRING_BYTES.name)
+        moved = of_bytes.baseline_value or 0 if of_bytes else 0
+        yield _WITH_BYTES, own.baseline_value + CycleModel().string_byte * moved
+    for one in rows.values():
+        if one.unit == _CYCLES and one.baseline_value:
+            yield one.metric, one.baseline_value
+
+
+# Figures of fidelity: signs, correlations, error and slope of one count against real time.
+
+BANDS = (1.0, 1.1, 1.3, 2.0, math.inf)
+"""Edges of the sizes of changes, as ratios: up to 10 %, to 30 %, to twice as much, more."""
+
+
+Group = Callable[[FidelityPair], str]
+
+
+def figures(count: str, pairs: Sequence[FidelityPair], group: Group, seed: int) -> Fidelity:
+    """Of one count, over the pairs that have it. Correlations' intervals draw whole groups."""
+    both = [pair for pair in pairs if count in pair.exact]
+    in_time = [pair for pair in both if pair.time.decided]
+    decided = [pair for pair in in_time if pair.exact[count].decided]
+    wrong = [pair for pair in decided if not _same_sign(pair, count)]
+    x = np.array([math.log(pair.exact[count].ratio) for pair in decided])
+    y = np.array([math.log(pair.time.ratio) for pair in decided])
+    groups = [group(pair) for pair in decided]
+
+    def figure(correlation: Correlation) -> Interval:
+        value, low, high = with_interval(correlation, x, y, groups, seed)
+        return Interval(value=value, low=low, high=high)
+
+    return Fidelity(
+        count=count,
+        pairs=len(both),
+        undecided_in_time=len(both) - len(in_time),
+        undecided_in_exact=len(in_time) - len(decided),
+        decided=len(decided),
+        same_sign=len(decided) - len(wrong),
+        spearman=figure(spearman),
+        pearson=figure(pearson),
+        rms_error=float(np.sqrt(np.mean((y - x) ** 2))) if decided else None,
+        slope=float(x @ y / (x @ x)) if decided else None,
+        bands=_bands(count, both),
+        disagreements=tuple(wrong),
+    )
+
+
+def _same_sign(pair: FidelityPair, count: str) -> bool:
+    return pair.exact[count].verdict is pair.time.verdict
+
+
+def _bands(count: str, pairs: Sequence[FidelityPair]) -> tuple[SizeBand, ...]:
+    """Of the pairs that the count has decided, by the size of what it says."""
+    counted = [pair for pair in pairs if pair.exact[count].decided]
+    bands = []
+    for low, high in pairwise(BANDS):
+        inside = [pair for pair in counted if low <= _size(pair, count) < high]
+        decided = [pair for pair in inside if pair.time.decided]
+        right = sum(_same_sign(pair, count) for pair in decided)
+        bands.append(
+            SizeBand(
+                low=low,
+                high=high if math.isfinite(high) else None,
+                decided=len(decided),
+                same_sign=right,
+                undecided=len(inside) - len(decided),
+            )
+        )
+    return tuple(bands)
+
+
+def _size(pair: FidelityPair, count: str) -> float:
+    ratio = pair.exact[count].ratio
+    return max(ratio, 1 / ratio)
+
+
+# Constants of a machine model fitted to measured times: on half of the treatments, judged by the rest.
+
+RIDGE = 0.1
+"""How many operations a constant's value before the fit counts for: where times say nothing, it stays.
+
+Ridge regression towards the values before (Hoerl and Kennard, 1970), with constants that cannot be negative
+(Lawson and Hanson, Solving Least Squares Problems, 1974).
+"""
+
+
+FITTED = "fitted cycles"
+
+
+_MOST_ROUNDS = 200
+
+
+_LEAST = 1e-9
+
+
+ProfileOf = Callable[[StudyRecord, str, str], Profile | None]
+"""Record, workload and treatment → what was counted."""
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """One workload under one treatment."""
+
+    workload: tuple[int, str]
+    """Its study and name: all of its treatments share a scale."""
+    cycles: Mapping[str, float]
+    """By kind of cost, at the prices before the fit."""
+    nanoseconds: float
+
+
+def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf) -> FittedCosts:
+    """Fit to the half that is not held out. Raises NothingToFit, NoOneModel."""
+    machine = machine_of(studies)
+    outside = held_out(result.pairs, result.seed)
+    known = dict(_operations(studies, profiles, machine))
+    inside = _fitted_to(result, known, outside)
+    if len(inside) < len(COSTS):
+        raise NothingToFit(operations=len(inside), least=len(COSTS))
+    as_before = np.ones(len(COSTS))
+    factors = _factors(inside)
+    before = prices(machine)
+    others = [pair for pair in result.pairs if group(pair) in outside]
+    margin = studies[0][0].study.margin
+    judged = [with_fitted for pair in others if (with_fitted := _predicted(pair, known, factors, margin))]
+    counts = {name: figures(name, judged, group, result.seed) for name in (FITTED, "modelled-cycles")}
+    return FittedCosts(
+        like=machine.reference,
+        operations=len(inside),
+        gigahertz=math.exp(np.mean(np.log(list(_scales(inside, as_before).values())))),
+        before=before,
+        after={name: before[name] * factor for name, factor in zip(COSTS, factors, strict=True)},
+        error_before=_error(inside, as_before),
+        error_after=_error(inside, factors),
+        held_out=counts[FITTED],
+        held_out_before=counts["modelled-cycles"],
+    )
+
+
+def machine_of(studies: Sequence[Both]) -> ModelledMachine:
+    """On which all of them were counted. Raises NoOneModel."""
+    models = {
+        digest(model.model_dump()): model for exact, _ in studies if (model := exact.study.machine.model)
+    }
+    if len(models) != 1:
+        raise NoOneModel(models=", ".join(model.reference for model in models.values()) or "none")
+    return next(iter(models.values()))
+
+
+_Key = tuple[int, str, str]
+"""Id of the study that counts, workload, treatment."""
+
+
+def _operations(
+    studies: Sequence[Both], profiles: ProfileOf, machine: ModelledMachine
+) -> Iterable[tuple[_Key, _Operation]]:
+    for exact, timed in studies:
+        for workload, treatment, nanoseconds in _times(timed.result.comparisons):
+            profile = profiles(exact, workload, treatment)
+            if profile and profile.region.cycles and nanoseconds:
+                key = (exact.id, workload, treatment)
+                yield key, _Operation(key[:2], costs(profile, machine), nanoseconds)
+
+
+def _times(comparisons: Iterable[Comparison]) -> Iterable[tuple[str, str, float]]:
+    """The first metric of each workload that is a time, of the baseline and of each treatment."""
+    seen: set[tuple[str, str]] = set()
+    for one in comparisons:
+        if one.unit != "ns":
+            continue
+        for treatment, value in ((one.baseline, one.baseline_value), (one.treatment, one.value)):
+            if value and (one.workload, treatment) not in seen:
+                seen.add((one.workload, treatment))
+                yield one.workload, treatment, value
+
+
+def _fitted_to(
+    result: FidelityResult, known: Mapping[_Key, _Operation], outside: frozenset[str]
+) -> list[_Operation]:
+    """Baselines, and the treatments of the pairs that are not held out."""
+    inside = (pair for pair in result.pairs if group(pair) not in outside)
+    keys = dict.fromkeys(key for pair in inside for key in _keys(pair))
+    return [known[key] for key in keys if key in known]
+
+
+def _keys(pair: FidelityPair) -> tuple[_Key, _Key]:
+    """Of its baseline and its treatment."""
+    return (
+        (pair.exact_study, pair.workload, pair.baseline),
+        (pair.exact_study, pair.workload, pair.label),
+    )
+
+
+_Scales = Mapping[tuple[int, str], float]
+
+
+# Correlations of changes, with intervals by a bootstrap over groups.
+
+Floats = NDArray[np.float64]
+
+
+def _scales(operations: Sequence[_Operation], factors: Floats) -> _Scales:
+    """Modelled cycles in a nanosecond, workload by workload: by the least squares of relative errors.
+
+    Each has its own, since what is counted as one operation may be a batch of what is timed as one; and since
+    changes are to be foretold, not the levels of different workloads.
+    """
+    rates: dict[tuple[int, str], list[float]] = {}
+    for one in operations:
+        cycles = sum(one.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
+        rates.setdefault(one.workload, []).append(max(cycles, _LEAST) / one.nanoseconds)
+    return {workload: sum(rate**2 for rate in each) / sum(each) for workload, each in rates.items()}
+
+
+def _matrix(operations: Sequence[_Operation], scales: _Scales) -> Floats:
+    """A row an operation: what each cost takes of its time, at the prices before; their sum is 1 where all
+    is as it was modelled."""
+    return np.array(
+        [
+            [one.cycles[name] / (scales[one.workload] * one.nanoseconds) for name in COSTS]
+            for one in operations
+        ]
+    )
+
+
+def _factors(operations: Sequence[_Operation]) -> Floats:
+    """By which each price is multiplied: least squares of relative errors of times.
+
+    Factors and scales in turn, until neither moves (alternating least squares).
+    """
+    factors: Floats = np.ones(len(COSTS))
+    for _ in range(_MOST_ROUNDS):
+        before, rows = factors, _matrix(operations, _scales(operations, factors))
+        rows = np.vstack([rows, math.sqrt(RIDGE) * np.eye(len(COSTS))])
+        wanted = np.concatenate([np.ones(len(operations)), math.sqrt(RIDGE) * np.ones(len(COSTS))])
+        factors = optimize.nnls(rows, wanted)[0]
+        if np.allclose(before, factors, rtol=1e-4):
+            break
+    return factors
+
+
+def _error(operations: Sequence[_Operation], factors: Floats) -> float:
+    predicted = _matrix(operations, _scales(operations, factors)) @ factors
+    return float(np.sqrt(np.mean(np.log(np.maximum(predicted, _LEAST)) ** 2)))
+
+
+def _predicted(
+    pair: FidelityPair, known: Mapping[_Key, _Operation], factors: Floats, margin: float
+) -> FidelityPair | None:
+    """The pair with what fitted prices say of it, beside the other counts; None where it was not profiled."""
+    before, after = (
+        sum(known[key].cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
+        if key in known
+        else 0.0
+        for key in _keys(pair)
+    )
+    if before <= 0 or after <= 0:
+        return None
+    ratio = after / before
+    verdict = interval_verdict(ratio, ratio, pair.direction, margin)
+    change = Change(ratio=ratio, low=ratio, high=ratio, verdict=verdict)
+    return pair.model_copy(update={"exact": pair.exact | {FITTED: change}})
+
+
+def text(fit: FittedCosts, machine: ModelledMachine, name: str, data: str) -> str:
+    """The file of machines with the fitted one in it, which says of each constant what it was fitted to."""
+    source = f"fitted by ktrial fidelity --fit to {fit.operations} operations of {data}"
+    lines = [
+        f"# {source}.",
+        f"# {fit.gigahertz:.3f} cycles were taken for a nanosecond in the mean; each workload has its own.",
+        "# A store pays the whole of a miss here.",
+        f"[machines.{name}]",
+        f'like = "{machine.name}"',
+        "",
+        f"[machines.{name}.cycles]",
+        'store_share = { value = 1, source = "misses of loads and stores were fitted together" }',
+    ]
+    cycles, factor = machine.cycles.model_dump(), fit.after[CLASSES]
+    for cost in (each for each in COSTS if each != CLASSES):
+        value = 1 / fit.after[cost] if cost == "string_bytes" and fit.after[cost] else fit.after[cost]
+        written = max(1, round(value)) if cost == "string_bytes" else float(f"{value:.6g}")
+        lines.append(f'{cost} = {{ value = {written}, source = "{source}; was {cycles[cost]:g}" }}')
+    for cost in (each for each in cycles if each not in COSTS and each != "store_share"):
+        was = cycles[cost]
+        said = f"{source}, all of this kind by one factor; was {was:g}"
+        lines.append(f'{cost} = {{ value = {was * factor:.6g}, source = "{said}" }}')
+    return "\n".join(lines) + "\n"
+
+
+Correlation = Callable[[Floats, Floats], float]
+
+
+_DRAWS = 1000
+
+
+_FEWEST = 3
+
+
+def spearman(first: Floats, second: Floats) -> float:
+    """The rank correlation, -1 to 1; NaN where one of the two is constant."""
+    return pearson(stats.rankdata(first), stats.rankdata(second))
+
+
+def pearson(first: Floats, second: Floats) -> float:
+    """The correlation, -1 to 1; NaN where one is constant or there are fewer than three numbers."""
+    if len(first) < _FEWEST or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def with_interval(
+    correlation: Correlation, first: Floats, second: Floats, groups: Sequence[str], seed: int
+) -> tuple[float | None, float | None, float | None]:
+    """The correlation and its 95 % percentile interval; None for what cannot be had.
+
+    Whole groups are drawn with replacement (cluster bootstrap: Efron and Tibshirani, An Introduction to the
+    Bootstrap, 1993, chapter 8): numbers of one group are not independent.
+    """
+    value = correlation(first, second)
+    members = [np.flatnonzero(np.array(groups) == one) for one in dict.fromkeys(groups)]
+    if np.isnan(value) or len(members) < _FEWEST:
+        return (None if np.isnan(value) else value), None, None
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(_DRAWS):
+        chosen = np.concatenate([members[one] for one in rng.integers(len(members), size=len(members))])
+        drawn.append(correlation(first[chosen], second[chosen]))
+    usable = [one for one in drawn if not np.isnan(one)]
+    if len(usable) < _DRAWS // 2:
+        return value, None, None
+    low, high = np.percentile(usable, [2.5, 97.5])
+    return value, float(low), float(high)

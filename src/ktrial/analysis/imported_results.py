@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ktrial.analysis.audit import audit
-from ktrial.analysis.audit.printed_summaries import geometric_mean, recomputed
+from ktrial.analysis.audit import audit, geometric_mean, recomputed
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.imported import (
     BASELINES,
@@ -19,7 +18,7 @@ from ktrial.model.imported import (
 )
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats.independent import (
+from ktrial.stats.independent_groups import (
     Moments,
     games_howell,
     mean_interval,

@@ -8,11 +8,11 @@ where verdict and interval agree, not where both are 'significant'.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ktrial.analysis.replication_bounds import COUNT_BOUND, has_bound, ratio_bound, workloads_on_disk
-from ktrial.analysis.replication_circumstances import circumstances, likely_reason, only_qemu_differs
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.environment import ReadingKind
 from ktrial.model.replication import (
     Agreement,
+    Circumstance,
     CounterPair,
     KernelHad,
     NumberPair,
@@ -24,9 +24,11 @@ from ktrial.model.replication import (
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.model.workload import EXACT_MODES, Sample
+from ktrial.model.workload import ALL_INSTRUCTIONS, EXACT_MODES, STRING_BYTES, Sample
 
 _OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}
+
+
 _ORDER = (
     Agreement.DIFFERENT,
     Agreement.MISSING,
@@ -244,3 +246,176 @@ def _beyond_identical(made: Replication) -> str:
     within, unbounded = made.count(Agreement.WITHIN), made.count(Agreement.UNBOUNDED)
     bounds = f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted" if within else ""
     return f"{bounds}, {unbounded} differ for which no bound is stated" if unbounded else bounds
+
+
+# What another QEMU may count otherwise: the bounds that are stated for it, and where none is.
+#
+# Another QEMU does not change what a guest computes. It changes at which instruction an interrupt arrives:
+# by little where nothing waits, and by more where a workload waits for a disk, since the moment of each
+# answer moves what the kernel does next. Bounds are stated for instructions, which is what exact mode
+# counts. What a kernel did beside (latencies, switches, pages read ahead) depends on those moments as such;
+# for these no bound is stated, and they are told apart.
+#
+# The bounds are those that docs/bundles.md shows beside what was measured with QEMU 7.2 and 10.0.
+
+COUNT_BOUND = 0.02
+"""The most by which a count of instructions may differ, as a fraction of it."""
+
+
+RATIO_BOUND = 0.005
+"""The most by which a ratio of two kernels' instructions may differ."""
+
+
+RATIO_BOUND_ON_DISK = 0.02
+"""The same, of a workload that waits for the guest's disk."""
+
+
+def has_bound(metric: str, unit: str) -> bool:
+    """Whether a bound is stated for a metric: for what the plugin or the guest's clock counts."""
+    return unit.partition("/")[0] == ALL_INSTRUCTIONS.unit or metric == STRING_BYTES.name
+
+
+def workloads_on_disk(study: Study) -> frozenset[str]:
+    """Labels of the workloads whose path lies on the study's disk."""
+    disk = study.machine.disk
+    if disk is None:
+        return frozenset()
+    paths = ((use.label, str(use.parameters.get("path", ""))) for use in study.workloads)
+    return frozenset(label for label, path in paths if path == disk.path or path.startswith(f"{disk.path}/"))
+
+
+def ratio_bound(one: Comparison, on_disk: frozenset[str]) -> float:
+    """How far apart two ratios of the comparison may lie, counted by two releases of QEMU."""
+    return RATIO_BOUND_ON_DISK if one.workload in on_disk else RATIO_BOUND
+
+
+# What differs between two runs of the same trials beside their numbers, and which of it is likely why.
+
+KERNEL, QEMU, PROGRAMS, DISK = "kernel", "QEMU", "guest program", "initial RAM disk"
+
+
+COMMAND_LINE, CPU, OUTCOME, ENVIRONMENT = "kernel's command line", "CPU model", "outcome", "machine"
+
+
+_KTRIAL, _SETTING, _HOST_PROGRAM = "ktrial", "setting", "program"
+
+
+_DISK_MAKERS = ("mke2fs", "mkfs.xfs", "mkfs.btrfs")
+
+
+_TOLD_APART = ("image", "symbols", "plugin", DISK)
+
+
+PLUGIN = "plugin in QEMU"
+
+
+_BESIDE_QEMU = frozenset({QEMU, _KTRIAL, PLUGIN, CPU})
+"""What may differ where only QEMU does: its plugin goes with its version, and so does what its CPU has; the
+version of ktrial alone executes nothing in the guest."""
+
+
+class _Rank(NamedTuple):
+    what: str
+    why: str
+
+
+_MADE_BY = frozenset(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
+
+
+_MAKING_THE_DISK = _MADE_BY | {DISK}
+"""The initial RAM disk has the program."""
+
+
+_LIKELY = (
+    _Rank(KERNEL, "another kernel was booted"),
+    _Rank(PROGRAMS, "ktrial's guest programs are others"),
+    _Rank(_SETTING, "a setting was another"),
+    _Rank(COMMAND_LINE, "the kernel was started with other parameters"),
+    _Rank(QEMU, "another QEMU counted"),
+    *(_Rank(f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
+    _Rank(_HOST_PROGRAM, "a program that is measured is another"),
+    _Rank(CPU, "the guest's CPU is another"),
+    _Rank(DISK, "something in the initial RAM disk is another"),
+    _Rank(ENVIRONMENT, "the machine is another"),
+    _Rank(OUTCOME, "trials ended otherwise"),
+)
+
+
+NOTHING = (
+    "nothing that was executed differs: a number of the bundle was changed after it was measured, or one of "
+    "the two machines does not repeat itself (ktrial verify tells whether this one does)"
+)
+
+
+def circumstances(pairs: Iterable[tuple[Trial, Trial | None]]) -> tuple[Circumstance, ...]:
+    """Everything that is another than it was, each once, with the treatments that it holds for."""
+    treatments_of: dict[tuple[str, str, str], dict[str, None]] = {}
+    labels: dict[str, None] = {}
+    for old, new in pairs:
+        if new is not None:
+            labels[old.planned.treatment.label] = None
+            for what in _differing(old, new):
+                treatments_of.setdefault(what, {})[old.planned.treatment.label] = None
+    return tuple(
+        Circumstance(
+            what=what, before=before, now=now, treatments=() if len(held) == len(labels) else tuple(held)
+        )
+        for (what, before, now), held in treatments_of.items()
+    )
+
+
+def only_qemu_differs(changed: Sequence[Circumstance], *, own_files: bool = False) -> bool:
+    """Whether another QEMU counted, and all that the guest measured is the same.
+
+    Where no files of the system that the study runs on are measured (`own_files`), the program that makes the
+    guest's disk may be another: its file system is the same, and it is not what is counted.
+    """
+    kinds = {one.what for one in changed}
+    beside = _BESIDE_QEMU if own_files else _BESIDE_QEMU | _MAKING_THE_DISK
+    return QEMU in kinds and kinds <= beside and (DISK not in kinds or bool(kinds & _MADE_BY))
+
+
+def likely_reason(changed: Sequence[Circumstance]) -> str:
+    """The first of what usually is why, in a sentence without its end."""
+    for rank in _LIKELY:
+        for one in changed:
+            if one.what == rank.what or one.what.startswith(f"{rank.what} "):
+                return f"{rank.why}: {one.now or 'none'} in place of {one.before or 'none'}"
+    return NOTHING
+
+
+def _differing(old: Trial, new: Trial) -> Iterator[tuple[str, str, str]]:
+    then, now = dict(_facts(old)), dict(_facts(new))
+    for what in dict.fromkeys([*then, *now]):
+        if then.get(what) != now.get(what) and not _new(what, then):
+            yield what, then.get(what, ""), now.get(what, "")
+
+
+def _new(what: str, then: dict[str, str]) -> bool:
+    """Whether an older ktrial did not note it: then it cannot differ."""
+    made = tuple(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
+    return what not in then and what.startswith((PROGRAMS, DISK, PLUGIN, *made))
+
+
+def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
+    """What → value. What an older ktrial did not note is left out."""
+    one = trial.provenance
+    yield KERNEL, f"{one.kernel_release} ({one.kernel_digest[:12]})"
+    yield _KTRIAL, one.ktrial
+    yield QEMU, one.qemu
+    yield CPU, one.cpu_model
+    yield COMMAND_LINE, one.command_line
+    yield OUTCOME, trial.outcome.value
+    for what, digest in one.executed.items():
+        if what not in _TOLD_APART:
+            yield f"{PROGRAMS} {what}", digest[:12]
+    for what, name in ((DISK, DISK), ("plugin", PLUGIN)):
+        if what in one.executed:
+            yield name, one.executed[what][:12]
+    for program, version in one.programs.items():
+        yield f"{_HOST_PROGRAM} {program}", version
+    for path, value in trial.settings.items():
+        yield f"{_SETTING} {path}", value
+    for reading in one.environment.readings if one.environment else ():
+        if reading.kind is ReadingKind.SETTING and reading.value:
+            yield f"{ENVIRONMENT} {reading.name}", reading.value

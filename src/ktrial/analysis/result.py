@@ -1,38 +1,57 @@
 """A study's result, worked out anew from its trials each time: the same trials, the same result."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ktrial import workloads
-from ktrial.analysis import environment, interim
-from ktrial.analysis.answer_sentence import answer, variability_answer
-from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.analysis import data_quality, interim
+from ktrial.analysis.answer import answer, variability_answer
+from ktrial.analysis.comparability import (
+    TreatmentTrials,
+    kernel_difference,
+    machine_difference,
+    mode_difference,
+    sides_of,
+)
 from ktrial.analysis.data_quality import warnings_of
-from ktrial.analysis.interactions import Incomparable, interactions
 from ktrial.analysis.kernel_confounds import with_kernels
-from ktrial.analysis.string_weight import weighed
-from ktrial.analysis.treatment_trials import TreatmentTrials, sides_of
-from ktrial.model.comparison import Comparison, Result, Variability, Verdict
-from ktrial.model.design import FactorKind
+from ktrial.format.number_format import number, percentage
+from ktrial.model.comparison import Comparison, Interaction, Result, Variability, Verdict
+from ktrial.model.design import Design, Factor, FactorKind, Perturbation, Treatment
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import plan, treatments
+from ktrial.model.profile import CycleModel
 from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.time_series import TrialSampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, MetricRule, Mode, Sample, WorkloadUse
-from ktrial.stats import compare
 from ktrial.stats.dispersion import PairedArms, variability
+from ktrial.stats.interactions import (
+    FactorialCells,
+    FactorPair,
+    InteractionQuestion,
+    exact_interaction,
+    timed_interactions,
+)
+from ktrial.stats.verdict_rules import compare, held_together
 from ktrial.store import Store, StoredStudy
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
+
+
 _TIME = "ns"
 """The unit of the same where a clock is read."""
+
+
 _VARIABILITY_ALPHA = 0.05
+
+
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
@@ -159,6 +178,12 @@ class VerdictsSoFar:
         return self.comparisons
 
 
+# The interactions of a study's factors: which four treatments show one, and what their trials say.
+
+Incomparable = Mapping[str, str]
+"""A treatment's key → why its trials must not be compared with the baseline's; empty where they may."""
+
+
 def _at_last_look(
     study: Study,
     trials: Sequence[Trial],
@@ -175,7 +200,7 @@ def _at_last_look(
         look = data.look(metrics_of(study, trials))
         decided = {(one.workload, one.metric, one.treatment): one for one in look.comparisons}
         warnings = tuple(_with_name(one, study) for one in look.warnings)
-    confounds = environment.Confounds(study, baseline.trials)
+    confounds = data_quality.Confounds(study, baseline.trials)
     confounded = {side.treatment.label: confounds.of(side.trials) for side in sides[1:]}
 
     def with_verdict(one: Comparison) -> Comparison:
@@ -311,3 +336,184 @@ def _difference(baseline: TreatmentTrials, treatment: TreatmentTrials) -> str:
         if reason := kernel_difference(side.trials):
             return f"{side.treatment.label}: {reason}"
     return machine_difference(baseline.trials, treatment.trials)
+
+
+Sides = tuple[TreatmentTrials, TreatmentTrials, TreatmentTrials, TreatmentTrials]
+
+
+def interactions(
+    study: Study,
+    sides: Sequence[TreatmentTrials],
+    metrics: Sequence[tuple[str, Metric]],
+    incomparable: Incomparable,
+) -> tuple[Interaction, ...]:
+    """Those of every two factors whose four treatments are in the study, for every metric.
+
+    In the order of the metrics, the factors and their levels. Bytes of string instructions have none.
+    """
+    by_key = {side.treatment.key: side for side in sides}
+    questions = [
+        (InteractionQuestion(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
+        for label, metric in metrics
+        if metric.name != STRING_BYTES.name
+        for pair, four in _fours(study, by_key)
+    ]
+    if study.timing:
+        return _in_time(study, sides, questions, incomparable)
+    return tuple(_exact(study, place, four, incomparable) for place, four in questions)
+
+
+def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[FactorPair, Sides]]:
+    """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
+
+    In the order of the factors, then of their levels.
+    """
+    planned = {treatment.key for treatment in treatments(study)}
+    baseline: dict[str, LevelValue] = {factor.name: factor.baseline for factor in study.factors}
+    for first, one, second, other in _pairs_changed(study):
+        alone, beside = {first.name: one}, {second.name: other}
+        every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
+        keys = [Treatment(levels=levels).key for levels in every]
+        if planned.issuperset(keys):
+            a, b, c, d = (by_key[key] for key in keys)
+            pair = FactorPair(first.name, (first.baseline, one), second.name, (second.baseline, other))
+            yield pair, (a, b, c, d)
+
+
+def _pairs_changed(study: Study) -> list[tuple[Factor, LevelValue, Factor, LevelValue]]:
+    """The two factors, each with its level, of every treatment that changes two and no more."""
+    levels = [{level: place for place, level in enumerate(factor.levels)} for factor in study.factors]
+    places = set()
+    for treatment in treatments(study):
+        changed = [
+            (place, levels[place][level])
+            for place, factor in enumerate(study.factors)
+            if (level := treatment.levels[factor.name]) != factor.baseline and level in levels[place]
+        ]
+        if len(changed) == 2:
+            (first, one), (second, other) = changed
+            places.add((first, second, one, other))
+    factors = study.factors
+    return [
+        (factors[first], factors[first].levels[one], factors[second], factors[second].levels[other])
+        for first, second, one, other in sorted(places)
+    ]
+
+
+def _exact(study: Study, place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> Interaction:
+    a, b, c, d = (side.arm(place.workload, place.metric.name) for side in four)
+    reason = _incomparable(place, four, incomparable)
+    return exact_interaction(place, (a, b, c, d), margin=study.margin, incomparable=reason)
+
+
+def _in_time(
+    study: Study,
+    sides: Sequence[TreatmentTrials],
+    asked: Sequence[tuple[InteractionQuestion, Sides]],
+    incomparable: Incomparable,
+) -> tuple[Interaction, ...]:
+    """After whole blocks only, and of treatments that were not given up."""
+    if not asked:
+        return ()
+    trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
+    data = interim.InterimData(study, trials)
+    if not data.whole_blocks or data.baseline_is_given_up:
+        return ()
+    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in asked))
+    measured = {(each.workload, each.metric.name): each for each in data.measured(metrics)}
+    questions = [
+        (place, measured[place.workload, place.metric.name])
+        for place, four in asked
+        if data.given_up.isdisjoint(side.treatment.key for side in four)
+        and not _incomparable(place, four, incomparable)
+    ]
+    over = data.blocks_wanted(metrics) is None
+    return timed_interactions(questions, interim.design_of(study), final=over)
+
+
+def _labels(four: Sides) -> FactorialCells:
+    return FactorialCells(*(side.treatment.label for side in four))
+
+
+def _incomparable(place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> str:
+    modes = [
+        sample.mode for side in four for sample in side.samples(place.workload, place.metric.name).values()
+    ]
+    reasons = (incomparable[side.treatment.key] for side in four[1:])
+    return mode_difference(modes) or next((reason for reason in reasons if reason), "")
+
+
+def _mode(four: Sides, label: str, metric: Metric) -> Mode:
+    """Of the first number that there is; before there is one it does not matter."""
+    met = (sample.mode for side in four for sample in side.samples(label, metric.name).values())
+    return next(met, Mode.EXACT_PLUGIN)
+
+
+# What string bytes weigh beside instructions: a row of bytes has no verdict of its own below what matters.
+#
+# Their own ratio says little: from 192 bytes to 608 is +217 %, and 13 instructions by the weight of a byte.
+
+Values = Mapping[Perturbation, float]
+"""Perturbation → a sample's value."""
+
+
+def weighed(comparison: Comparison, below: Values, above: Values, whole: Values, margin: float) -> Comparison:
+    """The comparison of string bytes; equivalent, with the reason, where all that differs is too light.
+
+    `below`, `above`: the bytes of both sides. `whole`: the baseline's instructions, of which `margin` is the
+    smallest part that matters.
+    """
+    if comparison.verdict is Verdict.EQUIVALENT or not (below and above and whole):
+        return comparison
+    cost, least = CycleModel().string_byte, min(whole.values())
+    weight = max(abs(after - before) * cost for before, after in held_together(below, above))
+    if weight > margin * least:
+        return comparison
+    reason = (
+        f"what differs in string bytes weighs {number(weight)} of {number(least)} instructions: "
+        f"less than the {percentage(margin)} that matter"
+    )
+    return comparison.model_copy(update={"verdict": Verdict.EQUIVALENT, "reason": reason})
+
+
+# Any two treatments of a study, compared as a study of just these two would compare them.
+
+NOT_JUDGED = (
+    "chosen afterwards: in real time a study judges its treatments against its baseline only, since of many "
+    "pairs some differ by chance"
+)
+
+
+def pair_record(
+    store: Store, stored: StoredStudy, trials: Sequence[Trial], before: Treatment, after: Treatment
+) -> StudyRecord:
+    """The record of the two treatments, `before` as the baseline.
+
+    Exact numbers are judged. Those in real time are where `before` is the study's baseline, with the verdicts
+    of the study, which correct for all of its treatments; others have values and no verdict.
+    Raises StoreError.
+    """
+    own = tuple(one for one in trials if one.planned.treatment.key in {before.key, after.key})
+    record = record_of(store, replace(stored, study=_of_two(stored.study, before, after)), own)
+    if stored.study.timing is None:
+        return record
+    if before == treatments(stored.study)[0]:
+        whole = record_of(store, stored, tuple(trials)).result
+        comparisons = tuple(one for one in whole.comparisons if one.treatment == after.label)
+    else:
+        comparisons = tuple(map(_unjudged, record.result.comparisons))
+    changes = {"comparisons": comparisons, "answer": "", "variability": ()}
+    return record.model_copy(update={"result": record.result.model_copy(update=changes)})
+
+
+def _of_two(study: Study, before: Treatment, after: Treatment) -> Study:
+    factors = tuple(one.model_copy(update={"baseline": before.levels[one.name]}) for one in study.factors)
+    return study.model_copy(
+        update={"factors": factors, "design": Design.LISTED, "listed": (dict(after.levels),)}
+    )
+
+
+def _unjudged(one: Comparison) -> Comparison:
+    nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
+    reason = one.reason if None in {one.baseline_value, one.value} else NOT_JUDGED
+    return one.model_copy(update={**nothing, "reason": reason})

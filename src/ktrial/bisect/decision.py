@@ -16,10 +16,9 @@ from ktrial.experiment.single_kernel import Measurement
 from ktrial.format import number_format
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats import Arm, compare
 from ktrial.stats.sequential import SequentialDesign, blocks_needed
 from ktrial.stats.sequential.repeated_intervals import claims, interval_about, means
-from ktrial.stats.verdict_rules import Claim
+from ktrial.stats.verdict_rules import Arm, Claim, compare
 
 Candidate = TypeVar("Candidate", bound=Hashable)
 
@@ -110,7 +109,7 @@ class Memory(Generic[Candidate]):
 class ExactJudge(Generic[Candidate]):
     """Decides by exact numbers: no noise, so that one measurement decides.
 
-    Two candidates differ by the rule of `ktrial.stats.exact_comparison`: beyond the margin, and beyond the
+    Two candidates differ by the rule of `ktrial.stats.verdict_rules`: beyond the margin, and beyond the
     spread over perturbations. Where the margin lies inside the spread they do not (yet) differ.
     A candidate shows a difference from half of it on, in logarithms of the means: a rule with no second
     threshold, under which a difference that is there in B is shown by B and not by A.

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from ktrial.analysis.comparability import machine_difference
-from ktrial.analysis.missing_data import failures
+from ktrial.analysis.comparability import failures, machine_difference
 from ktrial.bisect.decision import BisectionMetric, Numbers
 from ktrial.bisect.errors import CandidatesIncomparable, EndUnresolved, MetricNotMeasured
 from ktrial.experiment.errors import HOST_PROBLEMS

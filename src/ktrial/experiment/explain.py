@@ -9,8 +9,8 @@ from itertools import product
 from ktrial import kernels, machines
 from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.function_map import FunctionMap, function_map
-from ktrial.analysis.attribution.target import AttributionQuestion, question
+from ktrial.analysis.attribution.function_matching import FunctionMap, function_map
+from ktrial.analysis.attribution.question import AttributionQuestion, question
 from ktrial.analysis.errors import NotCounted, OtherMachine
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError

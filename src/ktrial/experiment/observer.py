@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
-from ktrial.analysis.running_studies import is_alive
+from ktrial.analysis.store_queries import is_alive
 from ktrial.errors import KtrialError
 from ktrial.model.activity import Activity, Doing
 from ktrial.model.boot import Boot
@@ -126,7 +126,7 @@ class Pace:
 # Tells the store, while a study runs, who runs it and what is under way: for those who look on elsewhere.
 #
 # Nothing rests on it. What is told may be lost, and an end that nobody could tell (SIGKILL, power) is seen
-# by those who read: see ktrial.analysis.running_studies.
+# by those who read: see ktrial.analysis.store_queries.
 
 SECONDS_BETWEEN = 1.0
 """What happens is told no more often; a run that is shorter never says anything."""

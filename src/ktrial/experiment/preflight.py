@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial import monitors
-from ktrial.analysis.setting_reach import out_of_reach
+from ktrial.analysis.data_quality import out_of_reach
 from ktrial.errors import KtrialError
 from ktrial.experiment import guest_storage
 from ktrial.experiment.errors import HOST_PROBLEMS, NothingCanAct, SettingNowhere, SystemNotReady

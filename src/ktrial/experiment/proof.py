@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ktrial import kernels, machines
-from ktrial.analysis.attribution.candidates import Candidates, candidates, picked
-from ktrial.analysis.attribution.proof import Counts, effect_of, helpful, tested
-from ktrial.analysis.attribution.target import AttributionQuestion
+from ktrial.analysis.attribution.proof import (
+    Candidates,
+    Counts,
+    candidates,
+    effect_of,
+    helpful,
+    picked,
+    tested,
+)
+from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.analysis.errors import OtherMachine, UnknownCandidate
 from ktrial.analysis.result import record as record_in
 from ktrial.errors import Interrupted, KtrialError

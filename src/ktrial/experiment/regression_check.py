@@ -1,7 +1,7 @@
 """Is a kernel within the limit of a baseline? Measured in exact mode, decided by the exact verdict's rule.
 
 Beyond the limit means: the change for the worse is larger than the limit throughout its interval over the
-perturbations (`ktrial.stats.exact_comparison`). Where the limit lies inside that interval, nothing is
+perturbations (`ktrial.stats.verdict_rules`). Where the limit lies inside that interval, nothing is
 decided. A change for the better is always within.
 """
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, mode_difference
 from ktrial.analysis.errors import (
     BadBaselineName,
     BaselineFailed,
@@ -21,7 +21,6 @@ from ktrial.analysis.errors import (
     BaselineNotThere,
     MachineFailedCheck,
 )
-from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
@@ -40,7 +39,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
-from ktrial.stats.paired_perturbations import held_together
+from ktrial.stats.verdict_rules import held_together
 from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreDamaged
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
-from ktrial.analysis.kept_summaries import record_kept
+from ktrial.analysis.brief_results import record_kept
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import machine_lease, monitoring, preflight

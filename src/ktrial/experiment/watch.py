@@ -12,9 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from ktrial import kernels
-from ktrial.analysis.comparability import machine_difference, mode_difference
+from ktrial.analysis.comparability import failures, machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
-from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
 from ktrial.experiment.regression_check import (
     DEFAULT_LIMIT,

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ktrial.model.tuning import Goal, Space
-from ktrial.stats.many_to_one import edge
-from ktrial.stats.typical_groups import OFF, PRICE, SURER
+from ktrial.stats.typical_groups import OFF, PRICE, SURER, edge
 from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20

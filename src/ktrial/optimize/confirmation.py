@@ -11,7 +11,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.stats import exact_comparison
+from ktrial.stats import verdict_rules
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 _ADVICE = {
@@ -105,16 +105,16 @@ def compared_exactly(
         ]
         metric = metric_of(scores.goal, objective.metric)
         margin, workload = scores.goal.margin, scores.goal.workload
-        comparisons.append(exact_comparison.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
+        comparisons.append(verdict_rules.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
     return tuple(comparisons)
 
 
 def _arm(
     scores: ObjectiveFunction, label: str, runs: Sequence[Observation], metric: str
-) -> exact_comparison.Arm:
+) -> verdict_rules.Arm:
     good = {each.perturbation: each.values[metric] for each in runs if not scores.failure(each)}
     failed = next((scores.failure(each) for each in runs if scores.failure(each)), "")
-    return exact_comparison.Arm(label, good, f"a run failed: {failed}" if failed else "")
+    return verdict_rules.Arm(label, good, f"a run failed: {failed}" if failed else "")
 
 
 def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: Goal, smallest: float) -> str:

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ktrial.analysis.aa_calibration import newest_calibration
+from ktrial.analysis.calibration import newest_calibration
 from ktrial.errors import KtrialError
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ktrial.analysis.setting_reach import lacking
+from ktrial.analysis.data_quality import lacking
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.knobs import KnobInstance, System, catalogue, find

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ktrial.analysis.history.change_points import ALPHA
 from ktrial.analysis.history.series import HasNumbers, history, versions
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import HOST_PROBLEMS
@@ -26,7 +27,6 @@ from ktrial.model.patch_series import PatchSeries, SeriesPatch
 from ktrial.series.errors import SeriesError
 from ktrial.series.result import SeriesResult, Step, StepState
 from ktrial.series.run import SeriesRun
-from ktrial.stats.change_points import ALPHA
 
 # Long ranges: measured sparsely first, then only the stretches whose ends differ are looked into.
 #

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.missing_data import failures
+from ktrial.analysis.comparability import failures
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.regression_check import DEFAULT_LIMIT, FLOOR, raised, rows_of

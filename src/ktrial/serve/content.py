@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ktrial.analysis.history.stored_numbers import StoredNumbers, stored_numbers
 from ktrial.analysis.result import record_of
-from ktrial.analysis.running_studies import running_studies
+from ktrial.analysis.store_queries import running_studies
 from ktrial.optimize.session import ended
 from ktrial.report import study_html, whys
 from ktrial.report.html.tuning import page as search_page

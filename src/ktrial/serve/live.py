@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from ktrial.analysis.result import record_of
-from ktrial.analysis.running_studies import RunningStudy, is_alive, running_studies
+from ktrial.analysis.store_queries import RunningStudy, is_alive, running_studies
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import printable

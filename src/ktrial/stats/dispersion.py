@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Mound, Scatter, Variability
 from ktrial.model.workload import EXACT_MODES, Metric, Mode
 from ktrial.stats.sequential.data_warnings import best_split
-from ktrial.stats.sequential.p_values import holm
+from ktrial.stats.sequential.familywise import holm
 
 Array = NDArray[np.float64]
 

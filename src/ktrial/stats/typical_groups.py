@@ -18,33 +18,52 @@ nothing where they do not.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.stats.many_to_one import edge
 from ktrial.stats.resolution import Rounding
 
 Array = NDArray[np.float64]
 
+
 _FAR = 1.5
 """Scales from the centre beyond which a run counts for less."""
+
+
 _WIDER = 1.04
 """By how much intervals are wider than the asymptotic ones (tests/unit/stats/test_typical_groups.py)."""
+
+
 PRICE = 1.05
 """By how much an interval is wider than one of means where all noise is normal."""
+
+
 _CONSISTENT = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
+
+
 _DISTINCT = 0.5
 """Of all values: on a coarser grid their median deviation says little, and means are taken."""
+
+
 _STEPS = 30
+
+
 _TINY = 1e-300
+
+
 SURER = 2.0
 """Variances by which an earlier estimate is off, of what it is believed to be: models are surer than they
 should be."""
+
+
 OFF = 0.25
 """The least variance of the random effect, in variances of one run."""
+
+
 NONE: Array = np.empty(0)
 
 
@@ -164,3 +183,36 @@ def _centred(groups: Sequence[Array]) -> tuple[Array, float]:
         if still:
             break
     return centres, scale
+
+
+# Several treatments beside one baseline, with one error for all of them: Dunnett's test (JASA 50, 1955).
+
+_SHARED = 0.5
+"""Correlation of two differences from the same baseline, where all arms have as many runs."""
+
+
+_SEED = 20261122
+
+
+@lru_cache(maxsize=256)
+def edge(treatments: int, freedom: int, alpha: float = 0.05, correlation: float = _SHARED) -> float:
+    """|t| that the largest of so many exceeds with probability `alpha`.
+
+    So all intervals of this width hold together with probability 1 - alpha, whichever of them is looked at
+    afterwards. With one treatment this is Student's t. `correlation`: of two differences from the same
+    baseline; less than a half where the baseline has more runs than each treatment.
+    """
+    from scipy import optimize, stats
+
+    alone, apart = (float(stats.t.isf(alpha / 2 / among, freedom)) for among in (1, treatments))
+    if treatments == 1:
+        return alone
+    shape = np.full((treatments, treatments), correlation) + (1 - correlation) * np.eye(treatments)
+    joint = stats.multivariate_t(shape=shape, df=freedom)
+
+    def beyond(far: float) -> float:
+        low, high = np.full(treatments, -far), np.full(treatments, far)
+        return 1 - float(joint.cdf(high, lower_limit=low, random_state=_SEED)) - alpha
+
+    # Between one treatment's and Bonferroni's.
+    return float(optimize.brentq(beyond, 0.99 * alone, 1.01 * apart, xtol=1e-4))

@@ -5,7 +5,7 @@ For each change tests/recorded asks the same of a recorded guest.
 
 import pytest
 
-from ktrial.analysis.attribution.kernel_entry_points import KernelEntry, kernel_entries
+from ktrial.analysis.attribution.subsystems import KernelEntry, kernel_entries
 from ktrial.experiment.profile import profile
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings

@@ -8,7 +8,7 @@ import pytest
 
 from ktrial import report
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
+from ktrial.analysis.attribution.subsystems import kernel_entries
 from ktrial.experiment.profile import profile
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.making import a_study
 
-from ktrial.analysis.attribution.target import question
+from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import (
     AmbiguousTreatment,
     SameTreatmentTwice,

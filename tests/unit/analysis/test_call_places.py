@@ -5,10 +5,17 @@ from fractions import Fraction
 import pytest
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.attribution.call_context import ENTRY, Key, alike, call_places
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.function_pairs import is_evidence, may_be_together, names_of
-from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
+from ktrial.analysis.attribution.function_matching import (
+    ENTRY,
+    Key,
+    alike,
+    call_places,
+    is_evidence,
+    may_be_together,
+    names_of,
+)
+from ktrial.analysis.attribution.subsystems import kernel_entries
 from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import CallNode, FunctionFiles, Profile, StringCounts
 

@@ -4,9 +4,9 @@ import pytest
 from tests.support.making import a_study
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.attribution import toggles
-from ktrial.analysis.attribution.candidates import candidates
+from ktrial.analysis.attribution import proof
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.proof import candidates
 from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.proof import Candidate, CauseKind
@@ -114,7 +114,7 @@ def test_a_module_that_nobody_loads_is_loaded_where_it_is_one() -> None:
 
 
 def test_a_mitigation_that_one_kernel_has_is_switched_off_there() -> None:
-    path = f"{toggles.VULNERABILITIES}retbleed"
+    path = f"{proof.VULNERABILITIES}retbleed"
     (told,) = found(why(differing(path, None, "Mitigation: untrained return thunk"))).values()
     assert (told.name, told.target, told.on_to, told.on_from) == ("retbleed=off", "retbleed", "off", None)
     assert not found(why(differing(path, "Mitigation: IBRS", "Mitigation: Enhanced IBRS")))

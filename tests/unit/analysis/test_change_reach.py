@@ -174,6 +174,6 @@ def test_a_patch_that_changes_no_bit_of_image_and_configuration_is_told_too(tmp_
 
 def test_kernels_whose_images_cannot_be_compared_get_no_verdict_about_them(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("ktrial.analysis.change_reach.code_difference", lambda *_: None)
+        patched.setattr("ktrial.analysis.kernel_confounds.code_difference", lambda *_: None)
         whole = measured(tmp_path, {"fork": {"pick": 1}}, waking=2)
     assert [one for one in whole.result.warnings if one.kind not in OTHERS] == []

@@ -3,8 +3,8 @@
 import pytest
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.attribution import config_candidates, subsystems
-from ktrial.analysis.attribution.config_candidates import ALL_CODE, differing_options, heavy_subsystems
+from ktrial.analysis.attribution import conditions_diff, subsystems
+from ktrial.analysis.attribution.conditions_diff import ALL_CODE, differing_options, heavy_subsystems
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.model.attribution import Explanation
 
@@ -65,7 +65,7 @@ def test_subsystems_weigh_by_their_differences_without_the_signs() -> None:
 
 def test_every_owner_is_a_subsystem() -> None:
     known = {*subsystems.PREFIXES, *subsystems.BY_FILE, *subsystems.BY_DIRECTORY, ALL_CODE}
-    assert set(config_candidates.OWNED) <= known
+    assert set(conditions_diff.OWNED) <= known
 
 
 def test_what_follows_stands_behind_the_one_option_that_was_decided() -> None:

@@ -8,8 +8,7 @@ from tests.support.kconfig_trees import SLAB, SLUB, known, some_rules
 from tests.support.making import a_study, planned
 from tests.unit.analysis.test_kernel_difference import a_kernel, a_patch, built
 
-from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of
-from ktrial.analysis.kernel_confounds import with_kernels
+from ktrial.analysis.kernel_confounds import Confounding, KernelStep, confounding_of, with_kernels
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.analysis.result import record, result
 from ktrial.kernels.kconfig.evaluator import Rules

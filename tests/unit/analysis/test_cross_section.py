@@ -7,8 +7,7 @@ import pytest
 from tests.support.making import a_sample
 from tests.support.report_records import a_record
 
-from ktrial.analysis.cross_section import cross_sections, workload_costs
-from ktrial.analysis.fidelity import fidelity
+from ktrial.analysis.fidelity import cross_sections, fidelity, workload_costs
 from ktrial.analysis.result import result
 from ktrial.model.fidelity import CrossSection
 from ktrial.model.profile import CycleModel

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.function_map import function_map
+from ktrial.analysis.attribution.function_matching import function_map
 from ktrial.analysis.attribution.subsystems import PREFIXES, subsystem
 from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import FunctionFiles, Profile

@@ -5,7 +5,7 @@ from tests.support.profiles import a_profile
 from tests.support.real_profiles import real_profile
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.function_map import function_map
+from ktrial.analysis.attribution.function_matching import function_map
 from ktrial.analysis.attribution.subsystems import OTHER, subsystem
 from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import CallNode, FunctionFiles

@@ -12,7 +12,7 @@ from tests.support.report_records import a_record
 from tests.support.stored_results import a_store
 
 from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
-from ktrial.analysis.fidelity import fidelity
+from ktrial.analysis.fidelity import fidelity, pearson, spearman, with_interval
 from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
 from ktrial.cli.studies import registry
@@ -21,7 +21,6 @@ from ktrial.model.plan import treatments
 from ktrial.model.study import Timing
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.stats.correlation import pearson, spearman, with_interval
 from ktrial.store import open_store
 from ktrial.studyfile import load
 

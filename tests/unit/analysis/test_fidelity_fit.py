@@ -8,10 +8,9 @@ import pytest
 from tests.support.drawn_fidelity import assert_scatters_are_true
 from tests.unit.analysis.test_fidelity import KERNELS, measured
 
+from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, happened, prices
 from ktrial.analysis.errors import NoOneModel, NothingToFit
-from ktrial.analysis.fidelity import Both, fidelity, held_out
-from ktrial.analysis.fidelity_fit import fitted, text
-from ktrial.analysis.modelled_costs import CLASSES, COSTS, costs, happened, prices
+from ktrial.analysis.fidelity import Both, fidelity, fitted, held_out, text
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.machine_model import ModelCounts, ModelledMachine
 from ktrial.model.profile import OperationCounts, PageCount, Profile, RegionCounts, StringCounts

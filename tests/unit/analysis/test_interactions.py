@@ -12,13 +12,12 @@ from tests.support.command_line import KNOWN
 from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, number_of, sources
 
-from ktrial.analysis.answer_sentence import interaction_answer
+from ktrial.analysis.answer import interaction_answer
 from ktrial.experiment.session import run
 from ktrial.model.boot import Boot
 from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.study import Study
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats import Arm
 from ktrial.stats.interactions import (
     FactorialCells,
     FactorPair,
@@ -27,6 +26,7 @@ from ktrial.stats.interactions import (
     timed_interactions,
 )
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign
+from ktrial.stats.verdict_rules import Arm
 from ktrial.store import Store, open_store
 from ktrial.studyfile import StudySource, study_from
 from ktrial.target import Run, StepResult

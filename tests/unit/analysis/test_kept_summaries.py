@@ -7,10 +7,9 @@ from tests.support.report_records import FIVE, a_record, a_study_with_failures
 from tests.support.scripted import ScriptedMachine, number_of, sources
 from tests.support.stored_results import fill
 
-from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results
+from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results, record_kept
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.analysis.kept_summaries import record_kept
 from ktrial.analysis.result import record
 from ktrial.experiment.session import run
 from ktrial.model.history import History

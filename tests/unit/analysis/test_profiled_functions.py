@@ -2,7 +2,7 @@
 
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.attribution.profiled_functions import functions_of, together
+from ktrial.analysis.attribution.function_matching import functions_of, together
 from ktrial.model.profile import FunctionFiles
 
 FILES = FunctionFiles(files={"fork": "kernel/fork.c"}, functions=frozenset({"fork", "exec.cold", "exec"}))

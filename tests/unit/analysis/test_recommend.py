@@ -9,11 +9,10 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import WORKLOADS, a_store
 
 from ktrial.analysis.errors import NothingToRecommend
-from ktrial.analysis.recommend import recommend
+from ktrial.analysis.history.recommend import dominates, recommend, regrets
 from ktrial.format.sanitize import one_line
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Direction
-from ktrial.stats.minimax_regret import dominates, regrets
 from ktrial.store import open_store
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.analysis.attribution.setting_effects import affected_metrics
+from ktrial.analysis.attribution.conditions_diff import affected_metrics
 from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.model.study import Disk, DiskKind
 from ktrial.target import StepResult

@@ -11,9 +11,8 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 from tests.unit.analysis.test_history import timed, with_qemu
 
+from ktrial.analysis.history.machine_agreement import across, on_machines
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.analysis.machine_agreement import across
-from ktrial.analysis.study_on_machines import on_machines
 from ktrial.experiment.single_kernel import study_on
 from ktrial.model.machine_agreement import Across, Agreement
 from ktrial.model.study import MachineSettings, Stopping, Timing

@@ -10,7 +10,7 @@ from tests.support.command_line import KNOWN, STUDY
 from tests.support.report_records import a_record
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.analysis.replication_circumstances import circumstances, likely_reason
+from ktrial.analysis.replication import circumstances, likely_reason
 from ktrial.bundle import replicating
 from ktrial.bundle.reading import open_bundle
 from ktrial.experiment import session

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.report_records import a_record
 
-from ktrial.analysis.replication import compared
-from ktrial.analysis.replication_bounds import has_bound, ratio_bound, workloads_on_disk
+from ktrial.analysis.replication import compared, has_bound, ratio_bound, workloads_on_disk
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.replication import Agreement, Outcome, Replication, Word
 from ktrial.model.study import Disk

@@ -14,7 +14,7 @@ import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
 
-from ktrial.analysis.running_studies import is_alive, running_studies
+from ktrial.analysis.store_queries import is_alive, running_studies
 from ktrial.experiment.session import run
 from ktrial.model.activity import Activity
 from ktrial.model.boot import Boot

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.scripted import a_kernel
 
-from ktrial.analysis.attribution.conditions_diff import differing_values
-from ktrial.analysis.attribution.setting_effects import setting_owner
+from ktrial.analysis.attribution.conditions_diff import differing_values, setting_owner
 from ktrial.analysis.errors import ValuesUnreadable
 from ktrial.experiment.default_settings import NO_SETTINGS, default_values, is_setting, kept_values
 from ktrial.kernels.errors import UnknownModule

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.analysis.data_quality import out_of_reach
 from ktrial.analysis.result import record, result
-from ktrial.analysis.setting_reach import out_of_reach
 from ktrial.cli.studies import registry
 from ktrial.experiment import guest_storage
 from ktrial.experiment.manipulation import settings_of

@@ -6,7 +6,7 @@ import pytest
 from tests.support.making import a_study
 from tests.support.proving import FEATURES, NEW, OLD, World, a_world
 
-from ktrial.analysis.attribution.target import AttributionQuestion, question
+from ktrial.analysis.attribution.question import AttributionQuestion, question
 from ktrial.analysis.errors import OtherMachine, UnknownCandidate
 from ktrial.errors import Interrupted
 from ktrial.experiment.proof import Proven, Proving, prove

@@ -9,7 +9,7 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.scripted import sources as scripted_sources
 from tests.unit.experiment.test_runner_timed import Interrupting, noisy
 
-from ktrial.analysis.aa_calibration import (
+from ktrial.analysis.calibration import (
     calibration_of,
     calibration_study,
     newest_calibration,

@@ -7,7 +7,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, not_found
 
-from ktrial.analysis.attribution.target import question
+from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import AmbiguousTreatment, NotCounted, OtherMachine, UnknownTreatment
 from ktrial.analysis.result import record
 from ktrial.experiment.explain import Guests, explain_question, explain_record

@@ -9,7 +9,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 
 from ktrial import report
 from ktrial.analysis.result import record
-from ktrial.analysis.waits import waits
+from ktrial.analysis.scaling import waits
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.monitoring import waits_counters

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_study, a_trial
 
-from ktrial.analysis import environment
+from ktrial.analysis import data_quality
 from ktrial.experiment.host_settings import quieting_plan
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
@@ -221,11 +221,13 @@ def test_what_others_did_while_workloads_ran_follows_from_the_counters() -> None
     deltas = {"stat.cpu.user": 80, "stat.cpu.idle": 120, "rusage.tree_cpu_ns": 5e8, "rusage.ktrial_ns": 1e5}
     counters = tuple(CounterDelta(workload="w", name=name, delta=delta) for name, delta in deltas.items())
     trial = a_trial(counters=counters, provenance=Provenance(machine="host"))
-    load, steal = environment.while_running(trial)
+    load, steal = data_quality.while_running(trial)
     assert load.number == pytest.approx(0.15, rel=1e-3)
     assert load.concern
     assert steal.number == 0
-    assert environment.while_running(trial.model_copy(update={"provenance": Provenance(machine="kvm")})) == ()
+    assert (
+        data_quality.while_running(trial.model_copy(update={"provenance": Provenance(machine="kvm")})) == ()
+    )
 
 
 def test_a_study_tells_concerns_changes_and_confounds(root: Path) -> None:
@@ -233,14 +235,14 @@ def test_a_study_tells_concerns_changes_and_confounds(root: Path) -> None:
     one = a_trial(provenance=Provenance(machine="host", environment=at(root, 0)))
     write(root, f"{CPU}/smt/active", "1")
     other = a_trial(provenance=Provenance(machine="host", environment=at(root, 60)))
-    warnings = environment.warnings_of(a_study(), {"a": [one, one], "b": [other, other]})
+    warnings = data_quality.environment_warnings(a_study(), {"a": [one, one], "b": [other, other]})
     assert {warning.kind for warning in warnings} == {
         WarningKind.ENVIRONMENT,
         WarningKind.ENVIRONMENT_CHANGED,
         WarningKind.CONFOUND,
     }
-    assert "confounded: SMT differs" in environment.Confounds(a_study(), [one, one]).of([other, other])
-    assert environment.Confounds(a_study(), [one]).of([other]) == ""
+    assert "confounded: SMT differs" in data_quality.Confounds(a_study(), [one, one]).of([other, other])
+    assert data_quality.Confounds(a_study(), [one]).of([other]) == ""
 
 
 def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
@@ -252,8 +254,8 @@ def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
     write(root, path.lstrip("/"), "always madvise [never]")
     other = a_trial(provenance=Provenance(environment=at(root, 60)))
     study = a_study(factors=(factor,))
-    assert environment.Confounds(study, [one, one]).of([other, other]) == ""
-    assert "confounded" in environment.Confounds(a_study(), [one, one]).of([other, other])
+    assert data_quality.Confounds(study, [one, one]).of([other, other]) == ""
+    assert "confounded" in data_quality.Confounds(a_study(), [one, one]).of([other, other])
 
 
 def test_quiesce_wants_only_what_disturbs(root: Path) -> None:
@@ -277,8 +279,8 @@ def test_quiesce_wants_only_what_disturbs(root: Path) -> None:
 def test_that_a_machine_elsewhere_was_not_looked_at_is_told() -> None:
     trials = {"a": [a_trial(provenance=Provenance(machine="ssh"))]}
     elsewhere = a_study(machine=MachineSettings(kind="ssh", host="lab3"))
-    (warning,) = environment.warnings_of(elsewhere, trials)
+    (warning,) = data_quality.environment_warnings(elsewhere, trials)
     assert warning.kind is WarningKind.ENVIRONMENT
     assert "lab3 was not looked at" in warning.text
-    assert environment.warnings_of(elsewhere, {"a": []}) == ()
-    assert environment.warnings_of(a_study(), trials) == ()
+    assert data_quality.environment_warnings(elsewhere, {"a": []}) == ()
+    assert data_quality.environment_warnings(a_study(), trials) == ()

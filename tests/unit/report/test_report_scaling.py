@@ -13,7 +13,7 @@ from tests.support.making import a_sample, a_study, a_trial
 
 from ktrial import report
 from ktrial.analysis.result import record
-from ktrial.analysis.scaling import curves
+from ktrial.analysis.scaling import Coefficients, curves
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.plan import perturbation
 from ktrial.model.scaling import ScalingCurve
@@ -21,7 +21,6 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Sample
 from ktrial.report.json.study import as_json
-from ktrial.stats.universal_scalability import Coefficients
 from ktrial.store import open_store
 
 CPUS = (1, 2, 4, 8)

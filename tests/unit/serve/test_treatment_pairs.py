@@ -13,8 +13,7 @@ from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.stored_results import a_store
 from tests.unit.serve.test_serve import Site
 
-from ktrial.analysis.result import result
-from ktrial.analysis.treatment_pair import NOT_JUDGED, pair_record
+from ktrial.analysis.result import NOT_JUDGED, pair_record, result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Design
 from ktrial.model.plan import treatments

@@ -9,9 +9,14 @@ from scipy import stats
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric
 from ktrial.stats.sequential import BlockedMetric, checks
-from ktrial.stats.sequential.block_correlation import inflation, lag_one, presumed_correlation, widened
-from ktrial.stats.sequential.repeated_intervals import signs_agree
-from ktrial.stats.typical_location import typical
+from ktrial.stats.sequential.repeated_intervals import (
+    inflation,
+    lag_one,
+    presumed_correlation,
+    signs_agree,
+    typical,
+    widened,
+)
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
 

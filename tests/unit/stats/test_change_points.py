@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.support.change_point_series import MEMORY, NEAR, noise, with_steps
 
+from ktrial.analysis.history.change_points import steps
 from ktrial.model.history import ChangeKind
-from ktrial.stats.change_points import p_of_any, shifts, shifts_of_all, steps
-from ktrial.stats.change_points.max_rank_statistic import largest, p_value
+from ktrial.stats.change_points import largest, p_of_any, p_value, shifts, shifts_of_all
 from ktrial.stats.sequential import holm
 
 SERIES, POINTS = 200, 100

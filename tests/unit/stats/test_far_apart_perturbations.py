@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.stats.paired_perturbations import alike, exceeds, within
+from ktrial.stats.verdict_rules import alike, exceeds, within
 
 TINY, HUGE = 5e-324, 1e308
 

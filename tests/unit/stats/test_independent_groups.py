@@ -15,7 +15,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.imported import Analysis, Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction
-from ktrial.stats.independent import (
+from ktrial.stats.independent_groups import (
     games_howell,
     games_howell_pairs,
     mean_interval,

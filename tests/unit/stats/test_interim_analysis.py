@@ -9,9 +9,8 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
-from ktrial.stats.sequential.block_correlation import widened
 from ktrial.stats.sequential.boundaries import LOOKS, boundaries
-from ktrial.stats.sequential.p_values import repeated_p
+from ktrial.stats.sequential.familywise import repeated_p
 from ktrial.stats.sequential.repeated_intervals import (
     Intervals,
     claims,
@@ -19,8 +18,9 @@ from ktrial.stats.sequential.repeated_intervals import (
     interval_about,
     intervals,
     means,
+    typical,
+    widened,
 )
-from ktrial.stats.typical_location import typical
 from ktrial.stats.verdict_rules import Claim
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)

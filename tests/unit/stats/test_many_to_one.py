@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ktrial.stats.many_to_one import edge
+from ktrial.stats.typical_groups import edge
 
 
 @pytest.mark.parametrize(

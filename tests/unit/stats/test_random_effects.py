@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ktrial.stats.random_effects import over_all
+from ktrial.stats.interactions import over_all
 
 
 def drawn(rng: np.random.Generator, machines: int, between: float, noise: float = 0.02) -> list[list[float]]:

@@ -3,12 +3,12 @@
 import pytest
 from tests.support.making import a_trial
 
-from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.answer import answer
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.model.comparison import Comparison
 from ktrial.model.trial import Provenance, Trial
 from ktrial.model.workload import MODELLED_CYCLES, STRING_BYTES, Direction, Metric, Mode
-from ktrial.stats import Arm, compare
+from ktrial.stats.verdict_rules import Arm, compare
 
 LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 

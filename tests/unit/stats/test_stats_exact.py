@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats import Arm, compare
-from ktrial.stats.verdict_rules import Claim, exact_verdict, interval_verdict, verdict_of
+from ktrial.stats.verdict_rules import Arm, Claim, compare, exact_verdict, interval_verdict, verdict_of
 
 LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 HIGHER = Metric(name="rate", unit="1/s", direction=Direction.HIGHER)

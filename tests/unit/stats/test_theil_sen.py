@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ktrial.stats.theil_sen import median_slope
+from ktrial.stats.sequential.data_warnings import median_slope
 
 
 @pytest.mark.parametrize("points", [2, 3, 10, 101, 2001, 2500], ids="{} points".format)

@@ -25,8 +25,7 @@ from ktrial.stats.sequential import (
     max_t_permutation,
     permutation_p,
 )
-from ktrial.stats.sequential.familywise import judge
-from ktrial.stats.sequential.p_values import repeated_p
+from ktrial.stats.sequential.familywise import judge, repeated_p
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 

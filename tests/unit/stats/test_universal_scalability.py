@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ktrial.stats.universal_scalability import Coefficients, fit, over_seeds
+from ktrial.analysis.scaling import Coefficients, fit, over_seeds
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.support.noise_models import MODELS
 from tests.support.report_records import a_record
 
 from ktrial import report
-from ktrial.analysis.answer_sentence import variability_answer
+from ktrial.analysis.answer import variability_answer
 from ktrial.analysis.result import result
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.study_record import StudyRecord

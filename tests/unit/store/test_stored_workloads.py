@@ -8,7 +8,7 @@ from tests.support.command_line import CommandLine
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
-from ktrial.analysis.attribution.target import question
+from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import WorkloadAmbiguous
 from ktrial.analysis.store_queries import label_of, labels_of
 from ktrial.cli.commands.history import workload_names_of

@@ -4,9 +4,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from ktrial.analysis.attribution.config_candidates import differing_options, heavy_subsystems
-from ktrial.analysis.attribution.setting_effects import affected_metrics, setting_owner
 from ktrial.errors import KtrialError
 from ktrial.kernels.diff_sides import known_of
 from ktrial.kernels.kconfig.implied_options import ConfigSide
@@ -17,6 +16,7 @@ from ktrial.model.boot import Boot
 from ktrial.model.conditions_diff import (
     CounterDifference,
     Differences,
+    Governed,
     KernelValues,
     LevelDifference,
     OptionDifference,
@@ -29,9 +29,17 @@ from ktrial.model.trial import OPERATIONS, Trial
 
 _SMALL = 10.0
 """Added to both sides of a ratio, over the whole run; and what is less apart is no finding."""
+
+
 _SMALLEST_DIFFERENCE = math.log(1.01)
+
+
 _LAST = "network"
+
+
 _DISKS = "/sys/block/"
+
+
 _TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib")
 """Counters that are no events: times, which most kernels only sample at each tick."""
 
@@ -274,3 +282,285 @@ def _ranked(differing: Mapping[str, float]) -> Iterable[str]:
 
 def _size(delta: float, operations: float) -> float:
     return math.log((max(delta, 0.0) + _SMALL) / operations)
+
+
+# Which `.config` options plausibly change which functions.
+#
+# Told by the option's name, as a subsystem is by its functions': it says where to look, not what was the
+# cause.
+
+ALL_CODE = "all code"
+"""The compiler, and what it is told for every function."""
+
+
+OWNED = {
+    ALL_CODE: """
+        CC_VERSION_TEXT CC_OPTIMIZE.* LTO.* CFI.* CALL_PADDING CALL_THUNKS FUNCTION_ALIGNMENT.*
+        FUNCTION_PADDING.* (MITIGATION_)?(RETPOLINE|RETHUNK|SLS|CALL_DEPTH_TRACKING)
+        X86_KERNEL_IBT STACKPROTECTOR.* INIT_STACK.* ZERO_CALL_USED_REGS FORTIFY_SOURCE UBSAN.*
+        KASAN.* KCSAN.* KMSAN.* KCOV.* FUNCTION_TRACER (DYNAMIC_)?FTRACE.* PREEMPT.* SMP NUMA
+        PARAVIRT.* JUMP_LABEL RANDSTRUCT.* LIST_HARDENED DEBUG_LIST BUG_ON_DATA_CORRUPTION
+        GCC_PLUGIN.* FRAME_POINTER UNWINDER.* CC_IMPLICIT.*
+    """,
+    "string operations": "HARDENED_USERCOPY.* INIT_ON_.* X86_SMAP CC_OPT_INLINE_MEMSET",
+    "maple tree": "DEBUG_MAPLE_TREE PER_VMA_LOCK LOCK_MM_AND_FIND_VMA",
+    "slab": """
+        SLUB.* SLAB.* SLOB.* RANDOM_KMALLOC_CACHES INIT_ON_.* KFENCE.* MEMCG_KMEM
+        MEM_ALLOC_PROFILING.* DEBUG_KMEMLEAK.* FAILSLAB STACKDEPOT.*
+    """,
+    "page allocator": """
+        INIT_ON_.* SHUFFLE_PAGE_ALLOCATOR PAGE_(POISONING|REPORTING|OWNER|EXTENSION).*
+        DEBUG_PAGEALLOC.* COMPACTION UNACCEPTED_MEMORY PCP_BATCH_SCALE_MAX CMA.*
+        MEM_ALLOC_PROFILING.* FAIL_PAGE_ALLOC MEMORY_ISOLATION ARCH_FORCE_MAX_ORDER ZONE_DMA.*
+        DEFERRED_STRUCT_PAGE_INIT BALLOON_COMPACTION
+    """,
+    "page tables": """
+        PGTABLE.* X86_5LEVEL (MITIGATION_)?PAGE_TABLE_ISOLATION TRANSPARENT_HUGEPAGE.* PT_RECLAIM
+        SPLIT_P.*PTLOCK.* PAGE_TABLE_CHECK.* MMU_GATHER.* MMU_LAZY_TLB.* PTE_MARKER.*
+        USERFAULTFD.* HUGETLB.* X86_PAT HAVE_MOVE_P[MU]D MEM_SOFT_DIRTY X86_MEM_ENCRYPT
+        AMD_MEM_ENCRYPT
+    """,
+    "page faults": """
+        PER_VMA_LOCK LOCK_MM_AND_FIND_VMA USERFAULTFD.* TRANSPARENT_HUGEPAGE.* X86_INTEL_MEM.*KEYS
+    """,
+    "memory control groups": "MEMCG.* LRU_GEN.* CGROUP_HUGETLB",
+    "mm": """
+        LRU_GEN.* SWAP ZSWAP.* FRONTSWAP KSM MIGRATION NUMA_BALANCING.* SPARSEMEM.* VM_EVENT.*
+        PER_VMA_LOCK READ_ONLY_THP_FOR_FS SHMEM TMPFS.* SECRETMEM IDLE_PAGE.* PAGE_IDLE.* GUP_.*
+        MEMFD_CREATE COMPAT_BRK
+    """,
+    "per-CPU memory": "PERCPU.* NEED_PER_CPU.* MEM_ALLOC_PROFILING.* MEMCG_KMEM",
+    "scheduler": """
+        SCHED.* FAIR_GROUP.* CFS_BANDWIDTH RT_GROUP.* CGROUP_CPUACCT CGROUP_SCHED UCLAMP.* PSI.*
+        NO_HZ.* HZ(_.*)? VIRT_CPU_ACCOUNTING.* TICK_CPU.* CONTEXT_TRACKING.* NUMA_BALANCING.*
+        CORE_SCHED.* PROXY_EXEC CPUSETS.* PREEMPT.* TASK_DELAY_ACCT IRQ_TIME_ACCOUNTING MM_ID
+        GROUP_SCHED.* CPU_ISOLATION
+    """,
+    "locks": """
+        (DEBUG_)?(LOCK|MUTEX|RWSEM|SPINLOCK|RT_MUTEX|WW_MUTEX).* PROVE.*
+        (UN)?INLINE_(SPIN|READ|WRITE).* QUEUED_.* PARAVIRT_SPINLOCKS .*SPIN_ON_OWNER
+    """,
+    "RCU": "RCU.* TINY.*RCU TREE.*RCU TASKS.*RCU.* .*SRCU PREEMPT.*",
+    "processes": """
+        NAMESPACES .*_NS CHECKPOINT_RESTORE TASKSTATS TASK_.* BSD_PROCESS_ACCT.* STACK_?.*
+        VMAP_STACK THREAD_INFO_IN_TASK RANDOMIZE_KSTACK.* SCHED_MM_CID SECCOMP.* PROC_EVENTS
+        PROC_CHILDREN FUTEX.* UPROBES X86_FPU.* COREDUMP CORE_DUMP.* BINFMT.*
+        X86_USER_SHADOW_STACK AUDIT.* FREEZER
+    """,
+    "signals": "DYNAMIC_SIGFRAME SIGNALFD",
+    "timers": """
+        HZ(_.*)? NO_HZ.* HIGH_RES_TIMERS POSIX_TIMERS.* POSIX_CPU_TIMERS.* CLOCKSOURCE.* TIMER.*
+        HRTIMER.*
+    """,
+    "interrupts": "IRQ.* GENERIC_IRQ.* X86_X2APIC X86_LOCAL_APIC SOFTIRQ.* FORCE_IRQ.* HARDIRQS.*",
+    "entry and exit": """
+        MITIGATION_.* CPU_(IBPB_ENTRY|IBRS_ENTRY|UNRET_ENTRY|SRSO|SUP_.*) RSEQ.*
+        (MITIGATION_)?PAGE_TABLE_ISOLATION RANDOMIZE_KSTACK.*
+        DEBUG_RSEQ X86_FRED GENERIC_ENTRY CONTEXT_TRACKING.* AUDITSYSCALL SECCOMP.*
+        IA32_EMULATION.* X86_X32.* LIVEPATCH
+    """,
+    "file systems": """
+        FSNOTIFY FANOTIFY.* INOTIFY.* DNOTIFY FILE_LOCKING MANDATORY_FILE_LOCKING FS_.* EPOLL
+        EVENTFD AIO TMPFS.* PROC_.* SYSFS.* KERNFS QUOTA.* OVERLAY_FS.* EXT4.* XFS.* BTRFS.*
+        BUFFER_HEAD LEGACY_DIRECT_IO CACHESTAT_SYSCALL DCACHE.* WATCH_QUEUE
+    """,
+    "block devices": "BLK.* BLOCK.* IOSCHED.* MQ_IOSCHED.*",
+    "network": """
+        NET NET_.* INET.* TCP.* IPV6.* NETFILTER.* NF_.* XFRM.* BPF_.* MPTCP.* UNIX.* AF_UNIX.*
+        SOCK.* SKB.* MAX_SKB_FRAGS RPS RFS_ACCEL XPS BQL DEFAULT_.*(CUBIC|BBR|RENO|TCP_CONG)
+        PCPU_DEV_REFCNT SYN_COOKIES
+    """,
+    "control groups": "CGROUP.* CPUSETS.* BLK_CGROUP.*",
+    "futexes": "FUTEX.*",
+    "security": """
+        LSM SECURITY.* DEFAULT_SECURITY.* IMA.* EVM.* INTEGRITY.* BPF_LSM KEYS.*
+    """,
+    "audit": "AUDIT.*",
+    "BPF": "BPF.* .*_BPF",
+    "performance events": "PERF_EVENTS.* GUEST_PERF_EVENTS KPROBES.* UPROBE.* .*RETHOOK",
+    "tracing": ".*TRAC(E|ER|ERS|ING).* .*_EVENTS FPROBE.*",
+    "work queues": "WQ_.*",
+    "random numbers": "RANDOM_TRUST.* CRYPTO_(LIB_)?(CHACHA|BLAKE2S).* VDSO_GETRANDOM HW_RANDOM",
+    "cryptography": "CRYPTO.*",
+    "io_uring": "IO_URING.*",
+    "IPC": "SYSVIPC.* POSIX_MQUEUE.*",
+    "virtualization": "KVM.* XEN.* HYPERV.* .*_GUEST",
+    "bit maps and lists": "LIST_HARDENED DEBUG_LIST GENERIC_FIND_.*",
+}
+"""Subsystem → patterns of whole option names, without CONFIG_."""
+
+
+_PATTERNS = {name: re.compile("|".join(text.split())) for name, text in OWNED.items()}
+
+
+_NO_CHOICE = re.compile(
+    r"(ARCH_(HAS|HAVE|SUPPORTS|WANTS?|USES?|USE|ENABLE|SELECTS?)|HAVE|HAS|CC_HAS|CC_CAN|AS|LD|RUSTC?|PAHOLE)_.*"
+)
+"""What the architecture or the tools can do; the options that make use of it are in the list as well."""
+
+
+_NOTHING_FOLLOWS: Mapping[str, str] = {}
+
+
+_SMALLEST_PART = 0.01
+"""Of all differences taken without their signs: what a smaller subsystem owns is not named."""
+
+
+def differing_options(
+    explanation: Explanation,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    follows: Mapping[str, str] = _NOTHING_FOLLOWS,
+) -> tuple[OptionDifference, ...]:
+    """Options (`CONFIG_SMP` → `y`) that are not the same; first those that heavy subsystems own.
+
+    An option's owners are those of the explanation's subsystems that make at least 1 % of the differences.
+    `follows`: option → the option that it follows from, which then stands for both, with the owners of both.
+    """
+    weights = heavy_subsystems(explanation)
+    order = [*weights, ALL_CODE]
+    groups: dict[str, list[str]] = {}
+    for option in sorted(before.keys() | after.keys()):
+        if before.get(option) != after.get(option):
+            groups.setdefault(follows.get(option, option), []).append(option)
+    differing = []
+    for option, together in groups.items():
+        owners = {owner for one in together for owner in _owners(one, weights)}
+        differing.append(
+            OptionDifference(
+                option=option,
+                before=before.get(option),
+                after=after.get(option),
+                owners=tuple(sorted(owners, key=order.index)),
+                followers=tuple(one for one in together if one != option),
+            )
+        )
+    differing.sort(key=lambda one: one.option)
+    return tuple(sorted(differing, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
+
+
+def heavy_subsystems(explanation: Explanation) -> list[str]:
+    """Subsystems that make at least 1 % of the differences, taken without their signs; the heaviest first."""
+    sums: dict[str, float] = {}
+    for row in explanation.rows:
+        sums[row.subsystem] = sums.get(row.subsystem, 0.0) + float(explanation.weight(row))
+    least = _SMALLEST_PART * sum(sums.values())
+    heavy = [name for name, weight in sums.items() if weight and weight >= least]
+    return sorted(heavy, key=lambda name: (-sums[name], name))
+
+
+def _owners(option: str, heavy: Iterable[str]) -> tuple[str, ...]:
+    name = option.removeprefix("CONFIG_")
+    if _NO_CHOICE.fullmatch(name):
+        return ()
+    if _PATTERNS[ALL_CODE].fullmatch(name):
+        return (ALL_CODE,)
+    return tuple(one for one in heavy if one in _PATTERNS and _PATTERNS[one].fullmatch(name))
+
+
+# Which subsystem a setting belongs to, told by where it is, and which measured numbers it decides: where it
+# differs and they moved as it says, it is a cause.
+
+_MORE, _LESS, _EITHER = 1, -1, 0
+
+
+_LARGEST_REQUEST = r"/sys/block/[^/]+/queue/max_sectors_kb"
+
+
+_NEAR = 0.5
+"""A limit is felt where the mean is above that part of it."""
+
+
+_EFFECTS: tuple[tuple[str, dict[str, int]], ...] = (
+    # mm/readahead.c: the largest window. By default 128 KiB; in 6.18 and 7.2, for a disk that turns, twice
+    # its largest request (block/blk-settings.c).
+    (r"/sys/block/[^/]+/queue/read_ahead_kb", {"average read size": _MORE, "read requests": _LESS}),
+    (_LARGEST_REQUEST, {"average read size": _MORE, "read requests": _LESS}),
+    # mm/vmscan.c: another way to choose what is evicted.
+    (
+        r"/sys/kernel/mm/lru_gen/enabled",
+        {"refaults": _EITHER, "evictions": _EITHER, "activations": _EITHER},
+    ),
+    # mm/page-writeback.c: how much may be dirty.
+    (r"/proc/sys/vm/dirty_(background_)?(ratio|bytes)", {"written": _LESS}),
+    (r"/proc/sys/vm/dirty_(expire|writeback)_centisecs", {"written": _LESS}),
+)
+"""Pattern of a setting's path → metric → where it goes when the setting's number rises."""
+
+
+_PLACES = {
+    "/proc/sys/abi/": "entry and exit",
+    "/proc/sys/crypto/": "cryptography",
+    "/proc/sys/fs/": "file systems",
+    "/proc/sys/kernel/bpf": "BPF",
+    "/proc/sys/kernel/futex": "futexes",
+    "/proc/sys/kernel/io_uring": "io_uring",
+    "/proc/sys/kernel/msg": "IPC",
+    "/proc/sys/kernel/perf": "performance events",
+    "/proc/sys/kernel/random/": "random numbers",
+    "/proc/sys/kernel/randomize_va_space": "processes",
+    "/proc/sys/kernel/sched": "scheduler",
+    "/proc/sys/kernel/numa_balancing": "scheduler",
+    "/proc/sys/kernel/sem": "IPC",
+    "/proc/sys/kernel/shm": "IPC",
+    "/proc/sys/kernel/timer": "timers",
+    "/proc/sys/net/": "network",
+    "/proc/sys/user/": "processes",
+    "/proc/sys/vm/": "mm",
+    "/sys/block/": "block devices",
+    "/sys/devices/system/clocksource/": "timers",
+    "/sys/devices/system/cpu/vulnerabilities/": "entry and exit",
+    "/sys/kernel/debug/sched/": "scheduler",
+    "/sys/kernel/debug/x86/": "entry and exit",
+    "/sys/kernel/mm/": "mm",
+    "/sys/kernel/mm/transparent_hugepage/": "page tables",
+    "/sys/kernel/rcu": "RCU",
+    "/sys/module/apparmor/": "security",
+    "/sys/module/rcu": "RCU",
+    "/sys/module/srcu": "RCU",
+    "/sys/module/tcp": "network",
+    "/sys/module/workqueue/": "work queues",
+}
+"""How a path begins → subsystem. The longest decides."""
+
+
+def affected_metrics(
+    path: str, before: str, after: str, measured: Mapping[str, tuple[float, float]], margin: float
+) -> tuple[Governed, ...]:
+    """Those of the metrics (name → from, to) that the setting affects and that moved beyond the margin."""
+    rises = _rises(before, after)
+    if re.fullmatch(_LARGEST_REQUEST, path) and not (rises and _felt(before, after, measured)):
+        return ()
+    moves = next((moves for pattern, moves in _EFFECTS if re.fullmatch(pattern, path)), {})
+    return tuple(
+        Governed(metric=metric, before=measured[metric][0], after=measured[metric][1])
+        for metric, direction in moves.items()
+        if metric in measured and _setting_effects_follows(rises * direction, *measured[metric], margin)
+    )
+
+
+def _felt(before: str, after: str, measured: Mapping[str, tuple[float, float]]) -> bool:
+    """Whether requests come near the smaller of the two limits: else something else keeps them small."""
+    smaller = min(float(before), float(after))
+    return min(measured.get("average read size", (0.0, 0.0))) >= _NEAR * smaller
+
+
+def _rises(before: str, after: str) -> int:
+    """1, or -1 where it falls; 0 where it is no number."""
+    try:
+        old, new = float(before), float(after)
+    except ValueError:
+        return 0
+    return (new > old) - (new < old)
+
+
+def _setting_effects_follows(direction: int, before: float, after: float, margin: float) -> bool:
+    moved = (after > before * (1 + margin)) - (before > after * (1 + margin))
+    return moved != 0 and direction in (0, moved)
+
+
+@lru_cache(maxsize=8192)
+def setting_owner(path: str) -> str:
+    """The subsystem of the file's setting; empty where that is not known."""
+    prefixes = [place for place in _PLACES if path.startswith(place)]
+    return _PLACES[max(prefixes, key=len)] if prefixes else ""

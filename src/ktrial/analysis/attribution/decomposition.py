@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from ktrial.analysis.attribution.call_context import Key
-from ktrial.analysis.attribution.function_map import FunctionMap, function_map
-from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
-from ktrial.analysis.attribution.profiled_functions import functions_of
+from ktrial.analysis.attribution.function_matching import (
+    FunctionMap,
+    FunctionPair,
+    Functions,
+    Key,
+    function_map,
+    functions_of,
+)
 from ktrial.analysis.attribution.subsystems import USER, subsystem
 from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, ProfileSide, summed
 from ktrial.model.profile import PROGRAM, FunctionFiles, Profile

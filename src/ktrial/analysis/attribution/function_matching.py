@@ -5,51 +5,137 @@ kernels have stands for itself, even where only one of them calls it. Two in the
 one whose only caller now makes its calls itself was taken in by that caller: compiler or source joined them.
 """
 
+import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from ktrial.analysis.attribution.call_context import ENTRY, Key, alike
-from ktrial.analysis.attribution.function_pairs import (
-    FunctionPair,
-    FunctionPairs,
-    Functions,
-    is_evidence,
-    may_be_together,
-    names_of,
-)
-from ktrial.model.attribution import Match
+from ktrial.analysis.attribution.subsystems import LOCKS, subsystem
+from ktrial.model.attribution import Count, Match, summed
+from ktrial.model.profile import FunctionCount, FunctionFiles, Profile
 
 _SYSTEM_CALL = re.compile(r"^__(?:x64|ia32)_(?=sys_)")
+
+
 _PROFILED = re.compile(r"_noprof$")
 """Since 6.10 the allocators' functions have it: their old names are macros (memory allocation profiling)."""
 
 
 _ONLY_CALLER = Fraction(95, 100)
 """The part of its calls that a function's only caller makes."""
+
+
 _TAKEN_OVER = Fraction(8, 10)
 """The part of a function's calls that the one which took it in makes itself."""
+
+
 _LEAF_GROWTH = (Fraction(1, 2), Fraction(3, 2))
 """Where it called nothing: by how much its caller grew, of its own instructions."""
+
+
 _SMALLEST_LEAF = 20
 """Instructions an operation: below that, growth of the caller is no evidence."""
+
+
 _SAME_CALLERS = 0.9
+
+
 _SAME_CALLEES = 0.8
+
+
 _LIKE_IN_SIZE = 2
+
+
 _WORDS_IN_COMMON = 0.5
+
+
 _LIKE_PLACES = 0.5
 """Where the names have words in common, and the files are of one directory."""
+
+
 _CALLEES_OF_ONE = 0.3
 """Where names and callers are alike, but one has more than twice the other's instructions."""
+
+
 _CALLERS_OF_A_LONGER_NAME = 0.3
+
+
 _WORDS_OF_A_LONG_NAME = 3
 """`__list_add_valid` → `__list_add_valid_or_report`: its callers may be others, where it calls nothing."""
+
+
 _CALLEES_IN_COMMON = 3
 """`unmap_page_range` → `__zap_vma_range`: nothing of the name, and the function between it and its caller has
 gone; the file, the calls and the size are the same."""
+
+
 _HOOKS = "security/"
 """Security modules hook the same functions: `cap_mmap_file` and `ipe_mmap_file` have one caller."""
+
+
+# Where a function stands in a profile's tree of calls: who calls it, whom it calls, how often.
+
+Key = tuple[str, str]
+"""A function's name without what the compiler appends, and its module."""
+
+
+@dataclass(frozen=True)
+class FunctionPair:
+    """One function in both kernels, or in one of them."""
+
+    old: Key | None
+    new: Key | None
+    match: Match
+    evidence: str = ""
+    also_old: tuple[Key, ...] = ()
+    """Functions of the first that are part of it in the second."""
+    also_new: tuple[Key, ...] = ()
+    """Functions of the second that were part of it in the first."""
+    alone: tuple[Match, str] | None = None
+    """Where others are part of it: why the two without them are one, and the evidence."""
+
+    @property
+    def unjoined(self) -> tuple[Match, str]:
+        """Why the two stand beside each other where nothing else is part of them."""
+        return self.alone or (self.match, self.evidence)
+
+
+@dataclass(frozen=True)
+class CallPlaces:
+    """Calls an operation, by function."""
+
+    callers: Mapping[Key, Mapping[Key, Fraction]] = field(default_factory=dict)
+    """Function → caller → how often that calls it, an operation."""
+    callees: Mapping[Key, Mapping[Key, Fraction]] = field(default_factory=dict)
+    """Function → what it calls → how often, an operation."""
+
+    def entered(self, key: Key) -> Fraction:
+        """How often the function is called, an operation."""
+        return sum(self.callers.get(key, {}).values(), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """One kernel's functions in one workload, or in several."""
+
+    counts: Mapping[Key, Count]
+    operations: int
+    places: CallPlaces = field(default_factory=CallPlaces)
+    known: frozenset[str] = frozenset()
+    """Names of all its functions, whether they ran or not; empty where they are not known."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    workloads: int = 1
+    """So many workloads together: what one operation of each of them makes."""
+
+    def own(self, key: Key) -> Fraction:
+        """Its own instructions, an operation."""
+        return Fraction(self.counts[key].instructions, self.operations)
+
+    def has(self, key: Key) -> bool:
+        """Whether the kernel has a function of that name, as far as is known."""
+        return key[0] in self.known or key in self.counts
 
 
 def match(old: Functions, new: Functions) -> list[FunctionPair]:
@@ -108,6 +194,34 @@ def _profiled(key: Key) -> object:
 def _stem(key: Key) -> object:
     name, module = key
     return _PROFILED.sub("", _SYSTEM_CALL.sub("", name)).lstrip("_"), module
+
+
+class FunctionPairs:
+    """Functions that stand for each other, as they are found."""
+
+    def __init__(self, there: dict[Key, Key]) -> None:
+        self.there = there
+        """Function of the first → of the second."""
+        self.back = {new: old for old, new in there.items()}
+        self.why: dict[Key, str] = {}
+        """Function of the first → evidence, where one was noted."""
+
+    @property
+    def both(self) -> list[tuple[Key, Key]]:
+        """All pairs, in the order in which they were found."""
+        return list(self.there.items())
+
+    def add(self, old: Key, new: Key, why: str) -> None:
+        """One more pair, and the evidence for it."""
+        self.there[old], self.back[new], self.why[old] = new, old, why
+
+    def swapped(self) -> "FunctionPairs":
+        """The same, seen from the second kernel."""
+        return FunctionPairs(self.back)
+
+    def translated(self, calls: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
+        """Calls of the first kernel, in the names of the second; unpaired ones keep theirs."""
+        return {self.there.get(key, key): count for key, count in calls.items()}
 
 
 def _joined(
@@ -326,3 +440,251 @@ def _place(old: Functions, new: Functions, one: Key, other: Key, paired: Functio
 
 def _in_both(calls: Mapping[Key, Fraction], others: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
     return {key: count for key, count in calls.items() if key in others}
+
+
+# Functions of two kernels and their pairs: what matching, by whatever evidence, has in common.
+
+_SHOWN = 3
+
+
+_TELLS_NOTHING = re.compile(
+    r"__x86_(?:indirect|return)_thunk\w*|_{0,2}cond_resched|rcu_all_qs|__rcu_read_(?:un)?lock"
+    r"|\w*preempt_schedule\w*"
+)
+
+
+def is_evidence(callee: Key) -> bool:
+    """Whether a call of the function is evidence: everything calls locks, RCU's read sides and retpolines."""
+    return not _TELLS_NOTHING.fullmatch(callee[0]) and subsystem(callee[0]) != LOCKS
+
+
+def may_be_together(file: str, other: str) -> bool:
+    """Whether two files, or what is known of them, may be of one directory."""
+    folders = [each.rpartition("/")[0] + "/" for each in (file, other)]
+    if folders[0] == folders[1]:
+        return True
+    # Where only the directory is known, the file may lie deeper.
+    return (file.endswith("/") and folders[1].startswith(file)) or (
+        other.endswith("/") and folders[0].startswith(other)
+    )
+
+
+def names_of(calls: Mapping[Key, Fraction]) -> str:
+    """The most frequent ones, for people."""
+    ranked = sorted(calls, key=lambda key: (-calls[key], key))
+    names = [name for name, _ in ranked[:_SHOWN]]
+    return ", ".join(names) + (" and others" if len(ranked) > _SHOWN else "")
+
+
+ENTRY: Key = ("[entry]", "")
+"""Stands for the caller of what was entered from user mode, or by an interrupt."""
+
+
+def call_places(profile: Profile, key_of: Callable[[str, str], Key]) -> CallPlaces:
+    """Of the profile's tree; empty where calls were not followed. Pieces of one function are one."""
+    functions = profile.region.functions
+    keys = [key_of(each.symbol, each.module) for each in functions]
+    nodes = profile.region.nodes or ()
+    callers: dict[Key, Counter[Key]] = defaultdict(Counter)
+    for node in nodes[2:]:
+        above = nodes[node.parent].function
+        caller, own = (keys[above] if above >= 0 else ENTRY), keys[node.function]
+        if caller != own:
+            callers[own][caller] += node.entered
+    callees: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
+    shown: dict[Key, dict[Key, Fraction]] = {}
+    for own, counts in callers.items():
+        shown[own] = {
+            caller: Fraction(count, profile.operations) for caller, count in counts.items() if count
+        }
+        for caller, calls in shown[own].items():
+            callees[caller][own] = calls
+    return CallPlaces(shown, dict(callees))
+
+
+def alike(one: Mapping[Key, Fraction], other: Mapping[Key, Fraction]) -> float:
+    """How alike two sets of calls are, from 0 to 1: the calls that both have, of those that one of them has.
+
+    The weighted Jaccard index (Ruzicka): the sum of minima over the sum of maxima.
+    """
+    if one.keys().isdisjoint(other.keys()):
+        return 0.0  # most pairs of functions that are asked about
+    keys = one.keys() | other.keys()
+    none = Fraction(0)
+    most = sum((max(one.get(key, none), other.get(key, none)) for key in keys), none)
+    least = sum((min(one.get(key, none), other.get(key, none)) for key in keys), none)
+    return float(least / most) if most else 0.0
+
+
+# A kernel's functions by their names in the source: of one profile, or of several workloads together.
+
+_APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
+"""GCC's and Clang's names for pieces and copies of one function of the source."""
+
+
+def functions_of(profile: Profile, files: FunctionFiles) -> Functions:
+    """Functions by their names in the source: pieces that the compiler made of one are one."""
+    pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
+    for each in profile.region.functions:
+        pieces[_key(each.symbol, each.module)].append(each)
+    return Functions(
+        counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
+        operations=profile.operations,
+        places=call_places(profile, _key),
+        known=_names_of(files),
+        files=files.files,
+    )
+
+
+_named: dict[int, tuple[FunctionFiles, frozenset[str]]] = {}
+"""By identity: a kernel's functions are the same object in each of a study's differences, 100,000 of them."""
+
+
+_MOST_KERNELS = 16
+
+
+def _names_of(files: FunctionFiles) -> frozenset[str]:
+    if id(files) not in _named:
+        if len(_named) >= _MOST_KERNELS:
+            _named.clear()
+        _named[id(files)] = files, frozenset(map(_source_name, files.functions))
+    return _named[id(files)][1]
+
+
+def _key(symbol: str, module: str) -> Key:
+    return _source_name(symbol), module
+
+
+def _source_name(symbol: str) -> str:
+    # Few of a kernel's 100,000 functions have anything appended.
+    return _APPENDED.sub("", symbol) if "." in symbol else symbol
+
+
+def _sum(pieces: list[FunctionCount]) -> Count:
+    ranked = sorted(pieces, key=lambda each: (-each.instructions, each.symbol))
+    return Count(
+        names=tuple(each.symbol for each in ranked),
+        instructions=sum(each.instructions for each in pieces),
+        entered=sum(each.entered for each in pieces),
+        string_bytes=sum(each.strings.bytes for each in pieces),
+        modelled=summed(each.modelled for each in pieces),
+    )
+
+
+def together(workloads: Sequence[Functions]) -> Functions:
+    """The functions of one kernel in several workloads: what one operation of each of them makes, in sum."""
+    if len(workloads) == 1:
+        return workloads[0]
+    operations = math.lcm(*(one.operations for one in workloads))
+    counts: dict[Key, Count] = {}
+    for one in workloads:
+        for key, count in one.counts.items():
+            counts[key] = _added(counts.get(key, Count()), count, operations // one.operations)
+    known = {id(one.known): one.known for one in workloads}.values()
+    files = {id(one.files): one.files for one in workloads}.values()
+    return Functions(
+        counts=counts,
+        operations=operations,
+        places=CallPlaces(
+            _added_calls(one.places.callers for one in workloads),
+            _added_calls(one.places.callees for one in workloads),
+        ),
+        known=frozenset().union(*known),
+        files={name: file for each in files for name, file in each.items()},
+        workloads=len(workloads),
+    )
+
+
+def _added(count: Count, more: Count, times: int) -> Count:
+    return Count(
+        names=tuple(dict.fromkeys((*count.names, *more.names))),
+        instructions=count.instructions + more.instructions * times,
+        entered=count.entered + more.entered * times,
+        string_bytes=count.string_bytes + more.string_bytes * times,
+    )
+
+
+def _added_calls(
+    workloads: Iterable[Mapping[Key, Mapping[Key, Fraction]]],
+) -> dict[Key, dict[Key, Fraction]]:
+    sums: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
+    for calls in workloads:
+        for key, others in calls.items():
+            for other, count in others.items():
+                sums[key][other] = sums[key].get(other, Fraction(0)) + count
+    return dict(sums)
+
+
+# Which function of one kernel is which of another: found once for the two kernels, used in every workload.
+#
+# A workload shows a function in some of its places only: judged by each workload alone, the same two
+# functions would be one in the first and two in the second.
+
+_NOTHING_KNOWN = FunctionFiles()
+
+
+_NOT_CALLED = "the {} has it as {}: not called there"
+
+
+@dataclass(frozen=True)
+class FunctionMap:
+    """The pairs of functions of two kernels, over all workloads that were given."""
+
+    pairs: tuple[FunctionPair, ...]
+
+    def in_workload(self, old: Functions, new: Functions) -> Iterator[FunctionPair]:
+        """The pairs as far as their functions ran in one workload: each one that ran is in one of them."""
+        for pair in self.pairs:
+            olds, news = _ran(old, pair.old, pair.also_old), _ran(new, pair.new, pair.also_new)
+            yield from _as_it_ran(pair, olds, news)
+        paired_old = {key for pair in self.pairs for key in (pair.old, *pair.also_old)}
+        paired_new = {key for pair in self.pairs for key in (pair.new, *pair.also_new)}
+        # Of a workload that the map was not made of, names are all that is known.
+        left_new = [key for key in new.counts if key not in paired_new]
+        for key in old.counts:
+            if key not in paired_old:
+                other = key if key in left_new else None
+                yield FunctionPair(key, other, Match.SAME if other else Match.ONLY_FROM)
+        for key in left_new:
+            if key not in old.counts or key in paired_old:
+                yield FunctionPair(None, key, Match.ONLY_TO)
+
+
+def function_map(
+    workloads: Iterable[tuple[Profile, Profile]],
+    files_before: FunctionFiles = _NOTHING_KNOWN,
+    files_after: FunctionFiles = _NOTHING_KNOWN,
+) -> FunctionMap:
+    """Pair the functions of two kernels. `workloads`: each workload's two profiles."""
+    sides = [
+        (functions_of(before, files_before), functions_of(after, files_after)) for before, after in workloads
+    ]
+    old, new = together([old for old, _ in sides]), together([new for _, new in sides])
+    return FunctionMap(tuple(match(old, new)))
+
+
+def _ran(side: Functions, key: Key | None, also: tuple[Key, ...]) -> tuple[Key, ...]:
+    return tuple(one for one in (key, *also) if one is not None and one in side.counts)
+
+
+def _as_it_ran(pair: FunctionPair, old: tuple[Key, ...], new: tuple[Key, ...]) -> Iterator[FunctionPair]:
+    if old and new:
+        if len(old) == 1 and len(new) == 1 and (old[0], new[0]) == (pair.old, pair.new):
+            yield FunctionPair(pair.old, pair.new, *pair.unjoined)
+        else:
+            kind = Match.MERGED if old[1:] or (pair.also_old and not new[1:]) else Match.SPLIT
+            yield replace(pair, old=old[0], new=new[0], match=kind, also_old=old[1:], also_new=new[1:])
+        return
+    for key in old:
+        yield FunctionPair(key, None, Match.ONLY_FROM, _missing(pair, key, pair.new, "second"))
+    for key in new:
+        yield FunctionPair(None, key, Match.ONLY_TO, _missing(pair, key, pair.old, "first"))
+
+
+def _missing(pair: FunctionPair, key: Key, other: Key | None, which: str) -> str:
+    """What is known of a function that ran on one side only."""
+    if other is None:
+        return pair.evidence
+    if key == other:
+        return f"the {which} has it too: not called there"
+    return _NOT_CALLED.format(which, other[0])

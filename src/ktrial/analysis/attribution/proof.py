@@ -1,17 +1,31 @@
 """What trials with one thing taken back say: how much of a difference it has."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
+from ktrial.analysis.attribution.conditions_diff import ALL_CODE, heavy_subsystems, setting_owner
 from ktrial.analysis.errors import NotCounted
-from ktrial.model.design import Treatment
-from ktrial.model.proof import Candidate, ProofSide, Status, Tried
+from ktrial.knobs.values import chosen
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
+from ktrial.model.proof import Candidate, CauseKind, ProofSide, Status, Tried, Untried
+from ktrial.model.study import Study, build_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import STRING_BYTES, Mode, Sample
 
 _UNIT = "instructions"
+
+
 _REACHED = "not one instruction more or less: nothing that the workload uses depends on it"
+
+
 _LOST = "it does not go in one direction under all perturbations"
+
+
 _SMALL = "a {what} that changes nothing moves the count as far"
 
 
@@ -103,3 +117,447 @@ def _judged(effects: Sequence[float], control: Sequence[float], candidate: Candi
 def helpful(results: Iterable[Tried], difference: float) -> tuple[Tried, ...]:
     """Those that have a part of the difference, not of its opposite."""
     return tuple(one for one in results if one.status is Status.MEASURED and one.effect * difference > 0)
+
+
+# What differs between two treatments and can be taken back alone: the candidates, the likeliest first.
+
+FEATURES = ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features")
+"""Where kernels have the scheduler's features: the second before Linux 5.13."""
+
+
+_PREEMPTION = "/sys/kernel/debug/sched/preempt"
+
+
+_SCHEDULER = "scheduler"
+
+
+_DISKS = "/sys/block/"
+
+
+_SYSCTL = "/proc/sys/"
+
+
+_OFF = "NO_"
+
+
+_PARAMETER = re.compile(r"/sys/module/(\w+)/parameters/(\w+)")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What can be tried, and what differs and cannot."""
+
+    ranked: tuple[Candidate, ...]
+    left_out: tuple[Untried, ...]
+
+
+def candidates(
+    study: Study,
+    before: Treatment,
+    after: Treatment,
+    why: Attribution,
+    modules: Sequence[Collection[str]] = ((), ()),
+) -> Candidates:
+    """Everything that differs, may matter to the functions at hand, and has a value to be taken back to.
+
+    A setting may matter where its subsystem makes 1 % of the differences or more, or where it is not known;
+    so may an option. `modules`: names of the modules of the two kernels that are not loaded.
+    """
+    heavy = heavy_subsystems(why.explanation)
+    search = _Search(study, before, after, why.differences, heavy, modules)
+    with_repeats = [one for part in search.parts() for one in part]
+    once = {(one.kind, one.target, one.name): one for one in reversed(with_repeats)}
+    ranked = sorted(once.values(), key=lambda one: _rank(one, heavy))
+    return Candidates(tuple(ranked), tuple(search.left_out))
+
+
+def picked(
+    offered: Sequence[Candidate], wanted: Sequence[str]
+) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Those that the user names (`HRTICK`, `vm.*`), and the names that none has."""
+    patterns = [one.casefold() for one in wanted]
+
+    def fits(one: Candidate, pattern: str) -> bool:
+        return any(fnmatchcase(text.casefold(), pattern) for text in (one.name, one.target))
+
+    unknown = tuple(
+        text
+        for text, pattern in zip(wanted, patterns, strict=True)
+        if not any(fits(one, pattern) for one in offered)
+    )
+    return tuple(one for one in offered if any(fits(one, pattern) for pattern in patterns)), unknown
+
+
+_KINDS = (
+    CauseKind.LEVEL,
+    CauseKind.FEATURE,
+    CauseKind.SETTING,
+    CauseKind.BOOT,
+    CauseKind.MODULE,
+    CauseKind.OPTION,
+)
+"""By what they cost: a setting is written into a system that is booted already, an option is a build."""
+
+
+def _rank(one: Candidate, heavy: Sequence[str]) -> tuple[int, int, int, str]:
+    """What is cheap first; then what belongs to heavy subsystems."""
+    cheap = one.kind in {CauseKind.LEVEL, CauseKind.FEATURE, CauseKind.SETTING}
+    place = heavy.index(one.subsystem) if one.subsystem in heavy else len(heavy)
+    return (0 if cheap else 1, place, _KINDS.index(one.kind), one.name)
+
+
+class _Search:
+    def __init__(
+        self,
+        study: Study,
+        before: Treatment,
+        after: Treatment,
+        differences: Differences,
+        heavy: Sequence[str],
+        modules: Sequence[Collection[str]],
+    ) -> None:
+        self._study, self._before, self._after = study, before, after
+        self._differences, self._heavy, self._modules = differences, heavy, modules
+        self.left_out: list[Untried] = []
+
+    def parts(self) -> Iterator[Iterable[Candidate]]:
+        """Each kind's candidates."""
+        yield self._levels()
+        yield self._features()
+        yield self._settings()
+        yield self._mitigations()
+        yield self._options_at_boot()
+        yield self._options_as_modules()
+        yield self._options_to_build()
+
+    def _levels(self) -> Iterator[Candidate]:
+        """Only where several differ: one alone is the whole difference."""
+        differing = [
+            factor
+            for factor in self._study.factors
+            if self._before.levels[factor.name] != self._after.levels[factor.name]
+        ]
+        for factor in differing if len(differing) > 1 else ():
+            old, new = (str(one.levels[factor.name]) for one in (self._before, self._after))
+            yield Candidate(
+                name=factor.name,
+                kind=CauseKind.LEVEL,
+                target=factor.name,
+                before=old or "(not given)",
+                after=new or "(not given)",
+                on_to=old,
+                on_from=new,
+            )
+
+    def _features(self) -> Iterator[Candidate]:
+        values = {one.path: one for one in self._differences.values if one.path in FEATURES}
+        if not values or _SCHEDULER not in self._heavy:
+            return
+        old, new = (
+            _features(next((text for one in values.values() if (text := getattr(one, side))), ""))
+            for side in ("before", "after")
+        )
+        if not old or not new:
+            self.left_out.append(Untried(name="scheduler features", reason="one of the kernels shows none"))
+            return
+        path = FEATURES[0] if FEATURES[0] in values else FEATURES[1]
+        for name in sorted(old.keys() | new.keys()):
+            yield from _feature(name, path, old.get(name), new.get(name))
+
+    def _settings(self) -> Iterator[Candidate]:
+        for one in self._differences.values:
+            if one.path in FEATURES or one.path.startswith(VULNERABILITIES):
+                continue
+            if not self._may_matter(one):
+                continue
+            made = _two_sided(one) if None not in (one.before, one.after) else _one_sided(one)
+            if made:
+                yield made
+
+    def _may_matter(self, one: ValueDifference) -> bool:
+        if one.path.startswith(_DISKS) and not self._study.machine.disk:
+            return False  # the guests have no disk; that of the settings is made for reading them
+        owner = one.subsystem or setting_owner(one.path)
+        return bool(one.governs) or not owner or owner in self._heavy
+
+    def _mitigations(self) -> Iterator[Candidate]:
+        for one in self._differences.values:
+            if not one.path.startswith(VULNERABILITIES):
+                continue
+            if switch := mitigation_off(one.path, one.before, one.after):
+                parameter, on_to, on_from = switch
+                yield _boot(
+                    parameter, one.before or "(none)", one.after or "(none)", "entry and exit", on_to, on_from
+                )
+
+    def _options_at_boot(self) -> Iterator[Candidate]:
+        for one in self._owned():
+            name = one.option.removeprefix("CONFIG_")
+            if parameter := LISTS_OF_OPTIONS.get(name):
+                yield _given_at_boot(parameter, one.before or "", one.after or "", one.owners[0])
+            elif (switch := OF_OPTIONS.get(name)) and {one.before, one.after} == {"y", None}:
+                yield _switched(one, switch)
+
+    def _options_as_modules(self) -> Iterator[Candidate]:
+        """What one kernel has as a module that nobody loads: loaded, it may do what is built in elsewhere."""
+        for one in self._owned():
+            if ALL_CODE in one.owners or "m" not in (one.before, one.after):
+                continue
+            names = [_module_of(one.option, known) for known in self._modules]
+            old = names[0] if one.before == "m" else ""
+            new = names[1] if one.after == "m" else ""
+            if old or new:
+                yield Candidate(
+                    name=old or new,
+                    kind=CauseKind.MODULE,
+                    target=old or new,
+                    before=one.before or "not set",
+                    after=one.after or "not set",
+                    on_to=new or None,
+                    on_from=old or None,
+                    subsystem=one.owners[0],
+                )
+
+    def _options_to_build(self) -> Iterator[Candidate]:
+        builds = [build_of(self._study, one) for one in (self._before, self._after)]
+        if None in builds or any(self._differs(kind) for kind in BUILD_KINDS - {FactorKind.KCONFIG}):
+            return
+        for one in self._owned():
+            yield Candidate(
+                name=one.option.removeprefix("CONFIG_"),
+                kind=CauseKind.OPTION,
+                target=one.option,
+                before=one.before or "n",
+                after=one.after or "n",
+                on_to=one.before or "n",
+                on_from=one.after or "n",
+                subsystem=one.owners[0],
+            )
+
+    def _differs(self, kind: FactorKind) -> bool:
+        return any(
+            factor.kind is kind and self._before.levels[factor.name] != self._after.levels[factor.name]
+            for factor in self._study.factors
+        )
+
+    def _owned(self) -> Iterator[OptionDifference]:
+        return (one for one in self._differences.options if one.owners)
+
+
+def _features(text: str) -> dict[str, bool]:
+    """Feature → whether it is on."""
+    return {word.removeprefix(_OFF): not word.startswith(_OFF) for word in text.split()}
+
+
+def _feature(name: str, path: str, old: bool | None, new: bool | None) -> Iterator[Candidate]:
+    """One that is on in one of the two only. A feature that only one kernel has can be switched off there."""
+    if bool(old) == bool(new):
+        return
+    word = {True: name, False: f"{_OFF}{name}"}
+    yield Candidate(
+        name=name,
+        kind=CauseKind.FEATURE,
+        target=path,
+        before="not there" if old is None else word[old],
+        after="not there" if new is None else word[new],
+        on_to=None if new is None else word[bool(old)],
+        on_from=None if old is None else word[bool(new)],
+        subsystem=_SCHEDULER,
+    )
+
+
+def _two_sided(one: ValueDifference) -> Candidate | None:
+    """A file that both have. A module's parameter is given at boot: most are read-only afterwards."""
+    old, new = one.before or "", one.after or ""
+    if match := _PARAMETER.fullmatch(one.path):
+        name = f"{match[1]}.{match[2]}"
+        return _given_at_boot(name, old, new, one.subsystem)
+    if one.path == _PREEMPTION:
+        old, new = (re.sub(r"\((\w+)\)", r"[\1]", text) for text in (old, new))
+    return Candidate(
+        name=_name(one.path),
+        kind=CauseKind.SETTING,
+        target=one.path,
+        before=chosen(old),
+        after=chosen(new),
+        on_to=chosen(old) or None,
+        on_from=chosen(new) or None,
+        subsystem=one.subsystem,
+    )
+
+
+def _one_sided(one: ValueDifference) -> Candidate | None:
+    """A switch that only one kernel has, and that is on: off is as the other kernel is."""
+    old, new = (off(one.path, text) if text is not None else None for text in (one.before, one.after))
+    if old is None and new is None:
+        return None
+    return Candidate(
+        name=_name(one.path),
+        kind=CauseKind.SETTING,
+        target=one.path,
+        before="not there" if one.before is None else chosen(one.before),
+        after="not there" if one.after is None else chosen(one.after),
+        on_to=new,
+        on_from=old,
+        subsystem=one.subsystem,
+    )
+
+
+def _name(path: str) -> str:
+    """A sysctl by its name, as sysctl(8) has it; anything else by its path."""
+    if not path.startswith(_SYSCTL):
+        return path
+    return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+# What can be switched in a kernel that is built already: the boot parameters of options and of files.
+#
+# Names and defaults are those of Documentation/admin-guide/kernel-parameters.txt and of the options' help.
+
+
+class BootSwitch(NamedTuple):
+    """A boot parameter that decides what an option only sets the default of."""
+
+    parameter: str
+    on: str
+    """The value that stands for `y`."""
+    off: str
+    """The value that stands for an option that is not set."""
+
+
+def _switched(one: OptionDifference, switch: BootSwitch) -> Candidate:
+    """An option that one kernel has: there it is switched off."""
+    text = switch.off if switch.off == switch.parameter else f"{switch.parameter}={switch.off}"
+    owner = one.owners[0]
+    return _boot(
+        text, one.before or "not set", one.after or "not set", owner, one.after == "y", one.before == "y"
+    )
+
+
+def _boot(text: str, before: str, after: str, subsystem: str, on_to: bool, on_from: bool) -> Candidate:
+    parameter, _, value = text.partition("=")
+    level = value or parameter
+    return Candidate(
+        name=text,
+        kind=CauseKind.BOOT,
+        target=parameter,
+        before=before,
+        after=after,
+        on_to=level if on_to else None,
+        on_from=level if on_from else None,
+        subsystem=subsystem,
+    )
+
+
+def _given_at_boot(parameter: str, old: str, new: str, subsystem: str) -> Candidate:
+    """A parameter that takes the text which the other kernel has."""
+    return Candidate(
+        name=parameter,
+        kind=CauseKind.BOOT,
+        target=parameter,
+        before=old or "not set",
+        after=new or "not set",
+        on_to=old or None,
+        on_from=new or None,
+        subsystem=subsystem,
+    )
+
+
+def _module_of(option: str, known: Collection[str]) -> str:
+    """`CONFIG_CRYPTO_CRC32C_INTEL` → `crc32c_intel`: the module that the option's name ends with, if any."""
+    words = option.removeprefix("CONFIG_").lower().split("_")
+    names = {name.replace("-", "_") for name in known}
+    ends = ("_".join(words[place:]) for place in range(len(words)))
+    return next((name for name in ends if name in names and len(name) > 2), "")
+
+
+OF_OPTIONS = {
+    "INIT_ON_ALLOC_DEFAULT_ON": BootSwitch("init_on_alloc", "1", "0"),
+    "INIT_ON_FREE_DEFAULT_ON": BootSwitch("init_on_free", "1", "0"),
+    "RANDOMIZE_KSTACK_OFFSET_DEFAULT": BootSwitch("randomize_kstack_offset", "on", "off"),
+    "HARDENED_USERCOPY_DEFAULT_ON": BootSwitch("hardened_usercopy", "on", "off"),
+    "HARDENED_USERCOPY": BootSwitch("hardened_usercopy", "on", "off"),
+    "PAGE_TABLE_ISOLATION": BootSwitch("pti", "on", "off"),
+    "MITIGATION_PAGE_TABLE_ISOLATION": BootSwitch("pti", "on", "off"),
+    "CPU_MITIGATIONS": BootSwitch("mitigations", "auto", "off"),
+    "SPECULATION_MITIGATIONS": BootSwitch("mitigations", "auto", "off"),
+    "X86_KERNEL_IBT": BootSwitch("ibt", "warn", "off"),
+    "X86_FRED": BootSwitch("fred", "on", "off"),
+    "AUDIT": BootSwitch("audit", "1", "0"),
+    "SECURITY_APPARMOR": BootSwitch("apparmor", "1", "0"),
+    "SECURITY_SELINUX": BootSwitch("selinux", "1", "0"),
+    "PSI": BootSwitch("psi", "1", "0"),
+    "MEMCG": BootSwitch("cgroup_disable", "", "memory"),
+    "CGROUP_FAVOR_DYNMODS": BootSwitch("cgroup_favordynmods", "1", "0"),
+    "NUMA_BALANCING_DEFAULT_ENABLED": BootSwitch("numa_balancing", "enable", "disable"),
+    "SHUFFLE_PAGE_ALLOCATOR": BootSwitch("page_alloc.shuffle", "1", "0"),
+    "WQ_POWER_EFFICIENT_DEFAULT": BootSwitch("workqueue.power_efficient", "1", "0"),
+    "X86_USER_SHADOW_STACK": BootSwitch("nousershstk", "", "nousershstk"),
+    "X86_5LEVEL": BootSwitch("no5lvl", "", "no5lvl"),
+}
+"""Option, without CONFIG_ → its boot parameter."""
+
+
+LISTS_OF_OPTIONS = {"LSM": "lsm"}
+"""Option that is a text → the boot parameter that takes the same text."""
+
+
+_MITIGATIONS = {
+    "gather_data_sampling": "gather_data_sampling=off",
+    "indirect_target_selection": "indirect_target_selection=off",
+    "l1tf": "l1tf=off",
+    "mds": "mds=off",
+    "meltdown": "pti=off",
+    "mmio_stale_data": "mmio_stale_data=off",
+    "reg_file_data_sampling": "reg_file_data_sampling=off",
+    "retbleed": "retbleed=off",
+    "spec_rstack_overflow": "spec_rstack_overflow=off",
+    "spec_store_bypass": "spec_store_bypass_disable=off",
+    "spectre_v1": "nospectre_v1",
+    "spectre_v2": "spectre_v2=off",
+    "srbds": "srbds=off",
+    "tsa": "tsa=off",
+    "tsx_async_abort": "tsx_async_abort=off",
+    "vmscape": "vmscape=off",
+}
+"""File below /sys/devices/system/cpu/vulnerabilities → what switches its mitigation off at boot."""
+
+
+VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
+
+
+_SWITCH = re.compile(r"(?:.*_)?enabled?")
+
+
+_ON = re.compile(r"1|[yY]|on|true|0x0*[1-9a-fA-F][0-9a-fA-F]*")
+
+
+_CHOICES = re.compile(r".*\[(\w+)\].*")
+
+
+_NEVER = "never"
+
+
+def mitigation_off(path: str, before: str | None, after: str | None) -> tuple[str, bool, bool] | None:
+    """Parameter, and whether it makes the second (the first) as the other is; None where none does.
+
+    A mitigation can only be switched off: that is as the other kernel is where that one has none.
+    """
+    parameter = _MITIGATIONS.get(path.removeprefix(VULNERABILITIES))
+    old, new = _mitigated(before), _mitigated(after)
+    return (parameter, new and not old, old and not new) if parameter and old != new else None
+
+
+def _mitigated(text: str | None) -> bool:
+    return bool(text and text.startswith("Mitigation"))
+
+
+def off(path: str, value: str) -> str | None:
+    """What switches off a file that only one kernel has; None where it is no switch, or off already."""
+    if not _SWITCH.fullmatch(path.rpartition("/")[2]):
+        return None
+    if choice := _CHOICES.fullmatch(value):
+        return _NEVER if _NEVER in value and choice[1] != _NEVER else None
+    if not _ON.fullmatch(value):
+        return None
+    return "N" if value in {"Y", "y"} else "0"

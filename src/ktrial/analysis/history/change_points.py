@@ -1,12 +1,18 @@
 """Where the lines of a history change, and which way."""
 
-from collections.abc import Iterator, Sequence
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from ktrial.analysis.history.machine_label import is_plain
+import numpy as np
+
+from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.change_points import steps
+from ktrial.stats.change_points import Shift, shifts_of_all
+from ktrial.stats.verdict_rules import Values, exceeds, interval
 
 
 def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
@@ -15,7 +21,6 @@ def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Li
     shifted: dict[int, tuple[ChangePoint, ...]] = {}
     if timed:
         # What is exact needs no numpy, which takes a fifth of the time in which `ktrial history` starts.
-        from ktrial.analysis.history.timed_change_points import changes_of_all
 
         shifted = changes_of_all(timed, alpha)
 
@@ -66,3 +71,145 @@ def _why(line: Line, before: Point, after: Point) -> str:
         return ""  # `explain --kernel` counts a workload as it is by default, on a machine that nobody set
     ends = f"--kernel {before.version} --kernel {after.version}"
     return f"ktrial explain --workload '{line.workload}' {ends}"
+
+
+# Change points of a series without noise: by the margin, and by the spread over perturbations.
+#
+# The rule, with the values of each version under its perturbations, and m the margin. A stretch of versions
+# that have one level begins with its first version. A version belongs to the stretch unless its values lie
+# wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.verdict_rules`:
+# perturbation by perturbation where these move both alike, else all of the one beyond all of the other.
+# Then a new stretch begins, and there is a change: a `step` where the version lies so beyond the one just
+# before it too, else `creep`, small steps that have come to more than the margin together. One ratio
+# outside the margin whose interval reaches into it is no change: it may be an accident of layout.
+#
+# The comparison is with the stretch's first version and not with the one before, so that a level cannot
+# walk off in steps below the margin.
+
+
+def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
+    """The changes of a series, in order; `points` has each version's values by perturbation.
+
+    A version without values belongs to the stretch that it stands in. Zero and anything above it lie beyond
+    every margin of each other.
+    """
+    changes: list[ChangePoint] = []
+    first: int | None = None
+    before: int | None = None
+    for place, values in enumerate(points):
+        if not values:
+            continue
+        if first is not None and before is not None and _beyond(points[first], values, margin):
+            step = _beyond(points[before], values, margin)
+            kind = ChangeKind.STEP if step else ChangeKind.CREEP
+            changes.append(_change(place, kind, points[before if step else first], values))
+            first = place
+        first = place if first is None else first
+        before = place
+    return tuple(changes)
+
+
+def _beyond(old: Values, new: Values, margin: float) -> bool:
+    return exceeds(old, new, margin) or exceeds(new, old, margin)
+
+
+def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoint:
+    before, after = _mean(list(old.values())), _mean(list(new.values()))
+    low, high = interval(old, new) if min(*old.values(), *new.values()) > 0 else (None, None)
+    return ChangePoint(
+        place=place,
+        kind=kind,
+        before=before,
+        after=after,
+        ratio=after / before if before > 0 else None,
+        low=low,
+        high=high,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The geometric mean; with a value not above zero the mean. Equal values give themselves."""
+    if min(values) == max(values):
+        return values[0]
+    usual = min(values) > 0 and all(map(math.isfinite, values))
+    return statistics.geometric_mean(values) if usual else statistics.fmean(values)
+
+
+# How often a line that never changed may be said to have changed.
+
+ALPHA = 0.05
+"""The chance that a series without any change shows one."""
+
+
+# Where lines in real time change: shifts that noise does not explain, judged together.
+
+_LEAST_POINTS = 16
+
+
+def changes_of_all(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[ChangePoint, ...]]:
+    """The changes of each line: one rate of false alarms, alpha, for all of them."""
+    named = {str(place): line for place, line in timed.items()}
+    many = {name: line for name, line in named.items() if len(line.points) >= _LEAST_POINTS}
+    few = {name: line for name, line in named.items() if name not in many}
+    share = alpha * len(many) / len(named) if named else alpha
+    many_shifts = shifts_of_all({name: _levels(line) for name, line in many.items()}, alpha=share)
+    # The trials of few versions: blocks, randomly ordered in time, so that their noise has no memory.
+    by_trial = {name: _trials(line.points) for name, line in few.items()}
+    few_shifts = shifts_of_all(
+        {name: values for name, (values, _) in by_trial.items()},
+        alpha=alpha - share if many else alpha,
+        autocorrelated=False,
+    )
+    moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
+    return {int(name): _shifts(shifts, named[name]) for name, shifts in (many_shifts | moved).items()}
+
+
+def _levels(line: Line) -> list[float]:
+    return [_log(point.value) for point in line.points if point.value is not None]
+
+
+def _log(value: float) -> float:
+    """Ranks are the same, and steps add up as ratios do."""
+    return float(np.log(value)) if value > 0 else value
+
+
+def _trials(points: Sequence[Point]) -> tuple[list[float], list[int]]:
+    """Every trial's value, by version, without what its block had in common; and each one's version."""
+    logs = [np.array([_log(value) for value in point.values]) for point in points]
+    blocked = len({point.study_id for point in points}) == 1 and len({len(one) for one in logs}) == 1
+    if blocked and logs:
+        of_block = np.mean(logs, axis=0)
+        logs = [one - of_block for one in logs]
+    places = [place for place, one in enumerate(logs) for _ in one]
+    return [float(value) for one in logs for value in one], places
+
+
+def _at_versions(shifts: Sequence[Shift], versions: Sequence[int]) -> tuple[Shift, ...]:
+    """A change among trials, moved to the version that begins nearest to it."""
+    begins = [place for place, version in enumerate(versions) if place and version != versions[place - 1]]
+    moved: dict[int, Shift] = {}
+    for shift in shifts:
+        nearest = min(begins, key=lambda begin: abs(begin - shift.place), default=None)
+        if nearest is not None:
+            moved[versions[nearest]] = Shift(versions[nearest], shift.p, shift.before, shift.after)
+    return tuple(moved[place] for place in sorted(moved))
+
+
+def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[ChangePoint, ...]:
+    """Each with the median levels of the versions between its two neighbours."""
+    edges = [0, *(shift.place for shift in shifts), len(line.points)]
+    levels = [
+        float(np.median([point.value for point in line.points[first:last] if point.value is not None]))
+        for first, last in pairwise(edges)
+    ]
+    return tuple(
+        ChangePoint(
+            place=shift.place,
+            kind=ChangeKind.SHIFT,
+            before=old,
+            after=new,
+            ratio=new / old if old > 0 else None,
+            p=shift.p,
+        )
+        for shift, (old, new) in zip(shifts, pairwise(levels), strict=True)
+    )

@@ -57,7 +57,7 @@ def calibrate(
     Prints each metric's noise, how often such studies find a difference where none is, the smallest change
     that they can show, and how many blocks a change of the margin's size needs.
     """
-    from ktrial.analysis.aa_calibration import calibration_of, calibration_study, next_calibration
+    from ktrial.analysis.calibration import calibration_of, calibration_study, next_calibration
     from ktrial.cli.console import output, print_json
     from ktrial.cli.progress import progress
     from ktrial.cli.studies import registry
@@ -137,7 +137,7 @@ def plan(
     """
     from dataclasses import asdict
 
-    from ktrial.analysis.power_plan import plan_from, spread_of
+    from ktrial.analysis.calibration import plan_from, spread_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.common import duration, share
     from ktrial.cli.render.power_plan import print_plan

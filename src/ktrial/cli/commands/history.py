@@ -95,10 +95,9 @@ def history(
     without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
     is named, and the others are shown.
     """
-    from ktrial.analysis.history.collector_pause import garbage_kept
     from ktrial.analysis.history.series import history as history_of
     from ktrial.analysis.history.series import versions
-    from ktrial.analysis.history.stored_numbers import stored_numbers
+    from ktrial.analysis.history.stored_numbers import garbage_kept, stored_numbers
     from ktrial.analysis.store_queries import label_of
     from ktrial.cli.console import output, print_json, say, write_page
     from ktrial.cli.options.common import margin_of
@@ -501,7 +500,7 @@ def recommend(
     And which to avoid. Nothing is run. Kernels are ranked by the geometric mean of how far each is behind the
     best one of each workload; it is told where one workload decides.
     """
-    from ktrial.analysis.recommend import recommend as recommend_from
+    from ktrial.analysis.history.recommend import recommend as recommend_from
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.common import margin_of
     from ktrial.cli.studies import open_existing
@@ -588,8 +587,8 @@ def systems(
     Machine by machine, and the interaction of machine and version tested. In real time also over machines
     like these, as random effects; exact numbers are not averaged over machines.
     """
+    from ktrial.analysis.history.machine_agreement import across
     from ktrial.analysis.history.stored_numbers import stored_numbers
-    from ktrial.analysis.machine_agreement import across
     from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.console import output, print_json, say
     from ktrial.cli.options.common import margin_of

@@ -5,7 +5,7 @@ import re
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.history.machine_label import is_plain
+from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.power_plan import PowerPlan
+from ktrial.analysis.calibration import PowerPlan
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.table import Table, of_texts

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
-from ktrial.analysis.attribution.subsystems import subsystem
+from ktrial.analysis.attribution.subsystems import kernel_entries, subsystem
 from ktrial.analysis.guest_time import (
     CpuTime,
     PlaceDifference,

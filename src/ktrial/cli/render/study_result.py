@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.scaling import curves
-from ktrial.analysis.waits import waits
+from ktrial.analysis.scaling import curves, waits
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format

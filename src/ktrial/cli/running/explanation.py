@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.analysis.attribution.target import AttributionQuestion, check_differ, question
+from ktrial.analysis.attribution.question import AttributionQuestion, check_differ, question
 from ktrial.analysis.fidelity_citation import known
 from ktrial.analysis.result import record
 from ktrial.cli import studies

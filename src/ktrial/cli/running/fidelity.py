@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ktrial.analysis.attribution.costs import costs, difference
 from ktrial.analysis.errors import WrongMachineForFidelity
-from ktrial.analysis.fidelity import Both, fidelity
+from ktrial.analysis.fidelity import Both, fidelity, fitted, machine_of, text
 from ktrial.analysis.fidelity_citation import keep, table_of
-from ktrial.analysis.fidelity_fit import fitted, machine_of, text
-from ktrial.analysis.modelled_costs import costs, difference
 from ktrial.analysis.result import record
 from ktrial.cli.console import say, write_page
 from ktrial.cli.progress import progress

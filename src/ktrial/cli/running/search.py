@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrial import machines
-from ktrial.analysis.setting_reach import lacking
+from ktrial.analysis.data_quality import lacking
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.options.common import duration

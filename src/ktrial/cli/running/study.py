@@ -19,8 +19,8 @@ import platformdirs
 import typer
 
 from ktrial import interruption
+from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import record
-from ktrial.analysis.study_on_machines import on_machines
 from ktrial.cli import show_cache
 from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say, write_page
 from ktrial.cli.progress import progress

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ktrial.analysis import scaling as throughput
-from ktrial.analysis import waits as waiting
+from ktrial.analysis import scaling as waiting
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord

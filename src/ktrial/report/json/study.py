@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ktrial.analysis.scaling import curves
-from ktrial.analysis.waits import waits
+from ktrial.analysis.scaling import curves, waits
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report.json.proof import proof_as_json

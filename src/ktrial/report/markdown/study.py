@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from ktrial.analysis import waits as waiting
+from ktrial.analysis import scaling as waiting
 from ktrial.analysis.scaling import curves
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable

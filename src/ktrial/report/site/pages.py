@@ -9,12 +9,10 @@ from jinja2 import Environment
 
 from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results
 from ktrial.analysis.errors import NoMatrix
-from ktrial.analysis.history.kernel_pairs import kernel_pairs
-from ktrial.analysis.history.series import history
+from ktrial.analysis.history.machine_agreement import on_several_machines
+from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
-from ktrial.analysis.machine_agreement import on_several_machines
-from ktrial.analysis.result import record_of
-from ktrial.analysis.treatment_pair import pair_record
+from ktrial.analysis.result import pair_record, record_of
 from ktrial.model.base import digest
 from ktrial.model.brief_result import BriefResult
 from ktrial.model.history import History

@@ -16,14 +16,18 @@ takes what is there for all there is.
 stands behind each, and what was simulated.
 """
 
-from ktrial.stats.sequential.aa_calibration import calibrate
-from ktrial.stats.sequential.data_warnings import checks
-from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.data_warnings import checks, max_t_permutation, permutation_p
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.familywise import benjamini_hochberg, holm
 from ktrial.stats.sequential.interim_analysis import Look, confirm, look
-from ktrial.stats.sequential.metric_blocks import BlockedMetric
-from ktrial.stats.sequential.p_values import benjamini_hochberg, holm
-from ktrial.stats.sequential.permutation import max_t_permutation, permutation_p
-from ktrial.stats.sequential.power import Power, blocks_needed, power, ratio_spread, smallest_detectable
+from ktrial.stats.sequential.power import (
+    Power,
+    blocks_needed,
+    calibrate,
+    power,
+    ratio_spread,
+    smallest_detectable,
+)
 from ktrial.stats.verdict_rules import verdict_of
 
 __all__ = [

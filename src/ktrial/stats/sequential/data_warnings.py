@@ -4,32 +4,41 @@ Each check warns at a level of 1 %, so that ten of them on good data warn about 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.resolution import resolution
-from ktrial.stats.sequential.block_correlation import inflation, lag_one, presumed_correlation
-from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
-from ktrial.stats.sequential.metric_blocks import BlockedMetric
-from ktrial.stats.theil_sen import median_slope
-from ktrial.stats.typical_location import typical
+from ktrial.stats.sequential.repeated_intervals import inflation, lag_one, presumed_correlation, typical
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 
+
 LEVEL = 0.01
+
+
 FEWEST_VALUES = 8
 """Below so many values per treatment nothing is said about their distribution."""
+
+
 _DRAWS = 2000
+
+
 _HELD = 0.6
 """Up to this correlation of neighbouring blocks the level was found to hold."""
+
+
 _FEWEST_ALIKE = 2
+
+
 _ALIKE = 1e-12
 """Two ratios that are one but for the last digits of their logarithms."""
 
@@ -273,3 +282,206 @@ def early_stopping(
         "ktrial run STUDY --confirm 20"
     )
     return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]
+
+
+# The slope of a line through noise: Theil and Sen's, the median of the slopes between every two points.
+#
+# (Sen, JASA 63, 1968.) Of n points there are n(n - 1)/2 slopes: of a study with a thousand treatments 10^8,
+# more than fit into memory. With r(s) = y - s·x, the slope between two points lies below s exactly where r
+# has them in the other order, so that counting the pairs in the wrong order (a merge sort: n log n) tells
+# how many slopes lie below s (Cole, Salowe, Steiger and Szemerédi, SIAM J. Comput. 18(4), 1989). Bisection
+# leaves a few slopes for each point around the median, and only those are made.
+
+Places = NDArray[np.int64]
+
+
+_FEW = 2000
+"""Points of which all slopes are made at once."""
+
+
+_LEFT = 16
+"""Slopes for each point that bisection may leave."""
+
+
+def median_slope(x: Array, y: Array) -> float:
+    """The median of the slopes between every two points. No two have the same x.
+
+    Raises ValueError where there is one point.
+    """
+    if len(x) < 2:
+        raise ValueError("a slope needs two points")
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    if len(x) <= _FEW:
+        return float(np.median(_slopes(x, y, *np.triu_indices(len(x), 1))))
+    pairs = len(x) * (len(x) - 1) // 2
+    middle = {(pairs - 1) // 2, pairs // 2}
+    return sum(_slope_of_rank(x, y, rank) for rank in middle) / len(middle)
+
+
+def _slopes(x: Array, y: Array, first: Places, second: Places) -> Array:
+    return np.asarray((y[second] - y[first]) / (x[second] - x[first]))
+
+
+def _slope_of_rank(x: Array, y: Array, rank: int) -> float:
+    """The slope that so many others lie below."""
+    most = float(np.ptp(y) / np.diff(x).min()) * (1 + 1e-9) + 1e-300
+    low, high = -most, most
+    below, up_to = 0, len(x) * (len(x) - 1) // 2
+    # Coarse values have many slopes of 0: they are counted first, as bisection finds 0 last of all numbers.
+    falling, level = _count(y), sum(count * (count - 1) // 2 for count in np.unique_counts(y).counts.tolist())
+    if falling <= rank < falling + level:
+        return 0.0
+    if rank < falling:
+        high, up_to = 0.0, falling
+    else:
+        low, below = 0.0, falling
+    while up_to - below > _LEFT * len(x):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            # Neighbouring numbers: all slopes that are left are the same.
+            return high
+        count = _count(y - middle * x)
+        if count <= rank:
+            low, below = middle, count
+        else:
+            high, up_to = middle, count
+    between = np.sort(_slopes(x, y, *_turned(y - low * x, y - high * x)))
+    return float(between[min(max(rank - below, 0), len(between) - 1)])
+
+
+def _count(values: Array) -> int:
+    """How many pairs are in the wrong order: the larger value first."""
+    return sum(int(greater.sum()) for *_, greater in _merges(_ranks(values)))
+
+
+def _turned(before: Array, after: Array) -> tuple[Places, Places]:
+    """The pairs that the first order has right and the second one wrong; the lower place first."""
+    order = np.argsort(before, kind="stable")
+    ranks = _ranks(after[order])
+    place = np.empty_like(order)
+    place[ranks] = order
+    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for left, right, start, greater in _merges(ranks):
+        begin = np.cumsum(greater) - greater
+        of_left = np.repeat(start - begin, greater) + np.arange(greater.sum())
+        firsts.append(place[left[of_left]])
+        seconds.append(place[np.repeat(right, greater)])
+    return np.concatenate(firsts), np.concatenate(seconds)
+
+
+def _ranks(values: Array) -> Places:
+    """From 0; of equal values the earlier one has the lower rank."""
+    ranks = np.empty(len(values), np.int64)
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return ranks
+
+
+def _merges(ranks: Places) -> Iterator[tuple[Places, Places, Places, Places]]:
+    """A merge sort's steps: the left halves, the right ones, and for each of the right its greater left ones.
+
+    The third array is the place of the first of them, the fourth how many there are.
+    """
+    size = 1 << (len(ranks) - 1).bit_length()
+    runs = np.concatenate([ranks, np.arange(len(ranks), size)])
+    width = 1
+    while width < size:
+        halves = runs.reshape(-1, 2, width)
+        left, right = halves[:, 0].ravel(), halves[:, 1].ravel()
+        # A run's own distance keeps runs apart, so that one search does for all of them.
+        apart = np.repeat(np.arange(len(halves)), width)
+        start = np.searchsorted(left + apart * size, right + apart * size)
+        greater = (apart + 1) * width - start
+        yield left, right, start, greater
+        width *= 2
+        runs = np.sort(runs.reshape(-1, width), axis=1).ravel()
+
+
+# Tests that ask nothing of the distribution: permutation within blocks, for a fixed number of blocks.
+#
+# `max_t_permutation` adjusts for several treatments; `doubts` are verdicts that permutation does not bear
+# out.
+
+
+def permutation_p(measured: BlockedMetric, *, draws: int = 9999, seed: int = 1) -> dict[str, float]:
+    """Treatment → its p value among all treatments of this metric, by permutation within blocks.
+
+    Only blocks in which every trial gave a value count. It knows nothing of earlier looks. Raises ValueError
+    where values are not above zero.
+    """
+    labels = (measured.baseline, *measured.treatments)
+    values = np.array([measured.values[label] for label in labels], dtype=np.float64).T
+    whole = values[np.isfinite(values).all(axis=1)]
+    if np.any(whole <= 0):
+        raise ValueError("a ratio needs values above zero")
+    adjusted = max_t_permutation(np.log(whole), draws, seed)
+    return dict(zip(measured.treatments, map(float, adjusted), strict=True))
+
+
+def doubts(
+    comparisons: Sequence[Comparison], measured: Sequence[BlockedMetric], alpha: float
+) -> list[DataWarning]:
+    """Differences that the t test finds, and permutation within blocks does not."""
+    by_metric = {(each.workload, each.metric.name): each for each in reversed(measured)}
+    p_values: dict[tuple[str, str], dict[str, float]] = {}
+    doubtful = []
+    for one in comparisons:
+        if one.verdict in (Verdict.BETTER, Verdict.WORSE):
+            place = (one.workload, one.metric)
+            if place not in p_values:
+                p_values[place] = permutation_p(_with_ratios(by_metric[place]))
+            p = p_values[place][one.treatment]
+            if p > alpha:
+                doubtful.append(_doubt(one, p, by_metric[place].blocks))
+    return doubtful
+
+
+def _doubt(one: Comparison, p: float, blocks: int) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.PERMUTATION_DISAGREES,
+        text=f"{one.workload}, {one.metric}, {one.treatment}: the t test finds a difference, permutation "
+        f"within {blocks} blocks does not (p {p:.2g})",
+        advice="the verdict leans on the normal distribution: run more blocks (p < 0.05 takes six at least)",
+    )
+
+
+def _with_ratios(measured: BlockedMetric) -> BlockedMetric:
+    """Without the treatments that have values that are not above zero."""
+    values = measured.values.items()
+    kept = {label: each for label, each in values if not any(value <= 0 for value in each)}
+    return replace(measured, values=kept)
+
+
+def max_t_permutation(logs: ArrayLike, draws: int = 9999, seed: int = 1) -> Array:
+    """Adjusted p values of several treatments against one baseline, by permutation within blocks.
+
+    `logs` has the shape (blocks, 1 + treatments), the baseline first. Within a block every order of the
+    treatments was equally likely, so under 'no treatment does anything' every permutation of its values is
+    too; the largest |t| of all comparisons is the statistic (Westfall and Young, Resampling-Based Multiple
+    Testing, 1993, algorithm 2.5, single step), and the observed order counts as one of the draws (Phipson and
+    Smyth, 2010). For a number of blocks fixed beforehand: it knows nothing of earlier looks.
+    """
+    table = np.asarray(logs, dtype=np.float64)
+    observed = _absolute_t(table[None])[0]
+    rng = np.random.default_rng(seed)
+    reached = np.zeros(len(observed))
+    for size in _batches(draws, table.size):
+        largest = _absolute_t(rng.permuted(np.broadcast_to(table, (size, *table.shape)), axis=2)).max(axis=1)
+        # A hair's breadth: the same values in another order may sum to a last digit less.
+        reached += (largest[:, None] >= observed * (1 - 1e-12)).sum(axis=0)
+    return np.asarray((1 + reached) / (1 + draws))
+
+
+def _batches(draws: int, size: int) -> list[int]:
+    each = max(1, min(draws, 2_000_000 // size))
+    return [each] * (draws // each) + [draws % each] * bool(draws % each)
+
+
+def _absolute_t(tables: Array) -> Array:
+    """|t| of each treatment's mean difference to the baseline; shape (draws, treatments)."""
+    differences = tables[:, :, 1:] - tables[:, :, :1]
+    mean = differences.mean(axis=1)
+    error = differences.std(axis=1, ddof=1) / np.sqrt(tables.shape[1])
+    absolute = np.full_like(mean, np.inf)
+    np.divide(np.abs(mean), error, out=absolute, where=error > 0)
+    return np.where((error == 0) & (mean == 0), 0.0, absolute)

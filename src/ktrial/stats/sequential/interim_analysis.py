@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning
 from ktrial.stats.resolution import Rounding
-from ktrial.stats.sequential.data_warnings import checks, early_stopping
-from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.familywise import Finding, judge
-from ktrial.stats.sequential.metric_blocks import BlockedMetric
-from ktrial.stats.sequential.p_values import benjamini_hochberg, repeated_p
-from ktrial.stats.sequential.permutation import doubts
+from ktrial.stats.sequential.data_warnings import checks, doubts, early_stopping
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.familywise import Finding, benjamini_hochberg, judge, repeated_p
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.history.series import history
@@ -10,9 +11,11 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.recommendation import KernelCandidate, Recommendation, Regret, WithoutOne
-from ktrial.model.workload import EXACT_MODES, short_labels
-from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
+from ktrial.model.workload import EXACT_MODES, Direction, short_labels
+from ktrial.stats.verdict_rules import Values, exceeds, interval
 from ktrial.store import Store
+
+# Which of the measured kernels serve some workloads best, and which to avoid: from the store alone.
 
 _Table = dict[str, dict[str, Point]]
 """Workload → version → its point."""
@@ -141,6 +144,24 @@ def _measured_by(lines: Iterable[Line]) -> str:
     return ", ".join(sorted(filter(None, kinds))) or "the workloads' own metrics"
 
 
+# Which of several treatments to prefer over several workloads, without one averaged number.
+#
+# For each workload the regret of a treatment is its ratio to the best one (Savage, JASA 46, 1951), as a
+# factor of at least 1. Treatments are ranked by their worst regret (minimax): a gain in one workload does
+# not pay for a loss in another, since only the user knows how much each of them runs. One treatment
+# dominates another where it is worse in no workload, and better in one at least; better and worse mean what
+# they mean in `ktrial.stats.verdict_rules`: beyond the margin, and beyond the spread over perturbations.
+
+
+@dataclass(frozen=True)
+class RegretRatio:
+    """A value over the best one, turned so that more is worse."""
+
+    ratio: float
+    low: float
+    high: float
+
+
 def _candidate(
     name: str, table: _Table, ratios: Mapping[str, Mapping[str, RegretRatio]], over: tuple[str, ...]
 ) -> KernelCandidate:
@@ -208,3 +229,33 @@ def _steadiness(made: Recommendation, short: Mapping[str, str]) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:.3g} %"
+
+
+def regrets(
+    values: Mapping[str, Values], centres: Mapping[str, float], direction: Direction
+) -> dict[str, RegretRatio]:
+    """Treatment → its regret in one workload. `values`: by treatment, then by perturbation; above zero."""
+    best = (min if direction is Direction.LOWER else max)(centres, key=lambda name: centres[name])
+    return {
+        name: _ratio(values[best], centres[best], values[name], centres[name], direction) for name in values
+    }
+
+
+def _ratio(best: Values, best_centre: float, its: Values, centre: float, direction: Direction) -> RegretRatio:
+    if direction is Direction.LOWER:
+        return RegretRatio(centre / best_centre, *interval(best, its))
+    return RegretRatio(best_centre / centre, *interval(its, best))
+
+
+def dominates(
+    one: Mapping[str, Values], other: Mapping[str, Values], directions: Mapping[str, Direction], margin: float
+) -> bool:
+    """Whether `one` (workload → values) is nowhere worse than `other`, and somewhere better."""
+    better = [_better(one[name], other[name], directions[name], margin) for name in directions]
+    worse = [_better(other[name], one[name], directions[name], margin) for name in directions]
+    return any(better) and not any(worse)
+
+
+def _better(one: Values, other: Values, direction: Direction, margin: float) -> bool:
+    less, more = (one, other) if direction is Direction.LOWER else (other, one)
+    return exceeds(less, more, margin)

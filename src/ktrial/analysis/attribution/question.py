@@ -19,6 +19,8 @@ from ktrial.model.study import Study
 from ktrial.model.suggestions import nearest
 from ktrial.model.workload import WorkloadUse
 
+# What is to be explained: a workload of a study, and two of its treatments, found by what the user says.
+
 FROM, TO = "--from", "--to"
 
 

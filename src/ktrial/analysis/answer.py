@@ -17,9 +17,16 @@ from ktrial.model.workload import (
     short_labels,
 )
 
+# A study's answer in sentences: how treatments compare, whether factors interact, which treatments scatter
+# otherwise than the baseline.
+
 _MOST_NAMED = 3
+
+
 _ROUTE = "\0"
 """Stands for the treatments in a clause that holds for several."""
+
+
 _COUNTED = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 

@@ -22,21 +22,42 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ktrial.stats.change_points.autocorrelation import autoregression, significant_autoregression, whitened
-from ktrial.stats.change_points.false_alarms import ALPHA
-from ktrial.stats.change_points.max_rank_statistic import LEAST_SIDE, largest, p_value
+# Change points of a series with noise, with a controlled rate of false alarms.
+#
+# Stretches of many lengths are searched for a step, each by the maximally selected rank statistic, after
+# the series' autocorrelation is taken out. The stretches are those of seeded binary segmentation (Kovács,
+# Li, Bühlmann and Munk, Biometrika 110, 2023): lengths shrink by a factor, and neighbours of one length
+# overlap by half, so that every change has a stretch in which it is alone, and all of them together have
+# some n log n points. The chance α of a false alarm anywhere in the series is split evenly over the
+# lengths, and over the stretches of one length (Bonferroni). Of the stretches that hold a step the shortest
+# one is taken first (narrowest over threshold: Baranowski, Chen and Fryzlewicz, JRSS B 81, 2019), all that
+# contain its change are dropped, and so on.
+#
+# A step that was found is then placed exactly, by least squares between its neighbours. `shifts_of_all`
+# judges many series at once.
+#
+# Nothing is drawn by chance: the same series has the same change points.
 
 Array = NDArray[np.float64]
 
+
 _LEAST_LENGTH = 16
+
+
 _SHRINKS = 2.0
 
 
 _WILD = 3.0
 """Robust standard deviations beyond both levels: values further out are brought in to there."""
+
+
 _TO_SD = 1.4826
 """Median absolute deviation → standard deviation of a normal distribution."""
+
+
 _MOST_POINTS = 4096
+
+
 _AROUND = 2
 
 
@@ -62,7 +83,7 @@ class _LevelStep:
     p: float
 
 
-def shifts(values: ArrayLike, *, alpha: float = ALPHA, autocorrelated: bool = True) -> tuple[Shift, ...]:
+def shifts(values: ArrayLike, *, alpha: float = 0.05, autocorrelated: bool = True) -> tuple[Shift, ...]:
     """Where the level of a series changes, in order. `values` has the shape (points,), the oldest first.
 
     A series without changes shows any with a chance of at most `alpha`: for independent noise of any
@@ -168,7 +189,7 @@ def _described(series: Array, p_by_place: dict[int, float]) -> tuple[Shift, ...]
 
 
 def shifts_of_all(
-    series: Mapping[str, ArrayLike], *, alpha: float = ALPHA, autocorrelated: bool = True
+    series: Mapping[str, ArrayLike], *, alpha: float = 0.05, autocorrelated: bool = True
 ) -> dict[str, tuple[Shift, ...]]:
     """Name → its changes. Any false change in any series has a chance of at most `alpha`.
 
@@ -254,3 +275,132 @@ def _gain(near: Array, phi: float) -> tuple[Array, float]:
     gain = np.zeros(n - 1)
     np.divide(top**2, bottom, out=gain, where=bottom > 1e-12)
     return gain, max(0.0, float(e @ e) - oe**2 / oo - float(gain.max()))
+
+
+# The autocorrelation of a series: the model AR(1), estimated so that steps do not look like memory.
+#
+# The model: x_t = level + u_t, u_t = φ u_(t-1) + e_t, with independent e_t. A step in the level raises the
+# autocorrelation of the whole series, however independent its noise is; so φ is estimated in short windows,
+# each around its own mean, and the median window is taken: a step spoils the windows that it stands in, and
+# no other. In a window of w points the estimate is too low by about (1 + 3 φ) / w (Kendall, Biometrika 41,
+# 1954; Marriott and Pope, the same volume), which is added back.
+
+_WINDOWS = (12, 25, 200)
+"""A window is a fourth of a short series, 25 points of most, and a tenth of a long one, within these."""
+
+
+_MOST = 0.95
+"""Beyond it a series and its sums are hard to tell apart."""
+
+
+_ALLOWANCE = 0.7
+"""Standard errors: found by simulation, so that false alarms stay rare up to φ = 0.9."""
+
+
+_OF_A_MEDIAN = 1.6
+"""The variance of a median over that of a mean (π/2), and windows that overlap by half."""
+
+
+def autoregression(values: Array) -> float:
+    """φ, from 0 to 0.95: a little more than the likeliest value.
+
+    A series with more autocorrelation than the test knows of raises false alarms; one with less costs
+    some power. With n points the allowance is 0.7 standard errors of the estimate.
+    """
+    return _within(_of_windows(values) + _ALLOWANCE * _standard_error(values))
+
+
+def whitened(values: Array, phi: float) -> Array:
+    """What is new at each point: x_t - φ x_(t-1). A step of the level stays one, of (1 - φ) its size.
+
+    One point shorter than `values`, unless φ is 0.
+    """
+    return values[1:] - phi * values[:-1] if phi else values
+
+
+def significant_autoregression(values: Array) -> float:
+    """φ, from 0 to 0.95: the likeliest value; 0 where that lies within two standard errors of 0."""
+    phi = _of_windows(values)
+    return _within(phi) if phi > 2 * _standard_error(values) else 0.0
+
+
+def _within(phi: float) -> float:
+    return float(min(_MOST, max(0.0, phi)))
+
+
+def _of_windows(values: Array) -> float:
+    short, usual, long = _WINDOWS
+    size = min(len(values), max(short, min(usual, len(values) // 4), min(long, len(values) // 10)))
+    windows = np.lib.stride_tricks.sliding_window_view(values, size)[:: max(1, size // 2)]
+    centred = windows - windows.mean(axis=1, keepdims=True)
+    spread = (centred**2).sum(axis=1)
+    lagged = (centred[:, 1:] * centred[:, :-1]).sum(axis=1)
+    of_windows = lagged[spread > 0] / spread[spread > 0]
+    if not len(of_windows):
+        return 0.0
+    middle = float(np.median(of_windows))
+    return (size * middle + 1.0) / (size - 3.0)
+
+
+def _standard_error(values: Array) -> float:
+    return float(np.sqrt(_OF_A_MEDIAN / max(1, len(values))))
+
+
+# Is there a step in a stretch of a series? The maximally selected rank statistic.
+#
+# Each stretch's values are replaced by the normal scores of their ranks within it (van der Waerden), so
+# that one wild value counts for no more than the largest rank. For every split the sum of the scores before
+# it is divided by its standard deviation under all permutations; the statistic is the largest |z|. Since
+# only ranks enter, its permutation distribution is the same for every series of that length, and need not
+# be sampled: the tail is that of Lausen and Schumacher (Biometrics 48, 1992), after Miller and Siegmund
+# (Biometrics 38, 1982). It holds for the supremum over a continuum of splits, and is a little too large for
+# the splits that there are.
+
+Places = NDArray[np.intp]
+
+
+LEAST_SIDE = 3
+"""Points that each side of a split has at least."""
+
+
+def largest(stretches: Array) -> tuple[Array, Places]:
+    """For each row of shape (stretches, length) the largest |z| over its splits, and how many points lie
+    before that split. Rows of equal values have 0.
+    """
+    length = stretches.shape[1]
+    scores = _scores(stretches)
+    before = np.arange(LEAST_SIDE, length - LEAST_SIDE + 1)
+    sums = np.cumsum(scores, axis=1)[:, before - 1]
+    squares = (scores**2).sum(axis=1, keepdims=True)
+    variance = squares * (before * (length - before) / (length * (length - 1.0)))
+    z = np.zeros_like(sums)
+    np.divide(np.abs(sums), np.sqrt(variance), out=z, where=variance > 0)
+    place = z.argmax(axis=1)
+    return z[np.arange(len(z)), place], before[place]
+
+
+def _scores(stretches: Array) -> Array:
+    """The normal scores of the ranks in each row; equal values have one score, that of their mean rank."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    length = stretches.shape[1]
+    order = stretches.argsort(axis=1)
+    in_order = np.take_along_axis(stretches, order, axis=1)
+    tied = (in_order[:, 1:] == in_order[:, :-1]).any(axis=1)
+    scores = np.empty_like(stretches)
+    np.put_along_axis(scores, order, ndtri(np.arange(1, length + 1) / (length + 1))[None], axis=1)
+    if tied.any():
+        scores[tied] = ndtri(rankdata(stretches[tied], axis=1) / (length + 1))
+    return scores
+
+
+def p_value(z: Array, length: int) -> Array:
+    """The chance of a |z| this large somewhere in a stretch of exchangeable values."""
+    from scipy.stats import norm
+
+    edge = LEAST_SIDE / length
+    width = 2 * np.log((1 - edge) / edge)
+    b = np.maximum(z, 1.5)  # the tail's formula is none below
+    tail = norm.pdf(b) * ((b - 1 / b) * width + 4 / b)
+    return np.asarray(np.where(z < b, 1.0, np.minimum(1.0, tail)))
