@@ -24,7 +24,7 @@ from ktrial.experiment.session import run
 from ktrial.fleet.fleet import Fleet
 from ktrial.installation import CACHE
 from ktrial.model.study import Study
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 WORKERS = 2
 TRIAL_SECONDS = 0.3

@@ -27,15 +27,14 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import record, result
 from ktrial.cli.render.history import print_matrix
 from ktrial.cli.render.study_result import print_result
-from ktrial.model.plan import plan, treatments
-from ktrial.model.study import Study
+from ktrial.model.study import Study, plan, treatments
 from ktrial.report import comparisons_csv, samples_csv, study_html, study_markdown
 from ktrial.report.html.history import history_page
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.report.tables.matrix import matrix
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 LARGE = "KTRIAL_BENCH_LARGE"
 """Where it is set to 1 in the environment, stores of up to a million trials are measured too."""

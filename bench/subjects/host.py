@@ -13,13 +13,12 @@ from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.plan import plan
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.machine import Boot
+from ktrial.model.study import MachineSettings, Study, plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Command, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run
 
 COMMAND = ("/bin/sleep", "0.001")

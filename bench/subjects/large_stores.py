@@ -19,7 +19,7 @@ from tests.support.grown_stores import grown_on_server, grown_store
 from bench.row import Row
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 LARGE = "KTRIAL_BENCH_LARGE"
 """Where it is set to 1 in the environment, the stores have a million trials: minutes, and 8 GB of disk."""

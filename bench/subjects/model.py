@@ -14,9 +14,8 @@ from bench.subjects.plugin import cpu_seconds
 from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
-from ktrial.model.machine_model import DEFAULT_MODEL
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.model.machine import DEFAULT_MODEL, Boot
+from ktrial.studyfile.machine_model_files import machine_model
 from ktrial.target import Run
 
 KERNEL = "debian:6.12"

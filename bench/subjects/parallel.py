@@ -14,7 +14,7 @@ from ktrial import kernels
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm.probe import KvmProbe
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel
 from ktrial.target import Run, StepResult, Target
 

@@ -11,7 +11,7 @@ from bench.row import Row, median
 from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run
 
 KERNEL = "debian:6.12"

@@ -30,8 +30,7 @@ from ktrial.kernels.build.make import Make
 from ktrial.kernels.build.recipes import recipe_of
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.plan import plan
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.study import MachineSettings, Study, plan
 from ktrial.model.workload import WorkloadUse
 
 PACKAGE = "linux-source-6.1"

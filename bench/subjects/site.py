@@ -17,7 +17,7 @@ from ktrial.kernels.image.function_files import function_files
 from ktrial.model.kernel import Kernel
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 ROUNDS = 3
 LONGEST = 10.0

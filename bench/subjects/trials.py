@@ -17,13 +17,12 @@ from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import plan
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.machine import Boot
+from ktrial.model.study import MachineSettings, Study, plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 CLOUD, GENERIC = "debian:6.12", "debian:6.12:generic"
 TRIALS, BOOTS = 10, 5

@@ -9,8 +9,8 @@ from ktrial import kernels
 from ktrial.cli.studies import registry
 from ktrial.experiment.session import run
 from ktrial.model.trial import Outcome
-from ktrial.store import open_store
-from ktrial.studyfile import load
+from ktrial.store.store import open_store
+from ktrial.studyfile.reader import load
 
 STUDY = Path(__file__).parents[2] / "studies" / "kernel-upgrades.toml"
 LONGEST = 15 * 60.0

@@ -23,13 +23,14 @@ from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import digest_of_all, parallel
 from ktrial.machines.guest_programs import directory as guest_programs_in
+from ktrial.model.attribution import Proof
 from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.profile import Profile
-from ktrial.model.proof import Proof
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
-from ktrial.studyfile import StudySource, load, study_from
+from ktrial.store.store import open_store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import load, study_from
 
 
 def default_place() -> Path:

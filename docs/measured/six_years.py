@@ -7,7 +7,7 @@ from docs.measured.study_numbers import StudyNumbers, Why
 from docs.measured.wording import Lookup, decimal, percent, signed, with_commas
 
 from ktrial.analysis.attribution.question import question
-from ktrial.model.proof import Status
+from ktrial.model.attribution import Status
 
 PAGE = "docs/six-years.md"
 STUDY = ROOT / "studies" / "kernel-upgrades.toml"

@@ -6,9 +6,9 @@ from docs.measured.errors import NotMeasured
 
 from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
 from ktrial.model.attribution import Explanation, FunctionDifference
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 def complete(record: StudyRecord) -> None:

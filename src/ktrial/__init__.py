@@ -31,12 +31,11 @@ if TYPE_CHECKING:
         run,
         tree,
     )
-    from ktrial.api.explanation_tree import Tree
     from ktrial.api.replicated import ReplicatedStudy
-    from ktrial.api.result import StudyResult
+    from ktrial.api.result import StudyResult, Tree
     from ktrial.errors import KtrialError
+    from ktrial.model.attribution import Attribution
     from ktrial.model.comparison import Comparison, Verdict
-    from ktrial.model.conditions_diff import Attribution
     from ktrial.model.design import Factor
     from ktrial.model.study import MachineSettings as Machine
     from ktrial.model.study import Study
@@ -76,7 +75,7 @@ __all__ = [
 ]
 
 _FROM = {
-    "Attribution": "ktrial.model.conditions_diff:Attribution",
+    "Attribution": "ktrial.model.attribution:Attribution",
     "Comparison": "ktrial.model.comparison:Comparison",
     "Factor": "ktrial.model.design:Factor",
     "KtrialError": "ktrial.errors:KtrialError",
@@ -86,7 +85,7 @@ _FROM = {
     "Sample": "ktrial.model.workload:Sample",
     "Study": "ktrial.model.study:Study",
     "StudyResult": "ktrial.api.result:StudyResult",
-    "Tree": "ktrial.api.explanation_tree:Tree",
+    "Tree": "ktrial.api.result:Tree",
     "Trial": "ktrial.model.trial:Trial",
     "Verdict": "ktrial.model.comparison:Verdict",
     "Workload": "ktrial.model.workload:WorkloadUse",

@@ -14,11 +14,11 @@ from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
-from ktrial.model.kernel_pairs import KernelPairs
+from ktrial.model.history import KernelPairs
 from ktrial.model.workload import short_labels
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = needs_a_browser
 

@@ -13,7 +13,7 @@ from tests.support.report_whys import a_counted_record, whys_for
 from tests.support.tuned_results import a_result, a_study
 
 from ktrial import report
-from ktrial.model.kernel_diff import KernelDifference, KernelSide, OptionChange, Respect
+from ktrial.model.kernel import KernelDifference, KernelSide, OptionChange, Respect
 from ktrial.report.html import tuning
 
 pytestmark = needs_a_browser

@@ -15,7 +15,7 @@ from tests.unit.serve.test_serve import Held, Site
 
 from ktrial.experiment.session import run
 from ktrial.serve.server import Server
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = needs_a_browser
 

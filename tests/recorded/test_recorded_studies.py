@@ -9,13 +9,12 @@ from tests.support.golden_guests import played
 from ktrial import report
 from ktrial.analysis.store_queries import profile_of
 from ktrial.model.comparison import Verdict
-from ktrial.model.design import Treatment
-from ktrial.model.levels import LevelValue
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import LevelValue, Treatment
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report.text.attribution import whys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 def study(name: str, directory: Path) -> StudyRecord:

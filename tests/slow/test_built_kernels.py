@@ -18,9 +18,8 @@ from tests.support.places import STUDIES
 
 from ktrial.cli.studies import registry
 from ktrial.kernels.build import cached, debian_source
-from ktrial.model.plan import treatments
-from ktrial.model.study import builds_of
-from ktrial.studyfile import load
+from ktrial.model.study import builds_of, treatments
+from ktrial.studyfile.reader import load
 
 KTRIAL = Path(sys.executable).with_name("ktrial")
 FAIR = "kernel/sched/fair.c"

@@ -18,7 +18,7 @@ from tests.support.killing import (
 
 from ktrial.cli.running import study as run_study
 from ktrial.experiment import session
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = SLOW_AND_ROOT
 

@@ -6,8 +6,7 @@ from typer.testing import CliRunner
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.kernels import build
-from ktrial.model.kernel import Build, Kernel
-from ktrial.model.kernel_diff import OptionCause, Respect
+from ktrial.model.kernel import Build, Kernel, OptionCause, Respect
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(2 * 3600)]
 SOURCE = "debian:linux-source-6.1"

@@ -15,8 +15,8 @@ from tests.support.lab_machine import LabMachine
 
 from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.ssh import SshMachine
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.target import Read
 from ktrial.target.errors import GuestEnded
 

@@ -25,9 +25,9 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult, Write
 
 pytestmark = [

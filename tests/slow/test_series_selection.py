@@ -13,7 +13,7 @@ import pytest
 from tests.support.planted_series import Planted, run
 
 from ktrial.kernels.image.code_difference import without_numbers
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(6 * 3600)]
 CHANGES = {

@@ -19,7 +19,7 @@ from tests.support.killing import (
 from ktrial import optimize
 from ktrial.cli.running import search
 from ktrial.optimize import session
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = SLOW_AND_ROOT
 

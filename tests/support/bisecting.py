@@ -17,11 +17,10 @@ from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
-from ktrial.model.kconfig import Menus
-from ktrial.model.kernel import Build, Kernel, Origin
+from ktrial.model.kernel import Build, Kernel, Menus, Origin
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.target import Run, Step, StepResult, Write
 
 FORK = ("--workload", "fork")

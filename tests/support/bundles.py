@@ -10,12 +10,11 @@ from typing import Any
 
 from tests.support.report_records import a_record
 
-from ktrial.bundle import archive, manifest
+from ktrial.bundle import archive
 from ktrial.bundle.writing import Wanted, Written, write_bundle
-from ktrial.model.plan import plan
-from ktrial.model.study import Study
+from ktrial.model.study import Study, plan
 from ktrial.model.trial import Trial
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 NOTHING_MORE = Wanted()
 
@@ -55,15 +54,15 @@ def files_of(file: Path) -> dict[str, bytes]:
 def packed(files: Mapping[str, bytes]) -> bytes:
     """An archive of these files, as they are."""
     made = io.BytesIO()
-    archive.write(made, [archive.ArchiveEntry(name, content) for name, content in files.items()])
+    archive.write_archive(made, [archive.ArchiveEntry(name, content) for name, content in files.items()])
     return made.getvalue()
 
 
 def relisted(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files with a list of digests that fits them: what a forger does who has no key."""
-    content = {name: data for name, data in files.items() if name not in manifest.NOT_LISTED}
+    content = {name: data for name, data in files.items() if name not in archive.NOT_LISTED}
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
-    return {**files, manifest.NAME: manifest.text_of(digests).encode()}
+    return {**files, archive.MANIFEST: archive.manifest_text(digests).encode()}
 
 
 def forged(file: Path, to: Path, name: str, change: Callable[[Any], Any]) -> Path:

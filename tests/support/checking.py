@@ -14,9 +14,9 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build import BuildRequest, name_of
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
-from ktrial.store import Store
+from ktrial.model.machine import Boot
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 GOOD, SLOW = "debian:6.1", "debian:6.12"

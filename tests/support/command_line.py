@@ -13,7 +13,7 @@ from ktrial.experiment import session
 from ktrial.kernels.errors import BadKernelName
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription, WorkloadUse
-from ktrial.studyfile import Registry
+from ktrial.studyfile.references import Registry
 from ktrial.workloads.errors import WorkloadError
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)

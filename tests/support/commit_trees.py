@@ -12,9 +12,9 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, Origin
-from ktrial.store import Store
+from ktrial.model.machine import Boot
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 

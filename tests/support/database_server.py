@@ -20,7 +20,7 @@ from uuid import uuid4
 import psycopg
 from filelock import FileLock
 
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 USER = "ktrial"
 TEMPLATE = "with_tables"

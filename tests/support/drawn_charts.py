@@ -13,7 +13,7 @@ from tests.support.drawn_svg import Axis, Drawing, Line, Symbol, Text, axis, dra
 
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.charts import palette, ratios
 from ktrial.report.text import study_summary
 

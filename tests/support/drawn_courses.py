@@ -10,7 +10,7 @@ from tests.support.drawn_svg import Axis, Drawing, axis, drawing, drawings_in, f
 
 from ktrial.format.sanitize import shortened
 from ktrial.model.history import History, Line
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.tuning import Tuned
 from ktrial.report.charts import sparkline
 from ktrial.series.result import SeriesResult

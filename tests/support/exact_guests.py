@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.support.places import SUPPORT
 
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, CarriedFile
 from ktrial.target import Push, Read, Run, Step, StepResult, Target
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads.host_files import program_path, with_all_they_need

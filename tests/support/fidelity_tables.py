@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ktrial.analysis.fidelity_citation import keep
 from ktrial.model.fidelity import CountBands, FidelityTable, SizeBand
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 def a_table(decided: int, study: int = 1) -> FidelityTable:

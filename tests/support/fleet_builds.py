@@ -18,8 +18,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildDiffers, BuildFailed, BuildToolsMissing
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.build_order import BuildOrder
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, BuildOrder, Kernel
 
 STEPS = 20
 """Of a build that takes its time."""

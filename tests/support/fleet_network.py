@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.fleet_processes import PERTURBATIONS, connected, fleet_processes
 from tests.support.fleets import BEHAVIOUR, Heard, behave, run_on, study_of, with_all_there
 
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 """SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP (linux/sockios.h, linux/if.h)."""

@@ -17,7 +17,7 @@ from ktrial.fault_points import VARIABLE
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
 from ktrial.installation import CACHE
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 PERTURBATIONS = 6
 """Of the study that a client runs: twelve trials."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tests.support.fleets import log, told, worker_number
 from tests.support.tunable import TunableMachine
 
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
 

@@ -16,10 +16,9 @@ from ktrial.experiment.session import run
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import fleet as fleet_named
 from ktrial.installation import CACHE
-from ktrial.model.boot import Boot
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import Store
+from ktrial.model.machine import Boot
+from ktrial.model.study import Study, StudyRecord
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 BEHAVIOUR = "KTRIAL_TEST_FLEET"

@@ -22,14 +22,12 @@ from ktrial.experiment.session import run
 from ktrial.kernels import silent
 from ktrial.kernels.registry import reference
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
-from ktrial.model.design import Factor, FactorKind
-from ktrial.model.levels import LevelValue
+from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.machine import Boot
 from ktrial.model.profile import Profile
-from ktrial.model.study import Disk, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Disk, MachineSettings, Study, StudyRecord
 from ktrial.model.workload import Command, CountedBy, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import LoadModule, Mount, Push, Run, Sampling, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 

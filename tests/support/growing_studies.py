@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from ktrial.model.base import digest
 from ktrial.model.design import Factor, FactorKind, PlannedTrial
-from ktrial.model.environment import Environment, Reading, ReadingKind
-from ktrial.model.plan import plan
-from ktrial.model.study import Study, Timing
-from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
+from ktrial.model.study import Study, Timing, plan
+from ktrial.model.trial import CounterDelta, Environment, Outcome, Provenance, Reading, ReadingKind, Trial
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
 
 START = datetime(2026, 11, 21, 9, 0, 0, 0, UTC)

@@ -16,12 +16,12 @@ from ktrial.analysis.history.stored_numbers import facts_of, numbers_of, packed
 from ktrial.analysis.result import record_of
 from ktrial.model.base import digest
 from ktrial.model.study import Study
-from ktrial.store import Store, open_store
 from ktrial.store.copying import trials_by_number
-from ktrial.store.row_conversion import to_utc
-from ktrial.store.study_digests import of_study
-from ktrial.store.summaries import OF_STUDY, StudySummaries
-from ktrial.store.trial_digests import OF_SAMPLE, OF_TRIAL, counters_digest, values_of
+from ktrial.store.integrity import study_row_digest
+from ktrial.store.schema import to_utc
+from ktrial.store.store import Store, open_store
+from ktrial.store.study_rows import OF_STUDY, StudySummaries
+from ktrial.store.trial_rows import OF_SAMPLE, OF_TRIAL, counters_digest, values_of
 
 TREATMENTS = 20
 WORKLOADS = 5
@@ -121,7 +121,7 @@ class _First:
         spec = named.model_dump(mode="json", by_alias=True)
         row = {"name": named.name, "digest": digest(named), "spec": spec, "created": self._created}
         shown = (1 + copy, named.name, row["digest"], json.dumps(spec), str(self._created))
-        return shown, (1 + copy, "study", of_study(row))
+        return shown, (1 + copy, "study", study_row_digest(row))
 
     def _digests(self, copy: int) -> Iterator[tuple[object, ...]]:
         """Of a copy's trials. They are digests of text with the study's number in it."""

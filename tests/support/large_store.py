@@ -4,7 +4,7 @@ from tests.support.real_profiles import real_profile
 from tests.support.report_records import FIVE, FOUR_MORE, MORE, VALUES, a_record
 from tests.support.report_whys import by_the_plugin
 
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 
 RESULTS = 50

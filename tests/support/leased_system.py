@@ -7,7 +7,7 @@ from tests.support.scripted import ScriptedMachine, number_of
 
 from ktrial.experiment.observer import Silent
 from ktrial.machines import HeldLease
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run, StepResult
 
 

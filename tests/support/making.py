@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
-from ktrial.model.plan import perturbation
-from ktrial.model.study import Study
+from ktrial.model.study import Study, perturbation
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
 

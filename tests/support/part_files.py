@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 from ktrial.cli.app import app
 from ktrial.model.profile import Profile
 from ktrial.model.trial import Trial
-from ktrial.store import Store, open_store, placing
+from ktrial.store import file_maintenance
+from ktrial.store.store import Store, open_store
 
 ABOVE = 1000
 """Bytes: a profile of one function has fewer, one of `large` has more."""
@@ -31,7 +32,7 @@ def measured(number: int = 0, *, seed: int | None = None) -> Trial:
 
 
 def with_files(store: Store, directory: Path | str) -> Store:
-    placing.name(store, str(directory), ABOVE)
+    file_maintenance.name(store, str(directory), ABOVE)
     return store
 
 

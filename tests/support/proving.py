@@ -15,9 +15,9 @@ from ktrial.experiment.resources import Resources
 from ktrial.experiment.trial import provenance
 from ktrial.kernels import Progress
 from ktrial.machines.fake import FakeMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode

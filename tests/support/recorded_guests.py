@@ -32,8 +32,8 @@ from ktrial.machines.qemu.snapshot_cache import About, OpenSnapshot, SnapshotCac
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.base import Model, digest
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import CountedBy, Mode
 

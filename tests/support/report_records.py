@@ -11,8 +11,7 @@ from tests.support.making import a_sample, a_study
 from ktrial.analysis.answer import answer
 from ktrial.model.comparison import Comparison, Result
 from ktrial.model.design import PlannedTrial, Treatment
-from ktrial.model.plan import perturbation
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord, perturbation
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse

@@ -5,7 +5,7 @@ from tests.support.report_records import FIVE, MORE, VALUES, a_record
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.model.conditions_diff import (
+from ktrial.model.attribution import (
     Attribution,
     CounterDifference,
     Differences,
@@ -14,7 +14,7 @@ from ktrial.model.conditions_diff import (
     ValueDifference,
 )
 from ktrial.model.profile import Profile
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.text import study_summary as summary
 from ktrial.report.text.attribution import Why, explained

@@ -12,9 +12,9 @@ from ktrial.kernels.errors import KernelError, KernelNotFound
 from ktrial.machines import Progress as Telling
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot, CarriedFile, MachineIdentity
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot, CarriedFile, MachineIdentity
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse

@@ -13,10 +13,10 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken, PatchNotApplied
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 DIFF = "--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int a;\n+long {name};\n"

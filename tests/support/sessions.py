@@ -10,12 +10,11 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
-from ktrial.model.boot import Boot
 from ktrial.model.design import Plan, PlannedTrial
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import Boot
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 class Watching(Silent):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.support.report_records import FIVE, a_record
 
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 WORKLOADS = ("fork", "pipe", "getppid", "nqueens")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.command_line import KNOWN
 
 from ktrial.model.study import Study
-from ktrial.studyfile import load
+from ktrial.studyfile.reader import load
 
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from tests.support.scripted import ScriptedMachine, refused
 
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build
+from ktrial.model.machine import Boot
 from ktrial.model.study import MachineSettings, Search, Study
 from ktrial.model.tuning import Budget, Goal, Objective
 from ktrial.model.workload import Direction, Mode, WorkloadUse

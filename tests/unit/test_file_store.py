@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import FileStoreFailed
+from ktrial.file_store import FileStore, FileStoreFailed
 
 CONTENTS = [f"content {number}".encode() for number in range(5)]
 DAY = 86_400

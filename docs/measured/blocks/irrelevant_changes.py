@@ -11,8 +11,8 @@ from docs.measured.wording import decimal, prose, table
 from ktrial import kernels, workloads
 from ktrial.experiment.regression_check import FLOOR
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import Boot
 from ktrial.model.workload import CountedBy, WorkloadUse
 
 _KERNELS = ("debian:6.1", "debian:6.12")

@@ -15,7 +15,7 @@ from ktrial import kernels
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory, parallel
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.workload import WorkloadUse
 

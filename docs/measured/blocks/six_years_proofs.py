@@ -8,7 +8,7 @@ from docs.measured.six_years import PAGE, SixYears
 from docs.measured.wording import decimal, prose, signed, table
 
 from ktrial.analysis.attribution.question import question
-from ktrial.model.proof import Proof, Status, Tried
+from ktrial.model.attribution import Proof, Status, Tried
 
 _STEPS = (("5.10", "6.12"), ("6.12", "7.2"))
 _WORKLOADS = ("fork", "mmap", "futex", "seq-read")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ktrial.format.number_format import percentage, three_digits
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
-from ktrial.model.levels import level_shown, told_apart
+from ktrial.model.design import level_shown, told_apart
 from ktrial.model.workload import (
     BESIDE_THE_OWN,
     EXACT_MODES,

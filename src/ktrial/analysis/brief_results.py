@@ -16,13 +16,13 @@ from pydantic_core import from_json
 from ktrial.analysis.history.stored_numbers import summaries_of
 from ktrial.analysis.result import record, record_of
 from ktrial.installation import program_digest
-from ktrial.model.brief_result import BriefResult, WarningsAlike
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.comparison import BriefResult, WarningsAlike
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Mode
-from ktrial.store import Store, StoredStudy
-from ktrial.store.summaries import OF_RESULT, StudySummaries
+from ktrial.store.store import Store
+from ktrial.store.study_rows import OF_RESULT, StoredStudy, StudySummaries
 
 _RULES = ("analysis", "model", "stats", "workloads")
 """The rooms that decide what a result says."""

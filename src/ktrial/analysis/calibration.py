@@ -11,12 +11,11 @@ from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.analysis.result import metrics_of, record
 from ktrial.importers import Choices, read_all, source_file
 from ktrial.importers.errors import NoMeasurements
-from ktrial.model.calibration import Calibration
+from ktrial.model.comparison import Calibration
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import Stopping, Study, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Stopping, Study, StudyRecord, Timing
 from ktrial.stats.sequential import Power, SequentialDesign, blocks_needed, calibrate, ratio_spread
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 # A/A studies: the same treatment under two names, to learn what a machine can tell apart.
 

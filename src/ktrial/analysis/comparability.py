@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from ktrial.format.labels import OUTCOMES
 from ktrial.model.design import Perturbation, Treatment
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
+from ktrial.model.study import Study, treatments
 from ktrial.model.trial import BETWEEN_REASONS, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, Sample

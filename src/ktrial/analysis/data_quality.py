@@ -16,11 +16,10 @@ from ktrial.format.number_format import tenths
 from ktrial.knobs import catalogue, lenient_reference
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.knob import Equipment, Knob
 from ktrial.model.references import STUDYS_DISK, KnobRef
 from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import Environment, Outcome, Reading, ReadingKind, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.monitors.environment import changes, concerns, confounds

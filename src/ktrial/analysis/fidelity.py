@@ -26,11 +26,9 @@ from ktrial.model.fidelity import (
     SizeBand,
     WorkloadCost,
 )
-from ktrial.model.machine_model import ModelledMachine
-from ktrial.model.plan import treatments
+from ktrial.model.machine import ModelledMachine
 from ktrial.model.profile import CycleModel, Profile
-from ktrial.model.study import EXACT_MACHINES, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import EXACT_MACHINES, Study, StudyRecord, treatments
 from ktrial.model.workload import STRING_BYTES
 from ktrial.stats.verdict_rules import interval_verdict
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from ktrial.analysis.fidelity import Both
 from ktrial.model.base import digest
 from ktrial.model.fidelity import CountBands, FidelityCitation, FidelityResult, FidelityTable
-from ktrial.store import Store
 from ktrial.store.errors import StoreError
-from ktrial.store.summaries import OF_FIDELITY, StudySummaries
+from ktrial.store.store import Store
+from ktrial.store.study_rows import OF_FIDELITY, StudySummaries
 
 
 def table_of(result: FidelityResult, studies: Sequence[Both]) -> FidelityTable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 
-from ktrial.model.guest_time import CpuCounts, CpuShare
+from ktrial.model.parallel import CpuCounts, CpuShare
 from ktrial.model.profile import Profile
 
 _INTERRUPTS = (

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ktrial.model.design import Treatment
-from ktrial.model.plan import treatments
-from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, look

@@ -14,23 +14,23 @@ from ktrial.kernels.errors import KernelError
 from ktrial.kernels.image.code_difference import called, code_difference
 from ktrial.kernels.image.same_image import same_image
 from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
-from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build, Kernel, options_shown
-from ktrial.model.kernel_diff import (
+from ktrial.model.design import Factor, FactorKind, Treatment, told_apart
+from ktrial.model.kernel import (
+    Build,
     CodeDifference,
+    Kernel,
     KernelDifference,
     OptionCause,
     OptionChange,
     Reach,
     Respect,
+    options_shown,
 )
-from ktrial.model.levels import told_apart
-from ktrial.model.plan import treatments
 from ktrial.model.profile import Profile
-from ktrial.model.study import Study, build_of, kernel_name
+from ktrial.model.study import Study, build_of, kernel_name, treatments
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel | KernelError]) -> None:

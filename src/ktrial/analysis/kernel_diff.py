@@ -17,13 +17,14 @@ from ktrial.kernels.errors import KernelError
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
 from ktrial.kernels.kconfig.renamed_options import paired
-from ktrial.model.kernel import Kernel, Patch
-from ktrial.model.kernel_diff import (
+from ktrial.model.kernel import (
+    Kernel,
     KernelDifference,
     KernelSide,
     ModuleChange,
     OptionCause,
     OptionChange,
+    Patch,
     PatchDifference,
     RenamedOption,
     Respect,

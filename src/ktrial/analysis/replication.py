@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.environment import ReadingKind
 from ktrial.model.replication import (
     Agreement,
     Circumstance,
@@ -21,9 +20,8 @@ from ktrial.model.replication import (
     VerdictPair,
     Word,
 )
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Trial
+from ktrial.model.study import Study, StudyRecord
+from ktrial.model.trial import ReadingKind, Trial
 from ktrial.model.workload import ALL_INSTRUCTIONS, EXACT_MODES, STRING_BYTES, Sample
 
 _OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}

@@ -18,14 +18,10 @@ from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.format.number_format import number, percentage
 from ktrial.model.comparison import Comparison, Interaction, Result, Variability, Verdict
-from ktrial.model.design import Design, Factor, FactorKind, Perturbation, Treatment
-from ktrial.model.levels import LevelValue
-from ktrial.model.plan import plan, treatments
+from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Perturbation, Treatment
 from ktrial.model.profile import CycleModel
-from ktrial.model.study import REAL_MACHINES, Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.time_series import TrialSampled
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.study import REAL_MACHINES, Study, StudyRecord, plan, treatments
+from ktrial.model.trial import Outcome, Trial, TrialSampled
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, MetricRule, Mode, Sample, WorkloadUse
 from ktrial.stats.dispersion import PairedArms, variability
@@ -37,7 +33,8 @@ from ktrial.stats.interactions import (
     timed_interactions,
 )
 from ktrial.stats.verdict_rules import compare, held_together
-from ktrial.store import Store, StoredStudy
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 

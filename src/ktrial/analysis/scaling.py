@@ -5,15 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ktrial.model.design import FactorKind, Treatment
-from ktrial.model.levels import label
-from ktrial.model.parallel import WAITS, waits_counter
-from ktrial.model.plan import treatments
-from ktrial.model.scaling import CoefficientEstimate, ScalingCurve, ScalingPoint
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import FactorKind, Treatment, label
+from ktrial.model.parallel import WAITS, CoefficientEstimate, ScalingCurve, ScalingPoint, Waits, waits_counter
+from ktrial.model.study import Study, StudyRecord, treatments
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.waits import Waits
 from ktrial.model.workload import Direction, Sample
 
 THROUGHPUT = "throughput"

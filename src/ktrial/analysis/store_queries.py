@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ktrial.analysis.errors import WorkloadAmbiguous
-from ktrial.model.activity import Activity
 from ktrial.model.design import Treatment
+from ktrial.model.machine import Activity
 from ktrial.model.profile import Profile
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.process_identity import born, same_boot
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 class _Workload(Protocol):

@@ -11,22 +11,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ktrial import importers, store
+from ktrial import importers
 from ktrial.analysis.result import record, record_of
-from ktrial.api.explanation_tree import Tree, tree_of
 from ktrial.api.replicated import ReplicatedStudy
-from ktrial.api.result import StudyResult
+from ktrial.api.result import StudyResult, Tree, tree_of
 from ktrial.experiment import session
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.resources import installed
-from ktrial.model import quantities
-from ktrial.model.conditions_diff import Attribution
+from ktrial.model import notation
+from ktrial.model.attribution import Attribution
 from ktrial.model.imported import Imported
 from ktrial.model.study import Study
 from ktrial.model.warnings import DataWarning
-from ktrial.studyfile import Registry, StudySource, bundled_studies, load, study_from
+from ktrial.store import store
+from ktrial.studyfile import toml_files
+from ktrial.studyfile.diagnostics import StudySource
 from ktrial.studyfile.errors import SearchNotRun
+from ktrial.studyfile.reader import load, study_from
+from ktrial.studyfile.references import Registry
 
 Location = str | Path
 """A store: a file, or a database's URL."""
@@ -83,7 +86,7 @@ def load_study(path: str | Path, *, patches: Sequence[str] = ()) -> Study:
     `patches`: FILE or FACTOR=FILE, for the levels `"?"` that a study leaves open. Raises StudyError, which
     says every mistake with its line and what is allowed.
     """
-    return load(bundled_studies.file_of(Path(path)), _registry(), patches)
+    return load(toml_files.file_of(Path(path)), _registry(), patches)
 
 
 def run(
@@ -138,7 +141,7 @@ def compare(
         "machine": _given(machine),
         **_given(
             {
-                "margin": None if margin is None else quantities.percentage(margin),
+                "margin": None if margin is None else notation.percentage(margin),
                 "perturbations": perturbations,
             }
         ),
@@ -177,7 +180,7 @@ def open_bundle(path: str | Path, *, signers: str | Path | None = None) -> Study
 
     @contextmanager
     def opening() -> Iterator[store.Store]:
-        from ktrial.bundle.filled_store import open_filled
+        from ktrial.bundle.reading import open_filled
 
         with open_filled(file, allowed) as (_, filled, _stored):
             yield filled

@@ -8,7 +8,7 @@ from ktrial.bundle.replicating import Replicated, ReplicationRequest, replicate
 from ktrial.model.replication import Agreement, Replication
 from ktrial.report.html.notebook import replication_fragment
 from ktrial.report.html.replication import page
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 class ReplicatedStudy:

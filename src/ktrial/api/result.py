@@ -1,23 +1,45 @@
 """What `import ktrial` gives of a study: its comparisons and trials, as frames, charts, pages and files."""
 
-from collections.abc import Callable
+import contextlib
+import importlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ktrial import report, store
-from ktrial.api.frames import CsvRows, Library, NoSuchRows, Rows, as_frame, write_parquet
-from ktrial.model.comparison import Comparison
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Trial
+from ktrial import report
+from ktrial.errors import KtrialError
+from ktrial.format import number_format
+from ktrial.format.labels import VERDICTS
+from ktrial.format.sanitize import one_line
+from ktrial.model.attribution import Explanation
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.study import Study, StudyRecord
+from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import BESIDE_THE_OWN, Sample
+from ktrial.store import store
 
 if TYPE_CHECKING:
     import altair
 
+
 Opening = Callable[[], AbstractContextManager[store.Store]]
 """Opens the store that a result was read from."""
+
+
+CsvRows = Literal["comparisons", "samples"]
+
+
+Library = Literal["pandas", "polars", "pyarrow"]
+
+
+# Rows of a study as data frames and Parquet files, by whichever library is installed.
+
+Rows = Literal["comparisons", "trials", "samples", "counters"]
 
 
 class StudyResult:
@@ -104,8 +126,6 @@ class StudyResult:
 
     def chart(self, workload: str | None = None) -> "altair.LayerChart":
         """Every change with its interval, as an Altair chart, which notebooks show. `workload`: only its."""
-        from ktrial.api.charts import changes
-
         return changes(self._record, workload)
 
     def bundle(self, path: str | Path, *, with_kernels: bool = False, licence: str = "") -> Path:
@@ -124,3 +144,221 @@ class StudyResult:
 
     def __repr__(self) -> str:
         return f"<StudyResult {self.name}: {self.answer}>"
+
+
+_LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
+
+
+_OF_TRIAL = ("order", "block", "treatment", "perturbation", "outcome", "kernel_release")
+
+
+_MORE_OF_TRIAL = ("reason", "started", "seconds", "machine", "qemu", "kernel_digest")
+
+
+class NoFrameLibrary(KtrialError):
+    """A frame needs {wanted}, and {none} installed."""
+
+    hint = "pip install {install}; or take result.comparisons, which needs neither"
+
+
+class NoSuchRows(KtrialError):
+    """There are no rows called {rows}."""
+
+    hint = "there are {known}"
+    exit_code = 2
+
+
+def as_frame(stored: StudyRecord, rows: Rows, library: Library | None) -> Any:
+    """See StudyResult.to_frame."""
+    columns = columns_of(stored, rows)
+    name, module = _installed((library,) if library else _LIBRARIES)
+    return module.table(columns) if name == "pyarrow" else module.DataFrame(columns)
+
+
+def write_parquet(stored: StudyRecord, rows: Rows, path: Path) -> Path:
+    """See StudyResult.to_parquet."""
+    columns = columns_of(stored, rows)
+    name, module = _installed(("pyarrow", "polars"))
+    if name == "pyarrow":
+        importlib.import_module("pyarrow.parquet").write_table(module.table(columns), path)
+    else:
+        module.DataFrame(columns, infer_schema_length=None).write_parquet(path)
+    return path
+
+
+def columns_of(stored: StudyRecord, rows: Rows) -> dict[str, list[object]]:
+    """Name → one value a row. Raises NoSuchRows."""
+    match rows:
+        case "comparisons":
+            return _by_name(tuple(Comparison.model_fields), map(_values, stored.result.comparisons))
+        case "trials":
+            return _by_name((*_OF_TRIAL, *_MORE_OF_TRIAL), map(_trial, stored.trials))
+        case "samples":
+            names, parts = tuple(Sample.model_fields), _each(stored, "samples")
+        case "counters":
+            names, parts = tuple(CounterDelta.model_fields), _each(stored, "counters")
+        case _:
+            raise NoSuchRows(rows=rows, known="comparisons, trials, samples and counters")
+    return _by_name((*_OF_TRIAL, *names), parts)
+
+
+def _each(stored: StudyRecord, what: str) -> Iterator[tuple[object, ...]]:
+    for trial in stored.trials:
+        for part in getattr(trial, what):
+            yield *_of_trial(trial), *_values(part)
+
+
+def _by_name(names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> dict[str, list[object]]:
+    every = list(rows)
+    return {name: [row[place] for row in every] for place, name in enumerate(names)}
+
+
+def _of_trial(trial: Trial) -> tuple[object, ...]:
+    planned = trial.planned
+    run = (planned.order, planned.block, planned.treatment.label, planned.perturbation.number)
+    return (*run, trial.outcome.value, trial.provenance.kernel_release)
+
+
+def _trial(trial: Trial) -> tuple[object, ...]:
+    one = trial.provenance
+    measured = (trial.reason, trial.started, trial.seconds)
+    return (*_of_trial(trial), *measured, one.machine, one.qemu, one.kernel_digest)
+
+
+def _values(row: Comparison | Sample | CounterDelta) -> tuple[object, ...]:
+    return tuple(value.value if isinstance(value, Enum) else value for _, value in row)
+
+
+def _installed(libraries: tuple[Library, ...]) -> tuple[Library, Any]:
+    """The first that can be imported. Raises NoFrameLibrary."""
+    for library in libraries:
+        with contextlib.suppress(ImportError):  # the next one will do
+            return library, importlib.import_module(library)
+    wanted = " or ".join(libraries)
+    none = "neither is" if len(libraries) > 1 else "it is not"
+    raise NoFrameLibrary(wanted=wanted, none=none, install=libraries[0])
+
+
+# Charts for notebooks.
+
+_COLOURS = {
+    Verdict.BETTER: "#1a7f37",
+    Verdict.WORSE: "#cf222e",
+    Verdict.EQUIVALENT: "#57606a",
+    Verdict.INCONCLUSIVE: "#9a6700",
+    Verdict.IDENTICAL: "#8c959f",
+}
+
+
+_ROW = 22
+"""Pixels."""
+
+
+def changes(record: StudyRecord, workload: str | None) -> "altair.LayerChart":
+    """Every change in %, with its interval, and the margin as a band."""
+    import altair
+
+    rows = [row for row in _rows(record) if workload in {None, row["label"]}]
+    base = altair.Chart(altair.InlineData(values=rows))
+    place = altair.Y("row:N", sort=None, title=None)
+    colours = altair.Scale(domain=[VERDICTS[one].word for one in Verdict], range=list(_COLOURS.values()))
+    verdict = altair.Color("verdict:N", scale=colours, title="verdict")
+    tips = [altair.Tooltip(f"{name}:N") for name in ("row", "treatment", "verdict")]
+    points = base.mark_point(filled=True, size=70).encode(
+        x=altair.X("change:Q", title="change against the baseline, %"),
+        y=place,
+        color=verdict,
+        tooltip=[*tips, altair.Tooltip("change:Q", format="+.3f")],
+    )
+    intervals = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", y=place, color=verdict)
+    margin = 100 * record.study.margin
+    band = altair.Chart(altair.InlineData(values=[{"from": -margin, "to": margin}]))
+    shaded = band.mark_rect(opacity=0.12, color="#57606a").encode(x="from:Q", x2="to:Q")
+    chart: altair.LayerChart = (shaded + intervals + points).properties(
+        width=480, height=_ROW * max(1, len(rows)), title=one_line(record.study.question or record.study.name)
+    )
+    return chart
+
+
+def _rows(record: StudyRecord) -> list[dict[str, Any]]:
+    several = len({one.treatment for one in record.result.comparisons}) > 1
+    rows = []
+    for one in record.result.comparisons:
+        if one.ratio is None or one.metric in BESIDE_THE_OWN:
+            continue
+        low, high = one.low or one.ratio, one.high or one.ratio
+        name = f"{one.workload}, {one.treatment}" if several else one.workload
+        rows.append(
+            {
+                "row": one_line(name),
+                "label": one.workload,
+                "treatment": one_line(one.treatment),
+                "verdict": VERDICTS[one.verdict].word,
+                "change": 100 * (one.ratio - 1),
+                "low": 100 * (low - 1),
+                "high": 100 * (high - 1),
+            }
+        )
+    return rows
+
+
+# An explanation as a tree: the whole difference, its subsystems, their functions.
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A part of a difference, and what it is made of, the heaviest first."""
+
+    name: str
+    """Of the workload, a subsystem, a function."""
+    difference: float
+    """Instructions an operation."""
+    share: float | None
+    """Of the whole difference; None where there is none."""
+    parts: tuple["Tree", ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines("", ""))
+
+    def _lines(self, first: str, rest: str) -> list[str]:
+        lines = [f"{first}{one_line(self.name)} {number_format.signed(self.difference)}"]
+        for place, part in enumerate(self.parts, start=1):
+            last = place == len(self.parts)
+            lines += part._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        return lines
+
+    def _repr_html_(self) -> str:
+        return self._html(is_open=True)
+
+    def _html(self, *, is_open: bool = False) -> str:
+        said = escape(f"{one_line(self.name)} {number_format.signed(self.difference)}")
+        if not self.parts:
+            return f"<div style='margin-left:1.4em'>{said}</div>"
+        inner = "".join(part._html() for part in self.parts)
+        opened = " open" if is_open else ""
+        return f"<details{opened} style='margin-left:1em'><summary>{said}</summary>{inner}</details>"
+
+
+def tree_of(explanation: Explanation) -> Tree:
+    """The tree of an explanation: every function that differs, below its subsystem."""
+    subsystems = tuple(
+        Tree(
+            name=subsystem,
+            difference=float(difference),
+            share=explanation.share(difference),
+            parts=tuple(
+                Tree(row.name, float(part), explanation.share(part))
+                for row in explanation.rows
+                if row.subsystem == subsystem and (part := explanation.difference(row))
+            ),
+        )
+        for subsystem, difference in explanation.subsystems.items()
+    )
+    whole = explanation.total
+    return Tree(
+        explanation.workload, float(whole), explanation.share(whole), tuple(filter(_holds, subsystems))
+    )
+
+
+def _holds(part: Tree) -> bool:
+    return bool(part.parts)

@@ -44,13 +44,10 @@ from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, kernel_fa
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Explanation
-from ktrial.model.design import Design, Factor, FactorKind, Treatment
+from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import LevelValue
-from ktrial.model.plan import treatments
 from ktrial.model.references import KernelRef
-from ktrial.model.study import Study, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord, Timing, treatments
 from ktrial.model.trial import Trial
 
 _MOST_MEMBERS_TAKEN_APART = 4

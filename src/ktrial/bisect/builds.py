@@ -22,8 +22,7 @@ from ktrial.kernels.build.errors import PatchNotApplied
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kconfig import MenuOption, Menus
-from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
 
 # Two configurations of one source: what is searched by `ktrial bisect config`.
 

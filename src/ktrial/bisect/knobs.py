@@ -13,11 +13,10 @@ from ktrial.bisect.search import Items, Subset
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.knobs.names import reference
-from ktrial.model.design import FactorKind
+from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import LevelValue
+from ktrial.model.notation import nearest
 from ktrial.model.study import Study
-from ktrial.model.suggestions import nearest
 
 _RANGE = re.compile(r"(?P<name>[^=\s]+)\s*=\s*(?P<before>.+?)\s*\.\.\s*(?P<after>.+)")
 _LINE = re.compile(r"(?P<name>[^=\s]+)\s*=\s*(?P<value>.+?)\s*")

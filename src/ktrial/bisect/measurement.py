@@ -15,12 +15,10 @@ from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_factor
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
-from ktrial.model.design import Factor, FactorKind
+from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import LevelValue
 from ktrial.model.references import KernelRef
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.workload import Metric
 

@@ -18,7 +18,7 @@ from ktrial.bisect.decision import (
 )
 from ktrial.bisect.measurement import NAME
 from ktrial.model.base import Model
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 # Delta debugging: Zeller and Hildebrandt, 'Simplifying and isolating failure-inducing input', IEEE
 # Transactions on Software Engineering 28(2), 2002: the algorithm ddmin.

@@ -7,33 +7,70 @@ limited, before anything is unpacked. Nothing is unpacked onto a disk by its own
 Format: APPNOTE.TXT 6.3.3, PKWARE 2012 (4.3.6, 4.3.16).
 """
 
+import hashlib
 import re
 import stat
 import struct
+import subprocess
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ktrial.bundle.errors import BundleDamaged, BundleTooLarge, BundleUnreadable, NotABundle
+from pydantic import Field
+
+from ktrial.bundle.errors import (
+    BundleDamaged,
+    BundleTooLarge,
+    BundleUnreadable,
+    NotABundle,
+    NotSignable,
+    SignatureWrong,
+)
+from ktrial.model.base import Model
+from ktrial.model.kernel import Origin
 
 MAGIC = b"PK\x03\x04"
+
+
 MOST_FILES = 50_000
+
+
 MOST_BYTES = 2 << 30
 """Of the archive, and of all files unpacked; kernels' modules have some 100 MB."""
+
+
 MOST_BYTES_OF_A_FILE = 256 << 20
+
+
 _MOST_DIRECTORY = 16 << 20
 """Bytes of the central directory: 50 000 files need less."""
+
+
 _END = struct.Struct("<4s4H2LH")
 """4.3.16: signature, disks, entries here and in all, the directory's size and place, the comment's length."""
+
+
 _END_MAGIC = b"PK\x05\x06"
+
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
 _UNIX = 3
+
+
 _PLAIN_NAME = re.compile(r"(?!/)(?:(?:^|/)(?!\.)[A-Za-z0-9._+@=,~-]{1,120})+")
 """No empty part, none that begins with a dot: neither `..` nor a hidden file; no backslash, no colon."""
+
+
 _LONGEST_NAME = 240
+
+
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, struct.error),
     *(NotImplementedError, RuntimeError, ValueError, LookupError, OverflowError),
@@ -48,7 +85,7 @@ class ArchiveEntry(NamedTuple):
     content: bytes | Path
 
 
-def write(file: IO[bytes], entries: Iterable[ArchiveEntry]) -> None:
+def write_archive(file: IO[bytes], entries: Iterable[ArchiveEntry]) -> None:
     """Write the archive, by name. Raises OSError."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9, allowZip64=False) as archive:
         for name, content in sorted(entries):
@@ -77,8 +114,8 @@ def is_plain(name: str) -> bool:
 def looks_like_one(file: Path) -> bool:
     """Whether a file begins as an archive does. Raises nothing."""
     try:
-        with file.open("rb") as opened:
-            return file.is_file() and opened.read(len(MAGIC)) == MAGIC
+        with file.open("rb") as opened_archive:
+            return file.is_file() and opened_archive.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
 
@@ -95,8 +132,8 @@ class Archive:
     def read(self, name: str) -> bytes:
         """A file's content. Raises BundleDamaged."""
         try:
-            with self._archive.open(name) as opened:
-                content = opened.read(self.sizes[name] + 1)
+            with self._archive.open(name) as opened_archive:
+                content = opened_archive.read(self.sizes[name] + 1)
         except _BROKEN as error:
             raise BundleDamaged(file=self._path, problem=f"{name} cannot be unpacked") from error
         except OSError as error:
@@ -107,7 +144,7 @@ class Archive:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Archive]:
+def opened_archive(path: Path) -> Iterator[Archive]:
     """The archive at a path. Raises BundleUnreadable, NotABundle, BundleTooLarge."""
     try:
         with path.open("rb") as file:
@@ -180,3 +217,228 @@ def _problem(entry: zipfile.ZipInfo, known: Mapping[str, int]) -> str:
 def too_large(path: Path, what: str, size: int, most: int) -> BundleTooLarge:
     """The error for a size above its limit."""
     return BundleTooLarge(file=path, what=what, found=f"{size} bytes", most=most, are="bytes are")
+
+
+# What is in a bundle, and what it is called there.
+
+FORMAT = 1
+"""Raised with every change that an older ktrial would misread."""
+
+
+CONTENTS = "bundle.json"
+
+
+STUDY, STUDY_FILE = "study.json", "study.toml"
+
+
+RESULT = "result.json"
+
+
+PAGE, MARKDOWN = "report.html", "report.md"
+
+
+DIFFERENCES = "kernel-differences.json"
+
+
+SEARCHED = "search.json"
+
+
+PACKAGES = "packages.txt"
+
+
+README, CRATE = "README.md", "ro-crate-metadata.json"
+
+
+LICENCE = "LICENSE.GPL-2.0.txt"
+
+
+KERNELS, PATCHES = "kernels", "patches"
+
+
+MOST_TRIALS = 20_000
+
+
+MOST_PARTS = 1000
+"""Profiles, or series, of one trial."""
+
+
+def trial_name(number: int) -> str:
+    """Trials are numbered in the study's run order."""
+    return f"trials/{number:05}.json"
+
+
+def part_name(kind: str, trial: int, number: int) -> str:
+    """A trial's profile, or what was read over time: `profiles`, `series`."""
+    return f"{kind}/{trial:05}-{number:03}.json"
+
+
+class KernelEntry(Model):
+    """A kernel that treatments boot."""
+
+    asked: str
+    """As the study names it, or the name of what it builds."""
+    release: str = ""
+    digest: str = ""
+    """SHA-256 over image, modules and configuration; empty where no trial had it."""
+    config_digest: str = ""
+    package: str = ""
+    origin: Origin | None = None
+    """None where the kernel was not in the cache any more when the bundle was made."""
+    obtain: str = ""
+    """A name by which ktrial obtains just this one: `debian:6.1.0-50-cloud-amd64`; empty where none does."""
+    files: tuple[str, ...] = ()
+    """Its files in the bundle, below `kernels/DIGEST/`."""
+
+
+class Guests(Model):
+    """ktrial's own programs in and around guests, of the installation that made the bundle."""
+
+    revision: str = ""
+    """The last commit of ktrial that changed their sources; empty where it is not known."""
+    programs: dict[str, str] = Field(default_factory=dict)
+    """Name → SHA-256, as crates/SHA256SUMS has them."""
+
+
+class BundleContents(Model):
+    """`bundle.json`: what a bundle says of itself. Everything that verdicts rest on is in other files."""
+
+    format: int = FORMAT
+    ktrial: str
+    """The version that wrote it."""
+    study: str
+    study_digest: str
+    created: datetime
+    ended: datetime
+    """When the last of its trials began."""
+    planned: int
+    trials: int
+    machine: str
+    """`exact`, `kvm`, `host`."""
+    versions: tuple[str, ...]
+    """Of ktrial, that ran trials."""
+    qemu: tuple[str, ...]
+    kernels: tuple[KernelEntry, ...] = ()
+    guests: Guests = Guests()
+    patches: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 → what the patch was called; the patch is `patches/SHA-256.patch`, where it could be read."""
+    host_files: tuple[str, ...] = ()
+    """Files of the author's system that guests were given, and that are not in the bundle."""
+    licence: str = ""
+    """An SPDX identifier; empty: its author said none."""
+
+
+# The list of a bundle's files with their digests: what is signed, and what `sha256sum -c` reads.
+
+MANIFEST = "manifest-sha256.txt"
+
+
+MANIFEST_SIGNATURE = MANIFEST + ".sig"
+
+
+NOT_LISTED = frozenset({MANIFEST, MANIFEST_SIGNATURE})
+
+
+MANIFEST_MOST_BYTES = 32 << 20
+
+
+_LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
+
+
+def manifest_text(digests: Mapping[str, str]) -> str:
+    """Name → SHA-256, as the program sha256sum writes it."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+
+
+def parsed_manifest(file: Path, text: str) -> dict[str, str]:
+    """What `text_of` wrote. Raises BundleDamaged."""
+    digests: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in digests:
+            raise BundleDamaged(file=file, problem=f"a line of {MANIFEST} cannot be read")
+        digests[match[2]] = match[1]
+    return digests
+
+
+def check_names(file: Path, digests: Mapping[str, str], there: set[str]) -> None:
+    """Raise BundleDamaged where a file is missing, or one is there that is not listed."""
+    if missing := sorted(digests.keys() - there):
+        raise BundleDamaged(file=file, problem=f"{missing[0]} is missing")
+    if more := sorted(there - digests.keys() - NOT_LISTED):
+        raise BundleDamaged(file=file, problem=f"{more[0]} is not in {MANIFEST}")
+
+
+def check_content(file: Path, name: str, content: bytes, digests: Mapping[str, str]) -> None:
+    """Raise BundleDamaged where the content is not what was listed."""
+    if digests.get(name) != hashlib.sha256(content).hexdigest():
+        raise BundleDamaged(file=file, problem=f"{name} is not what {MANIFEST} says")
+
+
+# OpenSSH signatures over a bundle's list of digests (ssh-keygen(1), -Y sign and -Y verify).
+
+NAMESPACE = "ktrial-bundle"
+"""A signature for another purpose, such as a git commit's, is none for a bundle (PROTOCOL.sshsig)."""
+
+
+SIGNATURE_MOST_BYTES = 64 << 10
+
+
+_PROGRAM = "ssh-keygen"
+
+
+_SECONDS = 60
+
+
+_PRINCIPAL = re.compile(r"[A-Za-z0-9@._+-]{1,200}")
+
+
+def signed(file: Path, key: Path, manifest: bytes) -> bytes:
+    """The signature of the manifest. A key may ask its owner for a passphrase. Raises NotSignable."""
+    key = key.expanduser()
+    if not key.is_file():
+        raise NotSignable(file=file, problem=f"there is no key {key}")
+    with tempfile.TemporaryDirectory(prefix="ktrial-sign-") as directory:
+        message = Path(directory) / "manifest"
+        message.write_bytes(manifest)
+        command = [_PROGRAM, "-Y", "sign", "-q", "-f", str(key.absolute()), "-n", NAMESPACE, str(message)]
+        try:
+            ran = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, check=False)
+            if ran.returncode:
+                raise NotSignable(file=file, problem=_said(ran.stderr))
+            return message.with_name(message.name + ".sig").read_bytes()
+        except OSError as error:
+            raise NotSignable(file=file, problem=f"{_PROGRAM} cannot be run ({error.strerror})") from error
+
+
+def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
+    """Who signed it, of those whom the file of allowed signers names. Raises SignatureWrong."""
+    signers = signers.expanduser().absolute()
+    if not signers.is_file():
+        raise SignatureWrong(file=file, problem=f"there is no file {signers}", signers=signers)
+    with tempfile.TemporaryDirectory(prefix="ktrial-verify-") as directory:
+        place = Path(directory) / "signature"
+        place.write_bytes(signature)
+        common = [_PROGRAM, "-Y"]
+        which = ["-f", str(signers), "-n", NAMESPACE, "-s", str(place)]
+        principals = _ran(file, signers, [*common, "find-principals", *which], b"")
+        name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
+        if not _PRINCIPAL.fullmatch(name):
+            raise SignatureWrong(file=file, problem="its key is nobody's there", signers=signers)
+        _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)
+        return name
+
+
+def _ran(file: Path, signers: Path, command: list[str], given: bytes) -> str:
+    try:
+        ran = subprocess.run(command, input=given, capture_output=True, check=False, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = f"{_PROGRAM} cannot be run ({error})"
+        raise SignatureWrong(file=file, problem=problem, signers=signers) from error
+    if ran.returncode:
+        raise SignatureWrong(file=file, problem=_said(ran.stderr or ran.stdout), signers=signers)
+    return ran.stdout.decode("utf-8", "replace")
+
+
+def _said(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return f"ssh-keygen says: {lines[-1].rstrip('.')}" if lines else "ssh-keygen refuses it"

@@ -6,6 +6,7 @@ shown. What it says can be wrong; it cannot do anything.
 
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,29 +15,35 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ktrial.bundle import archive, manifest, signature
-from ktrial.bundle import contents as parts
-from ktrial.bundle.archive import Archive
-from ktrial.bundle.contents import FORMAT, BundleContents
+from ktrial.bundle import archive
+from ktrial.bundle import archive as parts
+from ktrial.bundle.archive import FORMAT, Archive, BundleContents
 from ktrial.bundle.errors import BundleDamaged, BundleNewer, BundleTooLarge, NotABundle, NotSigned
 from ktrial.format.sanitize import printable
 from ktrial.model.base import digest
 from ktrial.model.comparison import Result
 from ktrial.model.design import Design, PlannedTrial
-from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.plan import plan
+from ktrial.model.kernel import KernelDifference
 from ktrial.model.profile import Profile
-from ktrial.model.study import Study
-from ktrial.model.time_series import Sampled
-from ktrial.model.trial import Trial
+from ktrial.model.study import Study, plan
+from ktrial.model.trial import Sampled, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import Store
+from ktrial.store.store import Store, open_store
+from ktrial.store.study_rows import StoredStudy
 
 _DIFFERENCES = TypeAdapter(tuple[KernelDifference, ...])
+
+
 _MOST_LEVELS = 1000
+
+
 _MOST_MEMORY_MIB, _MOST_CPUS = 64 << 10, 64
+
+
 _MOST_DEPTH = 60
 """Of JSON inside of JSON; what ktrial writes has some ten."""
+
+
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
@@ -120,11 +127,11 @@ def open_bundle(file: Path, signers: Path | None = None) -> Iterator[Bundle]:
     Raises BundleUnreadable, NotABundle, BundleTooLarge, BundleNewer, BundleDamaged, NotSigned,
     SignatureWrong.
     """
-    with archive.opened(file) as opened:
-        listed = _small(file, opened, manifest.NAME, manifest.MOST_BYTES)
+    with archive.opened_archive(file) as opened:
+        listed = _small(file, opened, archive.MANIFEST, archive.MANIFEST_MOST_BYTES)
         who = _signer(file, opened, listed, signers) if signers else ""
-        digests = manifest.parsed(file, _text(file, manifest.NAME, listed))
-        manifest.check_names(file, digests, set(opened.sizes))
+        digests = archive.parsed_manifest(file, _text(file, archive.MANIFEST, listed))
+        archive.check_names(file, digests, set(opened.sizes))
         content = _read(file, opened, digests, parts.CONTENTS)
         contents = _contents(file, content)
         study = _study(file, _read(file, opened, digests, parts.STUDY), contents)
@@ -140,17 +147,17 @@ def _small(file: Path, opened: Archive, name: str, most: int) -> bytes:
 
 
 def _signer(file: Path, opened: Archive, listed: bytes, signers: Path) -> str:
-    if manifest.SIGNATURE not in opened.sizes:
+    if archive.MANIFEST_SIGNATURE not in opened.sizes:
         raise NotSigned(file=file)
-    made = _small(file, opened, manifest.SIGNATURE, signature.MOST_BYTES)
-    return signature.signer(file, signers, listed, made)
+    made = _small(file, opened, archive.MANIFEST_SIGNATURE, archive.SIGNATURE_MOST_BYTES)
+    return archive.signer(file, signers, listed, made)
 
 
 def _read(file: Path, opened: Archive, digests: Mapping[str, str], name: str) -> bytes:
     if name not in digests:
         raise BundleDamaged(file=file, problem=f"it has no {name}")
     content = opened.read(name)
-    manifest.check_content(file, name, content, digests)
+    archive.check_content(file, name, content, digests)
     return content
 
 
@@ -251,3 +258,19 @@ def _check_trial(file: Path, trial: Trial, planned: Mapping[str, PlannedTrial] |
     numbers = [sample.value for sample in trial.samples] + [one.delta for one in trial.counters]
     if not all(map(math.isfinite, numbers)):
         raise BundleDamaged(file=file, problem=f"trial {key} has a number that is none")
+
+
+# A store that has what is in a bundle, for as long as it is looked at.
+
+
+@contextmanager
+def open_filled(file: Path, signers: Path | None = None) -> Iterator[tuple[Bundle, Store, StoredStudy]]:
+    """The bundle, and a store that has its study, until the block ends. Raises what `open_bundle` raises."""
+    with (
+        open_bundle(file, signers) as bundle,
+        tempfile.TemporaryDirectory(prefix="ktrial-bundle-") as directory,
+        open_store(Path(directory) / "bundle.db") as store,
+    ):
+        number = bundle.fill(store)
+        store.name = str(file)
+        yield bundle, store, store.find(number)

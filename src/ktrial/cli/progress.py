@@ -17,9 +17,9 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Plan
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ktrial.cli import output_cache
 from ktrial.installation import package_directory
 from ktrial.kernels.cache.location import kernels_state
+from ktrial.store.integrity import StudyRow
 from ktrial.store.quick_reader import NoQuickReading, QuickReader, quick_reader
-from ktrial.store.study_summary import StudyRow
 
 if TYPE_CHECKING:
-    from ktrial.model.study_record import StudyRecord
+    from ktrial.model.study import StudyRecord
 
 _OF_THIS_SYSTEM = re.compile(r".*/|path:")
 """In a kernel's name: what it stands for is not in the cache alone."""

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from ktrial.cli.error_handling import tell
 from ktrial.model.warnings import DataWarning
-from ktrial.store import Store, StoredStudy, default_location, open_store
-from ktrial.studyfile import Registry
+from ktrial.store.location import default_location
+from ktrial.store.store import Store, open_store
+from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import PatchNotGiven, StudyError
+from ktrial.studyfile.references import Registry
 
 # What names a study may use here, for commands: extensions that are broken are told, and left out.
 
@@ -82,7 +84,7 @@ def find(store: Store, wanted: str | None) -> StoredStudy:
 def _of_file(store: Store, path: Path) -> StoredStudy:
     """What the file's study, as it is now, has measured; else the newest of its name."""
     from ktrial.model.base import digest
-    from ktrial.studyfile import load
+    from ktrial.studyfile.reader import load
 
     try:
         study = load(path, registry())
@@ -109,7 +111,7 @@ def open_named(
 ) -> Iterator[tuple["Store", "StoredStudy"]]:
     """The study, and the store that has it. Raises what finding it, or reading a bundle, raises."""
     if study is not None and is_bundle(study):
-        from ktrial.bundle.filled_store import open_filled
+        from ktrial.bundle.reading import open_filled
 
         with open_filled(Path(study), signers) as (_, store, stored):
             yield store, stored

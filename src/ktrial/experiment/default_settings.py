@@ -25,11 +25,11 @@ from ktrial.knobs import KnobInstance
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.machines import Machine
 from ktrial.machines.exact import ExactMachine
+from ktrial.model.attribution import KernelValues
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import KernelValues
 from ktrial.model.kernel import Kernel
 from ktrial.model.knob import Knob
+from ktrial.model.machine import Boot
 from ktrial.model.references import filled
 from ktrial.target import LoadModule, Push, Read, Step, Target, Walk, Write
 

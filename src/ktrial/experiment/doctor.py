@@ -229,7 +229,7 @@ def _cache_directory() -> Path:
 
 
 def _store_directory() -> Path | None:
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     where = default_location()
     return None if "://" in where else Path(where).expanduser().absolute().parent

@@ -23,9 +23,9 @@ from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
 from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Build
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES
 

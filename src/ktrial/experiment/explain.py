@@ -22,20 +22,16 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels.image.function_files import function_files
 from ktrial.machines import CountingMachine, Machine
-from ktrial.model.attribution import Explanation
-from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import Attribution, KernelValues
+from ktrial.model.attribution import Attribution, Explanation, KernelValues
 from ktrial.model.design import FactorKind, PlannedTrial, Treatment
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.plan import perturbation, treatments
+from ktrial.model.kernel import Kernel, KernelDifference
+from ktrial.model.machine import Boot
 from ktrial.model.profile import FunctionFiles, Profile
-from ktrial.model.study import Study, kernel_name
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord, kernel_name, perturbation, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import CountedBy
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
 _COUNTED_ON = ("exact", "exact-parallel")

@@ -20,8 +20,8 @@ from pathlib import Path
 from ktrial.experiment.resources import Resources
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import MachineToolMissing
-from ktrial.model.boot import CarriedFile, CgroupLimits
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, DiskKind
 from ktrial.system_tools import Tool
 from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write

@@ -14,11 +14,18 @@ from ktrial.experiment.manipulation import (
 )
 from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
-from ktrial.model import quantities
-from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
-from ktrial.model.design import FactorKind, Perturbation, Treatment, level_text, scheduler_argv
+from ktrial.model import notation
+from ktrial.model.design import (
+    AS_IT_IS,
+    FactorKind,
+    LevelValue,
+    Perturbation,
+    Treatment,
+    level_text,
+    scheduler_argv,
+)
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import AS_IT_IS, LevelValue
+from ktrial.model.machine import Boot, CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, Study, kernel_of
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Step, StepResult
@@ -244,7 +251,7 @@ def _memory_mib(study: Study, treatment: Treatment) -> int:
     for factor in study.factors:
         if factor.kind is FactorKind.MEMORY:
             level = treatment.levels[factor.name]
-            return quantities.memory_mib(level) if isinstance(level, str) else int(level)
+            return notation.memory_mib(level) if isinstance(level, str) else int(level)
     return study.machine.memory_mib
 
 

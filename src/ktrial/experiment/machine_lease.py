@@ -23,9 +23,9 @@ from ktrial.format.sanitize import one_line
 from ktrial.machines import HeldLease, LeasedMachine, Machine
 from ktrial.machines.errors import MachineError
 from ktrial.machines.ssh.errors import MachineInUse
-from ktrial.model.machine_lease import MachineLease
-from ktrial.store import Store
-from ktrial.store.machine_leases import Taking
+from ktrial.model.machine import MachineLease
+from ktrial.store.leases import Taking
+from ktrial.store.store import Store
 
 BEAT_SECONDS = 10.0
 SILENCE_SECONDS = 120.0

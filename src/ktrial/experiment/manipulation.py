@@ -14,9 +14,8 @@ from typing import Protocol
 
 from ktrial.kernels import scheduling
 from ktrial.knobs.values import form_of
-from ktrial.model.design import FactorKind, Treatment, level_text, scheduler_argv
+from ktrial.model.design import AS_IT_IS, FactorKind, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import AS_IT_IS
 from ktrial.model.references import KnobRef
 from ktrial.model.study import Study
 from ktrial.target import Read, Start, Step, StepResult, Stop, Write

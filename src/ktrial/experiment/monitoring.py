@@ -24,12 +24,10 @@ from ktrial.experiment.manipulation import SettingRefused, read_back
 from ktrial.experiment.profile import KernelSymbols, counted_profile, own_results
 from ktrial.machines import BootedTarget, CountsByFunction, Machine, guest_programs
 from ktrial.machines.errors import MachineError, MachineStopped
-from ktrial.model.environment import Environment
 from ktrial.model.parallel import MONITORS, RUN_DELAY, WAITS, waits_counter
 from ktrial.model.profile import Profile
 from ktrial.model.study import Study
-from ktrial.model.time_series import Sampled, SeriesKind
-from ktrial.model.trial import Monitored
+from ktrial.model.trial import Environment, Monitored, Sampled, SeriesKind
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.monitors.environment import audit

@@ -14,15 +14,14 @@ from typing import Protocol
 
 from ktrial.analysis.store_queries import is_alive
 from ktrial.errors import KtrialError
-from ktrial.model.activity import Activity, Doing
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import Plan, PlannedTrial
+from ktrial.model.machine import Activity, Boot, Doing
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES, Mode
 from ktrial.process_identity import born, user
-from ktrial.store import Store
 from ktrial.store.errors import StoreError
+from ktrial.store.store import Store
 
 
 class Observer(Protocol):

@@ -36,22 +36,29 @@ from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped, NoSuchUser, UserNotTaken
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
-from ktrial.model import quantities
+from ktrial.model import notation
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.design import FactorKind, Treatment, level_text
 from ktrial.model.kernel import Build
 from ktrial.model.knob import version_of
+from ktrial.model.machine import Boot
+from ktrial.model.notation import nearest
 from ktrial.model.parallel import MONITORS
-from ktrial.model.plan import plan, treatments
 from ktrial.model.references import KernelRef
-from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, MachineSettings, Study, builds_of
-from ktrial.model.suggestions import nearest
+from ktrial.model.study import (
+    EXACT_MACHINES,
+    REAL_MACHINES,
+    MachineSettings,
+    Study,
+    builds_of,
+    plan,
+    treatments,
+)
 from ktrial.model.trial import Outcome
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.system_tools import NeedsTools, Tool, missing_of, packages_of
 from ktrial.target import Failure, LocalTarget, StepResult
 
@@ -279,7 +286,7 @@ def _memory(wanted: Undertaking) -> list[Shortage]:
 
 def _largest_memory(study: Study) -> int:
     levels = [
-        quantities.memory_mib(level) if isinstance(level, str) else int(level)
+        notation.memory_mib(level) if isinstance(level, str) else int(level)
         for factor in study.factors
         if factor.kind is FactorKind.MEMORY
         for level in factor.levels

@@ -19,10 +19,9 @@ from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.plugin_counts import by_program
 from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine_model import BasePrices
+from ktrial.model.machine import BasePrices, Boot, MachineIdentity
 from ktrial.model.profile import Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Outcome

@@ -30,12 +30,8 @@ from ktrial.experiment.session import TRIED_AGAIN, run
 from ktrial.experiment.stored_trials import take_over
 from ktrial.kernels import silent
 from ktrial.machines import CountingMachine, Machine
-from ktrial.model.base import digest
-from ktrial.model.conditions_diff import Attribution
-from ktrial.model.design import Design, Factor, FactorKind, Treatment
-from ktrial.model.kernel import BuildChange
-from ktrial.model.levels import AS_IT_IS, LevelValue
-from ktrial.model.proof import (
+from ktrial.model.attribution import (
+    Attribution,
     Candidate,
     CandidateGroup,
     CauseKind,
@@ -48,11 +44,13 @@ from ktrial.model.proof import (
     Tried,
     Untried,
 )
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.suggestions import nearest
+from ktrial.model.base import digest
+from ktrial.model.design import AS_IT_IS, Design, Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.kernel import BuildChange
+from ktrial.model.notation import nearest
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.workload import CountedBy
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 

@@ -33,15 +33,15 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.fidelity import FidelityTable
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import plan
 from ktrial.model.profile import CycleModel
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord, plan
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
 from ktrial.stats.verdict_rules import held_together
-from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreDamaged
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 
 DEFAULT_LIMIT = 0.01
 

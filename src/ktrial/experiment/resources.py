@@ -13,14 +13,12 @@ from ktrial import kernels, machines, monitors, workloads
 from ktrial.kernels import Progress, reference
 from ktrial.kernels.errors import KernelError
 from ktrial.machines import Machine, RemoteMachine
-from ktrial.model.boot import CarriedFile
-from ktrial.model.build_order import BuildOrder
-from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.kernel import Build, BuildOrder, Kernel, Patch
+from ktrial.model.machine import CarriedFile
 from ktrial.model.references import KernelRef
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
-from ktrial.studyfile import Registry
-from ktrial.studyfile.references import RUNNING_KERNEL
+from ktrial.studyfile.references import RUNNING_KERNEL, Registry
 from ktrial.system_tools import Tool
 from ktrial.workloads import Workload
 from ktrial.workloads.host_files import with_all_they_need

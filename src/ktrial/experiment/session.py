@@ -47,14 +47,13 @@ from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Build, Kernel
-from ktrial.model.plan import plan as plan_of
 from ktrial.model.references import KernelRef
-from ktrial.model.study import Study, kernel_of
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord, kernel_of
+from ktrial.model.study import plan as plan_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES, WorkloadUse
-from ktrial.store import Store
 from ktrial.store.errors import StoreError
+from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
 _ATTEMPTS = 3

@@ -15,13 +15,12 @@ from ktrial.kernels import Progress
 from ktrial.machines import Machine
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine_model import ModelledMachine
+from ktrial.model.machine import ModelledMachine
 from ktrial.model.references import KernelRef
-from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 FACTOR = "kernel"
 

@@ -14,11 +14,11 @@ from ktrial.kernels import Progress, silent
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import plan, treatments
-from ktrial.model.study import Study, kernel_of
+from ktrial.model.study import Study, kernel_of, plan, treatments
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import EXACT_MODES
-from ktrial.store import Store, StoredStudy
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.references import resolved
 
 _SAME = (

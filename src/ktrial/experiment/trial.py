@@ -23,19 +23,19 @@ from ktrial.experiment.profile import KernelSymbols, agent_in_region, counted_pr
 from ktrial.installation import VERSION
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget, guest_programs
 from ktrial.machines.errors import MachineError, MachineStopped
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import PlannedTrial
-from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel, options_shown
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile
-from ktrial.model.time_series import Sampled
 from ktrial.model.trial import (
     BETWEEN_REASONS,
     OPERATIONS,
     CounterDelta,
+    Environment,
     Monitored,
     Outcome,
     Provenance,
+    Sampled,
     Trial,
 )
 from ktrial.model.warnings import DataWarning, WarningKind

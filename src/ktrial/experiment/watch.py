@@ -30,9 +30,9 @@ from ktrial.kernels.build import build, requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import plan
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import Store, StoredStudy
+from ktrial.model.study import StudyRecord, plan
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 
 PREFIX = "watch:"
 """What a target's studies are called, before the target; a study file cannot choose such a name."""

@@ -10,8 +10,8 @@ from ktrial.fleet.messages import Bench, Gone, Order, Several
 from ktrial.fleet.repeated_trials import Check
 from ktrial.fleet.trial_queue import Entry, Member
 from ktrial.machines import Machine
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 

@@ -12,8 +12,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from ktrial.experiment.resources import PortableBuilds
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import FileStoreFailed
+from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.fleet import build_side
 from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
@@ -37,8 +36,7 @@ from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import Member
 from ktrial.installation import VERSION, cache_directory
 from ktrial.kernels.errors import KernelError
-from ktrial.model.build_order import BuildOrder
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import BuildOrder, Kernel
 
 _GLANCE_SECONDS = 0.05
 _MOST_LOSSES = 3

@@ -13,8 +13,7 @@ from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.resources import PortableBuilds
 from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_file
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import BadFileStore, FileStoreFailed
+from ktrial.file_store import BadFileStore, FileStore, FileStoreFailed
 from ktrial.fleet.connection import is_wanted, report
 from ktrial.fleet.messages import (
     BuildCall,
@@ -33,7 +32,7 @@ from ktrial.fleet.worker_side import contents
 from ktrial.installation import VERSION
 from ktrial.kernels.build.errors import BuildDiffers
 from ktrial.kernels.errors import KernelError
-from ktrial.model.build_order import BuildOrder
+from ktrial.model.kernel import BuildOrder
 
 _SECONDS_BETWEEN = 0.5
 _MOST_LOG_BYTES = 1 << 20

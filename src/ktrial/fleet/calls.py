@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import FileStoreFailed
+from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
 from ktrial.fleet.messages import Failed, Gone, Lacking, Taken, Unable

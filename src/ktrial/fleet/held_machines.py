@@ -16,8 +16,8 @@ from ktrial.fleet.errors import FleetOutOfReach, HolderUnknown
 from ktrial.fleet.resource import Resource, notes_of_held
 from ktrial.fleet.settings import FleetSettings
 from ktrial.format.sanitize import one_line
-from ktrial.model.machine_lease import MachineLease
-from ktrial.store.machine_leases import Held, Taking, has_ended
+from ktrial.model.machine import MachineLease
+from ktrial.store.leases import Held, Taking, has_ended
 
 _LOOK_SECONDS = 1.0
 _FORGETFUL_SECONDS = 60.0

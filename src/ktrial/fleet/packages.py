@@ -8,8 +8,8 @@ from pathlib import Path
 from ktrial.experiment.jobs import Job
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.fleet.contents import Contents
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 
 _KERNEL_PARTS = ("image", "vmlinux", "config")
 """What a machine boots, and reads of it. Modules that a boot loads are named one by one."""

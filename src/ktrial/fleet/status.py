@@ -6,7 +6,7 @@ from typing import Any
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.held_machines import held_machines
 from ktrial.fleet.settings import FleetSettings
-from ktrial.store.machine_leases import Held
+from ktrial.store.leases import Held
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ktrial.experiment.jobs import Job, Steps
 from ktrial.fleet.messages import Bench
 from ktrial.fleet.packages import Package
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 

@@ -13,8 +13,7 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import BadFileStore, FileStoreFailed
+from ktrial.file_store import BadFileStore, FileStore, FileStoreFailed
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
 from ktrial.fleet.messages import (
@@ -35,7 +34,7 @@ from ktrial.fleet.packages import digests_in, unpacked
 from ktrial.installation import VERSION
 from ktrial.machines import Machine, PortableMachine
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 
 _MOST_BENCHES = 8
 """Of clients that came and went: their machines have nothing under way."""

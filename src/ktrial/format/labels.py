@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ktrial.model.comparison import Verdict
-from ktrial.model.machine_agreement import Agreement
+from ktrial.model.history import Agreement
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Mode
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ktrial.importers.errors import ColumnUnknown
 from ktrial.importers.protocol import SourceFile
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs.numbers import number
 

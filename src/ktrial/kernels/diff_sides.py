@@ -12,8 +12,7 @@ from ktrial.kernels.kconfig.implied_options import ConfigSide
 from ktrial.kernels.kconfig.parser import rules_in
 from ktrial.kernels.modules.dependencies import builtin_names, module_names
 from ktrial.kernels.progress import Progress, silent
-from ktrial.model.kernel import Build, Kernel
-from ktrial.model.kernel_diff import KernelSide, ModuleChange
+from ktrial.model.kernel import Build, Kernel, KernelSide, ModuleChange
 
 MODULE, BUILT_IN = "module", "built in"
 _KERNEL_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")

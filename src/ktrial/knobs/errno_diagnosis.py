@@ -13,7 +13,7 @@ from ktrial.knobs.errors import (
 )
 from ktrial.knobs.system import System
 from ktrial.model.knob import Knob
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.target import Failure
 
 _FORBIDDEN = {"EACCES", "EPERM", "EROFS"}

@@ -5,8 +5,8 @@ import re
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import BadKnobName, UnknownKnob
 from ktrial.model.knob import Knob
+from ktrial.model.notation import nearest
 from ktrial.model.references import ALL, KnobRef, sysctl_path
-from ktrial.model.suggestions import nearest
 
 _LONGEST = 1024
 _TOPS = ("/proc/sys/", "/sys/")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ktrial.machines.errors import MachineStopped
 from ktrial.machines.protocol import Progress
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.target import Step, StepResult, Write

@@ -10,7 +10,7 @@ from functools import cache
 from ktrial import plugin_discovery
 from ktrial.machines.errors import UnknownMachine
 from ktrial.machines.protocol import Machine
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 
 Maker = Callable[[], Machine]

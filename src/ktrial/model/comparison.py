@@ -1,9 +1,12 @@
 """Comparisons, their verdicts, and treatments whose numbers scatter otherwise than the baseline's."""
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from ktrial.model.base import Model
-from ktrial.model.levels import LevelValue
+from ktrial.model.design import LevelValue
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode
 
@@ -133,3 +136,155 @@ class Result(Model):
     variability: tuple[Variability, ...] = ()
     """Treatments that scatter otherwise than the baseline, whatever their verdicts."""
     warnings: tuple[DataWarning, ...] = ()
+
+
+# Versions by workloads: every comparison of a study with its baseline, as a table. Plain data.
+
+
+class MatrixCell(Model):
+    """One workload under one treatment."""
+
+    comparison: Comparison | None
+    """None where the study has none."""
+    why: str = ""
+    """The command that says what the change is made of; empty where there is no change, or no profile."""
+    scatter: tuple[Scatter, ...] = ()
+    """How it scatters, where that is otherwise than the baseline."""
+
+
+class MatrixRow(Model):
+    """One metric of one workload."""
+
+    name: str
+    workload: str
+    metric: str
+    unit: str
+    baseline: float | None
+    cells: tuple[MatrixCell, ...]
+    """One a column."""
+
+
+class Matrix(Model):
+    """A study as a heat map."""
+
+    study_id: int
+    study: str
+    baseline: str
+    columns: tuple[str, ...]
+    """The other treatments, in the study's order."""
+    rows: tuple[MatrixRow, ...]
+    answer: str
+    margin: float
+    problems: tuple[str, ...] = ()
+    """Treatments without numbers, and why."""
+
+    @property
+    def by_workload(self) -> tuple[tuple[str, tuple[MatrixRow, ...]], ...]:
+        """The rows of each workload, with its name."""
+        rows_of: dict[str, list[MatrixRow]] = {}
+        for row in self.rows:
+            rows_of.setdefault(row.workload, []).append(row)
+        return tuple((workload, tuple(rows)) for workload, rows in rows_of.items())
+
+    @property
+    def has_scatter(self) -> bool:
+        """Whether any treatment scatters otherwise than the baseline."""
+        return any(cell.scatter for row in self.rows for cell in row.cells)
+
+
+# A study's result in brief: what a page of many results says of each, without its trials.
+
+COMPARISON_FIELDS = tuple(Comparison.model_fields)
+"""What a comparison says, in this order."""
+
+
+_WORKLOAD, _BASELINE, _VALUE, _RATIO, _VERDICT = map(
+    COMPARISON_FIELDS.index, ("workload", "baseline_value", "value", "ratio", "verdict")
+)
+
+
+_CHANGED = (Verdict.BETTER.value, Verdict.WORSE.value)
+
+
+class WarningsAlike(NamedTuple):
+    """Warnings of one kind that have one advice: the first of them, and the number of them."""
+
+    first: DataWarning
+    number: int
+
+
+class BriefResult(NamedTuple):
+    """What a study came to."""
+
+    answer: str
+    modes: tuple[Mode, ...]
+    """Of all numbers, in the order of Mode."""
+    planned: int
+    completed: int
+    failed: int
+    """Trials that ended otherwise than completed."""
+    started: str
+    """When the first trial began, as ISO 8601; empty where none did."""
+    warnings: tuple[WarningsAlike, ...]
+    rows: Sequence[Sequence[Any]]
+    """Its comparisons, each with the values of COMPARISON_FIELDS as JSON has them: a page of ten thousand
+    results reads a million, and shows few."""
+
+    @property
+    def comparisons(self) -> list[dict[str, Any]]:
+        """The comparisons as JSON."""
+        return [dict(zip(COMPARISON_FIELDS, row, strict=True)) for row in self.rows]
+
+    @property
+    def measured(self) -> set[str]:
+        """Workloads (their labels) that have a number."""
+        return {row[_WORKLOAD] for row in self.rows if row[_VALUE] is not None or row[_BASELINE] is not None}
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """How often each verdict was reached."""
+        counted = Counter(row[_VERDICT] for row in self.rows)
+        return Counter({Verdict(verdict): count for verdict, count in counted.items()})
+
+    def largest(self, most: int) -> list[dict[str, Any]]:
+        """The changes for better or worse, the largest first; of the same size as the study has them."""
+        changed = (row for row in self.rows if row[_VERDICT] in _CHANGED)
+        in_order = sorted(changed, key=lambda row: -_size(row[_RATIO]))
+        return [dict(zip(COMPARISON_FIELDS, row, strict=True)) for row in in_order[:most]]
+
+
+def _size(ratio: float | None) -> float:
+    """How far a ratio is from 1, either way; what has none, as after zero, comes first."""
+    return max(ratio, 1 / ratio) if ratio else float("inf")
+
+
+# What a machine's A/A study says about the studies that it can carry.
+
+
+class MetricCalibration(Model):
+    """One metric of one workload, the same treatment in every arm."""
+
+    workload: str
+    metric: str
+    blocks: int
+    ratio_spread: float
+    """Standard deviation of a block's log ratio: 0.014 is about 1.4 %."""
+    false_alarms: float
+    """Share of pseudo-studies (labels exchanged within blocks) that found a difference where none is."""
+    smallest_effect: float
+    """The smallest relative change that 95 of 100 studies find within the design's blocks."""
+    suggested_blocks: int | None
+    """Blocks with which 95 of 100 studies find a change of the margin's size; None: no sensible number."""
+
+
+class Calibration(Model):
+    """The calibration of one machine."""
+
+    machine: str = ""
+    margin: float
+    metrics: tuple[MetricCalibration, ...]
+
+    @property
+    def largest_spread(self) -> float:
+        """That of the least steady metric: what a study of all of them has to be planned for."""
+        return max(each.ratio_spread for each in self.metrics)

@@ -8,18 +8,29 @@ from ktrial.model.base import Model
 
 QUANTUM_NS = 100
 """How long a round is, in nanoseconds of guest time, where nothing else is asked for."""
+
+
 QUANTA_NS = (25, 100_000)
 """The shortest round and the longest: below, CPUs are switched more than they run."""
+
+
 MOST_CPUS = 64
+
+
 TRANSFER_NS = 40
 """What a cache line takes from one CPU to another, where that is modelled. Intel's Memory Latency Checker
 reports 40.3 to 42.3 ns for a modified line of another second-level cache in one socket of a Xeon E5-2660 v4
 (Intel's forum: Core-to-Core Communication Latency in Skylake/Kaby Lake)."""
 
+
 RUN_DELAY = "run-delay"
 """The monitor that programs can have there: how long each task waited for a CPU."""
+
+
 WAITS = "waits"
 """The monitor that tells where the CPUs wait and idle."""
+
+
 MONITORS = (RUN_DELAY, WAITS)
 
 
@@ -116,3 +127,148 @@ class ParallelCounts(Model):
     def median(self) -> float:
         """Instructions of all CPUs together while one operation is done."""
         return sum(self.middle) / 2
+
+
+# Where the guest time of several CPUs went: work, waiting in loops, idling; by function and by CPU.
+
+PAUSE_NS = 50
+"""What one `pause` takes (crates/parallel/src/engine.rs), beside the nanosecond of its instruction."""
+
+
+class CpuShare(Model):
+    """What one CPU did in one function."""
+
+    instructions: int
+    """Its own, those of loops that waited included."""
+    entered: int
+    waited: int
+    """Instructions of loops that waited."""
+    pauses: int
+    """Turns of those loops."""
+    lines_ns: int = 0
+    """Guest time of waiting for cache lines of other CPUs, where that is modelled."""
+
+    @property
+    def waiting_ns(self) -> int:
+        """Guest time that the CPU waited in it."""
+        return self.waited + self.pauses * PAUSE_NS
+
+
+class FunctionOnCpus(Model):
+    """One function of the kernel, or all that runs in user mode, on each CPU."""
+
+    symbol: str
+    module: str = ""
+    cpus: tuple[CpuShare, ...]
+
+
+class WaitedFor(Model):
+    """Guest time of all CPUs together in one waiting loop, for one caller."""
+
+    symbol: str
+    module: str = ""
+    caller: str
+    """Who called the function; of a part of a lock, who wanted the lock. Empty: not seen."""
+    caller_module: str = ""
+    ns: int
+
+
+class IdleAfter(Model):
+    """Guest time that a CPU was idle, by where the last task on it went to sleep."""
+
+    symbol: str
+    """What called the scheduler; empty: no task was seen to."""
+    module: str = ""
+    caller: str
+    caller_module: str = ""
+    cpu: int
+    ns: int
+
+
+class CpuCounts(Model):
+    """Of the marked regions of a run, or of the whole run, on several CPUs."""
+
+    time_ns: int
+    """Guest time from their beginnings to their ends."""
+    functions: tuple[FunctionOnCpus, ...]
+    program: FunctionOnCpus
+    waits: tuple[WaitedFor, ...]
+    """The longest first."""
+    idle: tuple[IdleAfter, ...]
+    """The longest first."""
+
+    @property
+    def every(self) -> tuple[FunctionOnCpus, ...]:
+        """The functions, and the program."""
+        return (*self.functions, self.program)
+
+
+# How a workload's throughput grows with the number of CPUs.
+
+
+class ScalingPoint(Model):
+    """One number of CPUs."""
+
+    cpus: int
+    throughput: float
+    """Operations a second of all CPUs together: the geometric mean over the seeds."""
+    lowest: float
+    """Of the seeds."""
+    highest: float
+    speed_up: float
+    """Throughput by that at the smallest number of CPUs, of which one is 1."""
+    efficiency: float
+    """Speed-up by the CPUs there are for each that there was first: 1 is perfect."""
+
+
+class CoefficientEstimate(Model):
+    """A coefficient of the Universal Scalability Law, at least 0."""
+
+    value: float
+    low: float | None
+    """Its interval at 95 % over the seeds; None with one seed."""
+    high: float | None
+
+
+class ScalingCurve(Model):
+    """One workload under one treatment, apart from its number of CPUs."""
+
+    workload: str
+    treatment: str
+    """The levels of all other factors; empty where there are none."""
+    seeds: int
+    """Trials at each number of CPUs."""
+    points: tuple[ScalingPoint, ...]
+    """By number of CPUs, from the smallest."""
+    rate: float | None = None
+    """λ: operations a second of one CPU, by the law; None where there are too few numbers of CPUs."""
+    contention: CoefficientEstimate | None = None
+    """σ: the share that is done one after another."""
+    coherence: CoefficientEstimate | None = None
+    """κ: what each pair of CPUs costs."""
+    peak: float | None = None
+    """CPUs beyond which throughput falls, by the law; None where there is no such number."""
+
+    def at(self, cpus: int) -> ScalingPoint | None:
+        """The point at a number of CPUs."""
+        return next((point for point in self.points if point.cpus == cpus), None)
+
+
+# What CPUs spend no work on.
+
+
+class Waits(Model):
+    """One workload under one treatment: shares of all CPUs' time, and the places that have most of it."""
+
+    workload: str
+    treatment: str
+    """The levels of all factors but the number of CPUs; empty where there are none."""
+    cpus: int
+    waiting: float
+    """Of 1: in loops until another CPU has done something, and for cache lines where these are modelled."""
+    waiting_in: str
+    """Empty: nowhere."""
+    idle: float
+    """Of 1: with nothing to run."""
+    asleep_in: str
+    """Where the last task on a CPU went to sleep; empty: nowhere."""

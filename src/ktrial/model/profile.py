@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.guest_time import CpuCounts
-from ktrial.model.machine_model import BasePrices, ModelCounts
+from ktrial.model.machine import BasePrices, ModelCounts
+from ktrial.model.parallel import CpuCounts
 
 PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""

@@ -4,18 +4,32 @@ Plain data; files are read elsewhere.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import Field
 
-from ktrial.model.base import Model
-from ktrial.model.boot import CgroupLimits
-from ktrial.model.design import Design, Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build
-from ktrial.model.levels import LevelValue
-from ktrial.model.machine_model import ModelledMachine
+from ktrial.model.attribution import Proof
+from ktrial.model.base import Model, digest
+from ktrial.model.comparison import Result
+from ktrial.model.design import (
+    Design,
+    Factor,
+    FactorKind,
+    FactorLevels,
+    LevelValue,
+    Perturbation,
+    Plan,
+    PlannedTrial,
+    Treatment,
+    combinations,
+    count,
+)
+from ktrial.model.kernel import Build, KernelDifference
+from ktrial.model.machine import CgroupLimits, ModelledMachine
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.references import KernelRef, References, built_kernel
+from ktrial.model.trial import Trial, TrialSampled
 from ktrial.model.tuning import Budget, Goal, Space
 from ktrial.model.workload import CountedBy, WorkloadUse
 
@@ -143,6 +157,8 @@ class MachineSettings(Model):
 
 REAL_MACHINES = frozenset({"host", "ssh"})
 """Machines that run already: memory and CPUs are their own, and the kernel, unless ssh boots another."""
+
+
 EXACT_MACHINES = frozenset({"exact", "exact-parallel"})
 """Machines on which the same trial gives the same numbers: blocks differ by their seeds alone."""
 
@@ -201,7 +217,7 @@ class Study(Model):
     """In place of factors: what is searched, and what for."""
 
     references: References = Field(default=References(), exclude=True, repr=False)
-    """What its names mean. Not stored: who reads a study resolves them (`ktrial.studyfile.resolved`)."""
+    """What its names mean. Not stored: who reads a study resolves them (studyfile.references.resolved)."""
 
     @property
     def blocks(self) -> int:
@@ -249,3 +265,109 @@ def named_kernel(study: Study, treatment: Treatment) -> str:
 def kernel_names(study: Study, treatments: Iterable[Treatment]) -> tuple[str, ...]:
     """Every kernel that the treatments need, once, in their order."""
     return tuple(dict.fromkeys(kernel_name(study, treatment) for treatment in treatments))
+
+
+# From a study to its trials: treatments, perturbations, and the order in which they run.
+#
+# Everything here follows from the study alone, through SHA-256: the same on every host and every Python.
+
+_LONGEST_ENVIRONMENT = 4096
+"""One page: moves the stack's start through every alignment that matters (Mytkowicz et al., ASPLOS 2009)."""
+
+
+_LONGEST_OFFSET_NS = 10_000_000
+"""More than two timer ticks at 250 Hz: every phase between the tick and the workload."""
+
+
+_LARGEST_SEED = 2**31 - 1
+
+
+def plan(study: Study) -> Plan:
+    """All trials of the study, in run order: one block a perturbation, each treatment once in a block.
+
+    The order inside a block is random, drawn from the study's seed.
+    """
+    chosen = treatments(study)
+    in_order = [
+        (block, treatment)
+        for block in range(study.blocks)
+        for treatment in _shuffled(chosen, study.seed, block)
+    ]
+    return Plan(
+        may_end_early=bool(study.timing and study.timing.stopping is not Stopping.FIXED),
+        treatments=chosen,
+        baseline=chosen[0],
+        trials=tuple(
+            PlannedTrial(
+                order=order,
+                block=block,
+                treatment=treatment,
+                perturbation=perturbation(study.seed, block),
+            )
+            for order, (block, treatment) in enumerate(in_order)
+        ),
+    )
+
+
+def treatments(study: Study) -> tuple[Treatment, ...]:
+    """The study's treatments, the baseline first, the others in the order of factors and levels."""
+    every = combinations(_factor_levels(study), study.design.value, study.listed)
+    return tuple(Treatment(levels=levels) for levels in every)
+
+
+def treatment_count(study: Study) -> int:
+    """How many treatments the study has: without making them, where that can be told."""
+    return count(_factor_levels(study), study.design.value, study.listed)
+
+
+def baseline(study: Study) -> Treatment:
+    """The first of the study's treatments, without making the others."""
+    return Treatment(levels={factor.name: factor.baseline for factor in study.factors})
+
+
+def _factor_levels(study: Study) -> list[FactorLevels]:
+    return [FactorLevels(factor.name, factor.levels, factor.baseline) for factor in study.factors]
+
+
+def _shuffled(chosen: tuple[Treatment, ...], seed: int, block: int) -> list[Treatment]:
+    return sorted(chosen, key=lambda treatment: digest(["order", seed, block, treatment.key]))
+
+
+def perturbation(seed: int, number: int) -> Perturbation:
+    """Perturbation `number` of a study with this seed; the same for every treatment. 0 changes nothing."""
+    if number == 0:
+        return Perturbation(number=0)
+    return Perturbation(
+        number=number,
+        environment_bytes=_drawn("environment", seed, number, _LONGEST_ENVIRONMENT),
+        start_offset=_drawn("offset", seed, number, _LONGEST_OFFSET_NS),
+        layout_seed=_drawn("layout", seed, number, _LARGEST_SEED),
+    )
+
+
+def _drawn(what: str, seed: int, number: int, largest: int) -> int:
+    """A whole number from 1 to `largest`, drawn from the seed."""
+    return 1 + int(digest([what, seed, number])[:16], 16) % largest
+
+
+# A study with everything that it measured: what the store yields and reports are made from.
+
+
+class StudyRecord(Model):
+    """One study in the store."""
+
+    id: int
+    study: Study
+    study_digest: str
+    created: datetime
+    planned: int
+    """How many trials the study plans."""
+    trials: tuple[Trial, ...]
+    """Those that ended, in run order."""
+    result: Result
+    kernels: tuple[KernelDifference, ...] = ()
+    """What differs from the baseline's kernel to each other one that trials ran on."""
+    sampled: tuple[TrialSampled, ...] = ()
+    """What monitors read over time in each treatment's first trial that completed, where they did."""
+    proofs: tuple[Proof, ...] = ()
+    """What was proved about the causes of its differences (`explain --prove`)."""

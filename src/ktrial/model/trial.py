@@ -7,9 +7,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
-from ktrial.model.environment import Environment
 from ktrial.model.profile import Profile
-from ktrial.model.time_series import Sampled
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Sample
 
@@ -55,6 +53,50 @@ class Outcome(StrEnum):
     (Older ktrials stored it: such a trial is not read.)"""
     KERNEL_MISSING = "kernel-missing"
     """The kernel could not be had, so that nothing ran: the next run tries again."""
+
+
+# The environment of trials in real time: readings of the machine that can change a result.
+
+
+class ReadingKind(StrEnum):
+    """How readings of one thing are compared with each other."""
+
+    SETTING = "setting"
+    """It stays as it is unless somebody changes it."""
+    LEVEL = "level"
+    """It goes up and down by itself: temperature, load."""
+    COUNTER = "counter"
+    """It only rises, and each rise tells that something happened."""
+
+
+class Reading(Model):
+    """One thing about the machine, at one moment."""
+
+    name: str
+    kind: ReadingKind
+    value: str = ""
+    """For people; of a setting also what is compared. Empty where it cannot be read."""
+    number: float | None = None
+    """Of a level or a counter; None where it has no number."""
+    absent: str = ""
+    """Why it cannot be read; empty where it was."""
+    concern: str = ""
+    """What about this value disturbs measurements; empty where nothing does."""
+    advice: str = ""
+    """What to do about it."""
+    places: tuple[str, ...] = ()
+    """The kernel files that it was read from: what a study changes there is no surprise."""
+
+
+class Environment(Model):
+    """All readings of one moment."""
+
+    taken: datetime
+    readings: tuple[Reading, ...]
+
+    def reading(self, name: str) -> Reading | None:
+        """The reading of this name; None where there is none."""
+        return next((each for each in self.readings if each.name == name), None)
 
 
 class Provenance(Model):
@@ -106,6 +148,53 @@ BETWEEN_REASONS = "; "
 """Where several of a trial's workloads failed, each with its own reason."""
 
 
+# What monitors read of a system while a workload ran, as series over time.
+
+
+class SeriesKind(StrEnum):
+    """How a series is to be read."""
+
+    COUNTER = "counter"
+    """It only rises: the difference of two values is what happened between them."""
+    GAUGE = "gauge"
+    """A level: how much there is at a moment."""
+
+
+class Series(Model):
+    """One number of the kernel's over time."""
+
+    name: str
+    """As counters are named: `vmstat.pgfault`, `meminfo.Cached`."""
+    unit: str
+    kind: SeriesKind
+    values: tuple[float, ...]
+    """One a moment of `Sampled.times`. A counter's begin at 0."""
+
+
+class Sampled(Model):
+    """All series of one workload in one trial, and what it cost to read them."""
+
+    workload: str
+    interval: float
+    """Seconds between two readings while programs ran, in the end."""
+    readings: int
+    """How many readings there were while programs ran."""
+    cost_seconds: float
+    """CPU time that those took."""
+    wall_seconds: float
+    """For how long programs ran."""
+    times: tuple[float, ...]
+    """Seconds since the first program's start was prepared. The first moment is before it, the last after
+    all programs."""
+    series: tuple[Series, ...]
+    """Those that changed, sorted by name."""
+
+    @property
+    def cost(self) -> float:
+        """The readings' share of one CPU while programs ran: 0.001 is a tenth of a percent."""
+        return self.cost_seconds / self.wall_seconds if self.wall_seconds else 0.0
+
+
 class Trial(Model):
     """A trial that ended."""
 
@@ -130,3 +219,13 @@ class Trial(Model):
     started: datetime
     seconds: float
     """Host seconds from start to end."""
+
+
+class TrialSampled(Model):
+    """What was read in one trial."""
+
+    trial: str
+    """PlannedTrial.key."""
+    treatment: str
+    """Its label."""
+    sampled: Sampled

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model, StoredInteger
-from ktrial.model.levels import use_label
+from ktrial.model.design import use_label
 
 
 class Direction(StrEnum):

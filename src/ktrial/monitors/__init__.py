@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.model.time_series import Series
+from ktrial.model.trial import Series
 from ktrial.model.warnings import DataWarning
 from ktrial.monitors import time_series as sampled
 from ktrial.monitors.time_series import Reading, Texts

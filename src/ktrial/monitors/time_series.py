@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ktrial.model.time_series import Series, SeriesKind
+from ktrial.model.trial import Series, SeriesKind
 
 Texts = Mapping[str, str]
 """File → its text at one moment. A file that this kernel does not have is not in it."""

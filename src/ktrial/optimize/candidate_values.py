@@ -9,7 +9,7 @@ from ktrial.model.kernel import Build, BuildChange
 from ktrial.model.knob import Allowed, Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
 from ktrial.studyfile.errors import BadKnobSpace
-from ktrial.studyfile.knob_patterns import OPTION, SearchedKnob
+from ktrial.studyfile.search import OPTION, SearchedKnob
 
 AROUND = 16
 """Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""

@@ -13,7 +13,7 @@ from ktrial.knobs import lenient_reference
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
 from ktrial.studyfile.errors import AnswerNotWritten
-from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
+from ktrial.studyfile.search import BOOT, KERNEL, OPTION
 
 _SYSCTL = "/proc/sys/"
 _EXECUTABLE = 0o755

@@ -14,8 +14,8 @@ from ktrial.machines import Machine
 from ktrial.model.design import Treatment
 from ktrial.model.references import filled
 from ktrial.model.study import Study, kernel_of
-from ktrial.studyfile.knob_patterns import SearchedKnob, in_another_unit
 from ktrial.studyfile.references import resolved
+from ktrial.studyfile.search import SearchedKnob, in_another_unit
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")

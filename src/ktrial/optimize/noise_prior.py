@@ -9,7 +9,7 @@ from ktrial.analysis.calibration import newest_calibration
 from ktrial.errors import KtrialError
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 _FEWEST = 5
 """Runs of one treatment that say something of their noise."""

@@ -13,12 +13,11 @@ from ktrial.analysis import interim
 from ktrial.analysis.result import metrics_of
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Design
-from ktrial.model.plan import plan
-from ktrial.model.study import Study, Timing
+from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Configuration, Goal, Tuned
 from ktrial.optimize.treatments import study_of
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.studyfile.errors import NothingTuned
 
 _EXACT = ("exact", "exact-parallel")

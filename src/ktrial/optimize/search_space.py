@@ -12,13 +12,13 @@ from ktrial.knobs import KnobInstance, System, catalogue, find
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
+from ktrial.model.notation import nearest
 from ktrial.model.study import LeftOut, Search, Study
-from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
 from ktrial.optimize.knob_discovery import SearchedSystem, read_knobs
 from ktrial.studyfile.errors import KnobNotOnMachine, SpaceEmpty
-from ktrial.studyfile.knob_patterns import (
+from ktrial.studyfile.search import (
     BOOT,
     KERNEL,
     OPTION,

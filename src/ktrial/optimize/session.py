@@ -22,8 +22,9 @@ from ktrial.optimize.evaluation_log import Ask, Progress
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import observation
 from ktrial.optimize.trial_evaluator import TrialEvaluator
-from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreError
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import NotTheSameSearch
 
 

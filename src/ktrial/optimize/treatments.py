@@ -5,11 +5,10 @@ from typing import Protocol
 
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import BuildChange
-from ktrial.model.plan import perturbation
-from ktrial.model.study import Study
+from ktrial.model.study import Study, perturbation
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Configuration, Observation, Purpose, Space
-from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
+from ktrial.studyfile.search import BOOT, KERNEL, OPTION
 
 
 class Asked(Protocol):

@@ -7,7 +7,7 @@ point in the group `ktrial.output_formats`.
 from functools import cache
 
 from ktrial import plugin_discovery
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
 from ktrial.program_outputs.protocol import Column, Measured, OutputFormat, Report, Told

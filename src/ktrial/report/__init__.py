@@ -6,12 +6,12 @@ Importing this package costs next to nothing: a function imports what it needs t
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.kernel import KernelDifference
+from ktrial.model.study import StudyRecord
 
 if TYPE_CHECKING:
     from ktrial.report.text.attribution import Why
-    from ktrial.store import Store
+    from ktrial.store.store import Store
 
 __all__ = [
     "comparisons_csv",

@@ -19,8 +19,7 @@ from ktrial.kernels.errors import KernelError
 from ktrial.kernels.image.code_difference import code_difference
 from ktrial.kernels.image.same_image import same_image
 from ktrial.kernels.patch_series import undoing
-from ktrial.model.kernel import Build, Kernel
-from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.series.result import Step, StepState, option_steps
 
 Boots = Callable[[Kernel], str]

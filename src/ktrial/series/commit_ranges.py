@@ -22,8 +22,7 @@ from ktrial.kernels.build.compiled_paths import not_for_x86
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_git
 from ktrial.model.history import ChangePoint, History, Line, Point
-from ktrial.model.kernel import Build
-from ktrial.model.patch_series import PatchSeries, SeriesPatch
+from ktrial.model.kernel import Build, PatchSeries, SeriesPatch
 from ktrial.series.errors import SeriesError
 from ktrial.series.result import SeriesResult, Step, StepState
 from ktrial.series.run import SeriesRun

@@ -17,8 +17,7 @@ from ktrial.kernels.image.code_difference import called
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
-from ktrial.model.kernel import Build, Kernel
-from ktrial.model.patch_series import PatchSeries, SeriesPatch
+from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
 from ktrial.model.workload import WorkloadUse
 

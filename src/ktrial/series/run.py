@@ -21,11 +21,9 @@ from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.image.function_files import function_files
 from ktrial.kernels.patch_series import as_patch
-from ktrial.model.kernel import Build, Kernel
-from ktrial.model.patch_series import PatchSeries, SeriesPatch
+from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.building import Boots, Forward, reason, to_build
@@ -41,7 +39,7 @@ from ktrial.series.result import (
     measured,
     selected,
 )
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
 

@@ -12,8 +12,9 @@ from ktrial.report import study_html, whys
 from ktrial.report.html.tuning import page as search_page
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.site.pages import Pages
-from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreGone
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 
 _REPORTS = "reports/"
 _PAIR = re.compile(r"pairs/(?P<number>[1-9][0-9]{0,17})\.(?P<form>html|json)")

@@ -14,10 +14,10 @@ from ktrial.analysis.store_queries import RunningStudy, is_alive, running_studie
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import printable
-from ktrial.model.activity import Activity
+from ktrial.model.machine import Activity
 from ktrial.report.text import study_summary
-from ktrial.store import Store
 from ktrial.store.errors import StoreError, StoreGone
+from ktrial.store.store import Store
 
 _SECONDS_BETWEEN = 0.5
 _SHARE = 5

@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ktrial.model.comparison import Interaction, Verdict
+from ktrial.model.design import LevelValue
+from ktrial.model.history import Agreement
 from ktrial.model.imported import Group
-from ktrial.model.levels import LevelValue
-from ktrial.model.machine_agreement import Agreement
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.independent_groups import moments, welch
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign

@@ -7,24 +7,43 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlalchemy import Connection, RowMapping, Table, insert, select, text
 
 from ktrial.fault_points import fault_point
-from ktrial.store import copying_study, trial_digests, trial_sets
+from ktrial.store import integrity, study_rows, trial_rows
 from ktrial.store.errors import NotItsCopy, StoreDamaged
-from ktrial.store.existing_tables import has
-from ktrial.store.failures import Conflict
+from ktrial.store.integrity import ANSWER, STUDY
 from ktrial.store.part_files import Fill, Placed, kept
-from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+from ktrial.store.postgresql import is_postgresql
+from ktrial.store.schema import (
+    answers,
+    counters,
+    digests,
+    has,
+    kernel_differences,
+    profiles,
+    proofs,
+    samples,
+    series,
+    studies,
+    trials,
+)
 from ktrial.store.store import Store
-from ktrial.store.trial_digests import TrialRows
+from ktrial.store.transactions import Conflict
+from ktrial.store.trial_rows import TrialRows
 
 AT_ONCE = 50
 """Trials in one transaction; with a profile of each of 25 workloads they take some 25 MB."""
+
+
 _ATTEMPTS = 5
 """Where another process stores the same trials meanwhile."""
+
+
 _LARGE = (profiles, series)
 """What may lie in files, of either store: it is the same."""
+
+
 _BELONGING = (samples, counters, *_LARGE)
 
 
@@ -64,11 +83,9 @@ def copy_study(
     `keeps_number`: then trials keep their digests, of which it is a part; otherwise they are compared with
     them, and digests are made anew. Raises NotItsCopy, where the number is taken; StoreError.
     """
-    study = source.transactions.read(lambda connection: copying_study.read(connection, number))
+    study = source.transactions.read(lambda connection: read_study(connection, number))
     own = target.transactions.write(
-        lambda connection: copying_study.put(
-            connection, study, source.name, target.name, keeps_number=keeps_number
-        )
+        lambda connection: put_study(connection, study, source.name, target.name, keeps_number=keeps_number)
     )
     for attempt in range(_ATTEMPTS):
         try:
@@ -78,9 +95,7 @@ def copy_study(
             if attempt == _ATTEMPTS - 1:
                 raise
     missing = source.missing_trials(number)
-    damaged, differing = target.transactions.write(
-        lambda connection: copying_study.put_parts(connection, study, own)
-    )
+    damaged, differing = target.transactions.write(lambda connection: put_parts(connection, study, own))
     copied, there, odd, other = trials_copied
     return Copied(
         own,
@@ -94,7 +109,7 @@ def copy_study(
 
 def check_is_copy(source: Store, target: Store) -> None:
     """Raises NotItsCopy where the other store has studies that this one has not, under the same numbers."""
-    own, there = (store.transactions.read(copying_study.numbers) for store in (source, target))
+    own, there = (store.transactions.read(study_numbers) for store in (source, target))
     for number, (digest, name) in there.items():
         if own.get(number, ("", ""))[0] != digest:
             raise NotItsCopy(store=target.name, source=source.name, number=number, study=name)
@@ -156,7 +171,7 @@ def _some(keys: list[str]) -> Iterator[list[str]]:
 
 def _noted(connection: Connection, study_id: int) -> dict[str, _Noted]:
     """Key → trial, in the order of storing."""
-    noted = trial_digests.noted_digests(connection, study_id)
+    noted = trial_rows.noted_digests(connection, study_id)
     query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
     return {key: _Noted(number, noted.get(number)) for number, key in connection.execute(query)}
 
@@ -203,13 +218,13 @@ def _by_trial(
 
 
 def _is_sound(parts: TrialRows, noted: _Noted) -> bool:
-    return noted.digests is None or not any(trial_digests.differing(parts, noted.digests))
+    return noted.digests is None or not any(trial_rows.differing_parts(parts, noted.digests))
 
 
 def _fits(parts: TrialRows, study_id: int, there: _Noted) -> bool:
     """Whether the trial is what the other store has, where that can be told."""
     return there.digests is None or not any(
-        trial_digests.differing(_of_study(parts, study_id), there.digests)
+        trial_rows.differing_parts(_of_study(parts, study_id), there.digests)
     )
 
 
@@ -222,7 +237,7 @@ def _put(
 ) -> None:
     """Insert trials with all that belongs to them."""
     moved = [(_of_study(parts, study_id), noted) for parts, noted in read]
-    before = trial_sets.before_change(connection, study_id)
+    before = integrity.trial_set_before_change(connection, study_id)
     query = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     numbers = connection.scalars(query, [_without_id(parts.trial) for parts, _ in moved]).all()
     fault_point("store: copied trials inserted")
@@ -235,10 +250,10 @@ def _put(
         ]
         _insert(connection, table, kept(connection, table.name, rows, placed) if table in _LARGE else rows)
     fault_point("store: what belongs to copied trials inserted")
-    made = (trial_digests.digest_row(number, parts) for number, (parts, noted) in numbered if noted.digests)
+    made = (trial_rows.digest_row(number, parts) for number, (parts, noted) in numbered if noted.digests)
     _insert(connection, digests, made)
-    added = trial_sets.members(connection, trials.c.id.in_(numbers))
-    trial_sets.note(connection, study_id, before.changed(added=added))
+    added = integrity.trial_set_members(connection, trials.c.id.in_(numbers))
+    integrity.note_trial_set(connection, study_id, before.changed(added=added))
 
 
 def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -248,3 +263,103 @@ def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, An
 
 def _without_id(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "id"}
+
+
+# What is stored of a study beside its trials, from one store to another, with its digests.
+
+_KEYS: dict[Table, tuple[str, ...]] = {
+    answers: (),
+    kernel_differences: ("before", "after"),
+    proofs: ("difference",),
+}
+"""Tables of a study's parts → what tells a part from others of its kind."""
+
+
+_NEXT = "SELECT setval(pg_get_serial_sequence('studies', 'id'), (SELECT max(id) FROM studies))"
+
+
+class StudyRows(NamedTuple):
+    """All rows of a study, apart from its trials."""
+
+    row: RowMapping
+    parts: Mapping[str, list[RowMapping]]
+    """By table."""
+    noted: Mapping[tuple[int, str], str]
+    """`integrity.noted_study_digests`."""
+
+
+def study_numbers(connection: Connection) -> dict[int, tuple[str, str]]:
+    """Number → digest and name, of every study."""
+    names = dict(integrity.study_names(connection))
+    rows = connection.execute(select(studies.c.id, studies.c.digest))
+    return {number: (digest, names[number]) for number, digest in rows}
+
+
+def read_study(connection: Connection, number: int) -> StudyRows:
+    """Raises NotAsStored where the study's own row is not what was stored."""
+    row = study_rows.study_row(connection, number)
+    noted = integrity.noted_study_digests(connection, number)
+    parts = {
+        table.name: list(
+            connection.execute(
+                select(table).where(table.c.study_id == number).order_by(table.c.id)
+            ).mappings()
+        )
+        for table in _KEYS
+        if has(connection, table)
+    }
+    return StudyRows(row, parts, noted)
+
+
+def put_study(
+    connection: Connection, study: StudyRows, source: str, target: str, *, keeps_number: bool
+) -> int:
+    """The study's number in the other store, where it is inserted if it is missing. Raises NotItsCopy."""
+    number = study.row["id"]
+    same = select(studies.c.id).where(studies.c.digest == study.row["digest"])
+    there = connection.scalar(same)
+    taken = connection.scalar(select(studies.c.id).where(studies.c.id == number)) is not None
+    if keeps_number and (there != number if there is not None else taken):
+        raise NotItsCopy(store=target, source=source, number=number, study=study.row["name"])
+    if there is not None:
+        return int(there)
+    values = {name: study.row[name] for name in ("name", "digest", "spec", "created")}
+    values |= {"id": number} if keeps_number else {}
+    inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
+    assert inserted is not None, "every table has one integer as its key"
+    fault_point("store: copied study inserted")
+    if keeps_number and is_postgresql(connection):
+        connection.execute(text(_NEXT))
+    if digest := study.noted.get((number, STUDY)):
+        integrity.note_study_digest(connection, int(inserted[0]), STUDY, digest)
+    integrity.note_trial_set(connection, int(inserted[0]), integrity.TrialSet())
+    return int(inserted[0])
+
+
+def put_parts(connection: Connection, study: StudyRows, own: int) -> tuple[list[str], list[str]]:
+    """Insert the parts that are missing. Which are damaged, and which are there and say something else."""
+    damaged, differing = [], []
+    for table, keys in _KEYS.items():
+        for row in study.parts.get(table.name, []):
+            what, made = _what(table, row), integrity.digest_of_content(row["content"])
+            noted = study.noted.get((study.row["id"], what))
+            same = [table.c.study_id == own, *(table.c[key] == row[key] for key in keys)]
+            there = connection.scalar(select(table.c.content).where(*same))
+            if noted not in {None, made}:
+                damaged.append(what)
+            elif there is None:
+                values = {name: value for name, value in row.items() if name != "id"} | {"study_id": own}
+                connection.execute(insert(table).values(**values))
+                if noted:
+                    integrity.note_study_digest(connection, own, what, noted)
+            elif there != row["content"]:
+                differing.append(what)
+    fault_point("store: copied parts of a study inserted")
+    return damaged, differing
+
+
+def _what(table: Table, row: Mapping[Any, Any]) -> str:
+    """What the part is noted as."""
+    if table is kernel_differences:
+        return integrity.difference_part(row["before"], row["after"])
+    return ANSWER if table is answers else integrity.proof_part(row["difference"])

@@ -6,30 +6,36 @@ trial's digests have: they are the same, wherever a part lies.
 """
 
 import hashlib
+import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from ktrial.fault_points import fault_point
-from ktrial.file_store import FileStore
-from ktrial.file_store.errors import FileStoreFailed
-from ktrial.store import file_place, postgresql
+from ktrial.file_store import FileStore, FileStoreFailed
+from ktrial.store import postgresql
 from ktrial.store.errors import FilesAreAnothers, FilesAway
-from ktrial.store.existing_tables import has
-from ktrial.store.file_place import FilePlace, PlaceChanged
-from ktrial.store.schema import part_files
+from ktrial.store.schema import file_place, has, part_files
 from ktrial.store.transactions import Transactions
 
 OWNER = "owner"
 """The word beside the files that says whose they are."""
+
+
 LOST = "lost"
 """What `fill` adds to a row of which the file is not to be had: why."""
+
+
 T = TypeVar("T")
+
+
 Row = Mapping[Any, Any]
+
+
 Fill = Callable[[Connection, str, Sequence[Row]], list[Row]]
 """`PartFiles.fill`: a table's rows, with what lies in files in place."""
 
@@ -38,6 +44,19 @@ class Placed(NamedTuple):
     """What lies in files of the content that is about to be stored."""
 
     digests: frozenset[str] = frozenset()
+
+
+class FilePlace(NamedTuple):
+    """A place of files."""
+
+    url: str
+    """As fsspec reads it; `./NAME`: beside SQLite's file."""
+    directory: str
+    """There, of this store alone."""
+    above: int
+    """Bytes: larger parts go there."""
+    collections: int
+    """How often files were taken away that nothing names: see `check`."""
 
 
 class PartFiles:
@@ -73,7 +92,7 @@ class PartFiles:
 
         def checked(connection: Connection) -> T:
             if placed.digests:
-                file_place.check(connection, place)
+                check_place(connection, place)
             return work(connection, placed)
 
         return self._transactions.write(checked)
@@ -97,7 +116,7 @@ class PartFiles:
         empty = [row["trial_id"] for row in rows if not row["content"]]
         if not empty or not has(connection, part_files):
             return list(rows)
-        place = file_place.read(connection)
+        place = read_place(connection)
         columns = (part_files.c.trial_id, part_files.c.workload, part_files.c.digest)
         query = select(*columns).where(part_files.c.part == table, part_files.c.trial_id.in_(empty))
         named = {(trial, workload): digest for trial, workload, digest in connection.execute(query)}
@@ -172,7 +191,7 @@ class PartFiles:
 
     def _place(self, *, anew: bool = False) -> FilePlace | None:
         if self._known is None or anew:
-            self._known = (self._transactions.read(file_place.read),)
+            self._known = (self._transactions.read(read_place),)
         return self._known[0]
 
     @contextmanager
@@ -210,3 +229,92 @@ def location_for(given: str, file: Path | None) -> str:
     if file is not None and path.is_relative_to(file.parent):
         return f"./{path.relative_to(file.parent)}"
     return str(path)
+
+
+# Where a store's large parts lie: named once, in the store itself, so that whoever opens it finds them.
+
+ABOVE = 8192
+"""Bytes of the largest part that stays inside, unless told otherwise: a page of PostgreSQL's. What is smaller
+is read sooner from a database than from a file; what is larger is most of what lets it grow (of the profiles
+of five workloads, 1, 3, 4, 13 and 27 KB: five sixths)."""
+
+
+class Outside(NamedTuple):
+    """How much lies in files."""
+
+    parts: int
+    files: int
+    """Fewer than parts, where several are the same."""
+    size: int
+    """Bytes of all files."""
+
+
+class PlaceChanged(Exception):
+    """The place is not what it was, or files were taken away there meanwhile."""
+
+
+class PlaceInUse(Exception):
+    """Parts lie there."""
+
+
+def read_place(connection: Connection, *, shared: bool = False) -> FilePlace | None:
+    """None: everything is inside. `shared`: it stays so until the transaction ends."""
+    if not has(connection, file_place):
+        return None
+    query = select(*(file_place.c[name_place] for name_place in FilePlace._fields))
+    row = connection.execute(query.with_for_update(read=True) if shared else query).first()
+    return FilePlace(*row) if row else None
+
+
+def check_place(connection: Connection, used: FilePlace) -> None:
+    """Raises PlaceChanged where files that were written to `used` may not be there any more.
+
+    Files are written before the rows that name them. Who takes files away does it in a transaction that
+    changes the place's row: one that names files waits for it, and sees that.
+    """
+    if read_place(connection, shared=True) != used:
+        raise PlaceChanged
+
+
+def name_place(connection: Connection, url: str, above: int) -> FilePlace:
+    """Have this place from now on. Its directory stays while something lies there."""
+    before = read_place(connection)
+    place = FilePlace(url, f"ktrial-store-{secrets.token_hex(8)}", above, 0)
+    if before is None:
+        connection.execute(insert(file_place).values(id=1, **place._asdict()))
+        return place
+    if before.url == url or parts_outside(connection).parts:
+        place = place._replace(directory=before.directory, collections=before.collections + 1)
+    connection.execute(update(file_place).values(**place._asdict()))
+    return place
+
+
+def forget_place(connection: Connection) -> None:
+    """Have none from now on. Raises PlaceInUse where something lies there."""
+    connection.execute(delete(file_place))
+    if parts_outside(connection).parts:
+        raise PlaceInUse
+
+
+def count_collection(connection: Connection) -> None:
+    """Have `check` wait until this transaction ends, and then find the place changed."""
+    connection.execute(update(file_place).values(collections=file_place.c.collections + 1))
+
+
+def parts_outside(connection: Connection) -> Outside:
+    """How much lies in files."""
+    if not has(connection, part_files):
+        return Outside(0, 0, 0)
+    each = select(part_files.c.digest, func.max(part_files.c.size).label("size"))
+    files = each.group_by(part_files.c.digest).subquery()
+    parts = connection.scalar(select(func.count()).select_from(part_files)) or 0
+    count, size = connection.execute(select(func.count(), func.sum(files.c.size)).select_from(files)).one()
+    return Outside(int(parts), int(count), int(size or 0))
+
+
+def named_files(connection: Connection, among: Iterable[str] | None = None) -> set[str]:
+    """The digests of files that parts name: all, or those of these."""
+    query = select(part_files.c.digest).distinct()
+    return set(
+        connection.scalars(query if among is None else query.where(part_files.c.digest.in_(list(among))))
+    )

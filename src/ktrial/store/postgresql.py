@@ -4,7 +4,6 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from ktrial.store.column_types import POSTGRESQL
 from ktrial.store.errors import (
     NoSuchBackend,
     NotAStore,
@@ -15,7 +14,7 @@ from ktrial.store.errors import (
     StoreForbidden,
 )
 from ktrial.store.location import masked, shown
-from ktrial.store.schema import metadata, schema
+from ktrial.store.schema import POSTGRESQL, metadata, schema_table
 
 CONNECT_SECONDS = 10
 _LOCK = 0x6B747269616C
@@ -78,7 +77,7 @@ def look(connection: Connection, name: str) -> int | None:
         raise NotAStore(store=name, problem=f"its encoding is {encoding}, not UTF8", hint=hint)
     query = text("SELECT n FROM unnest(CAST(:names AS text[])) AS n WHERE to_regclass(n) IS NOT NULL")
     there = set(connection.scalars(query, {"names": list(metadata.tables)}))
-    if schema.name in there:
+    if schema_table.name in there:
         version = connection.exec_driver_sql("SELECT version FROM ktrial_schema").scalar()
         if version is None:
             raise StoreDamaged(store=name, problem="it says no schema version")

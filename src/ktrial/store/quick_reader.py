@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
+from ktrial.store.integrity import StudyRow, moment
 from ktrial.store.location import path_of, postgresql_uri, shown_uri
-from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.study_summary import StudyRow, moment
+from ktrial.store.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     import psycopg

@@ -4,9 +4,13 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from sqlalchemy.exc import DBAPIError
 
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
 
@@ -15,13 +19,24 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
     from sqlalchemy.pool import ConnectionPoolEntry
 
+
 BUSY_SECONDS = 10
+
+
 NO_UTF8 = "Could not decode to UTF-8"
 """How Python's sqlite3 begins what it says of a text that is none any more."""
+
+
 _MAGIC = b"SQLite format 3\0"
+
+
 _PRIMARY_CODE = 0xFF
 """The low byte of SQLite's extended result codes (https://www.sqlite.org/rescode.html)."""
+
+
 _ALMOST_FULL_BYTES = 1 << 20
+
+
 _LOCK = re.compile(r"^\d+: \S+ +\S+ +WRITE +(\d+) +([0-9a-f]+):([0-9a-f]+):(\d+) ")
 """A line of /proc/locks: process, device and inode of a write lock."""
 
@@ -187,3 +202,17 @@ def _program(pid: int) -> str:
         return f" ({Path(f'/proc/{pid}/comm').read_text(encoding='utf-8', errors='replace').strip()})"
     except OSError:
         return ""
+
+
+# Text in a row that is no UTF-8 any more: one bit is enough, and SQLite then gives the whole row no name.
+
+
+@contextmanager
+def undecodable_text() -> Iterator[None]:
+    """Raise UnicodeError for it, as for any other value that is none of its kind."""
+    try:
+        yield
+    except DBAPIError as error:
+        if NO_UTF8 in str(error.orig):
+            raise UnicodeError(str(error.orig)) from error
+        raise

@@ -2,50 +2,62 @@
 
 import contextlib
 import difflib
+import sqlite3
+import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, select
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    create_engine,
+    delete,
+    insert,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ktrial.fault_points import fault_point
-from ktrial.model.activity import Activity
+from ktrial.model.attribution import Proof
 from ktrial.model.base import digest
-from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.machine_lease import MachineLease
+from ktrial.model.kernel import KernelDifference
+from ktrial.model.machine import Activity, MachineLease
+from ktrial.model.notation import nearest
 from ktrial.model.profile import Profile
-from ktrial.model.proof import Proof
 from ktrial.model.study import Study
-from ktrial.model.time_series import Sampled
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import Outcome, Sampled, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import (
-    activities,
-    machine_leases,
-    row_conversion,
-    stored_study,
-    study_digests,
-    study_rows,
-    study_states,
-    summaries,
-    trial_digests,
-    trial_rows,
-    trial_sets,
+from ktrial.store import integrity, leases, postgresql, schema, sqlite, study_rows, trial_rows
+from ktrial.store.errors import (
+    NewerStore,
+    NoStoreThere,
+    NotAStore,
+    PartLost,
+    StoreDamaged,
+    StoreError,
+    StoreForbidden,
+    StudyNotStored,
+    TrialsDamaged,
 )
-from ktrial.store.errors import PartLost, StudyNotStored, TrialsDamaged
-from ktrial.store.failures import Conflict
-from ktrial.store.machine_leases import Held, Taking
+from ktrial.store.integrity import StudyCheck, StudyName
+from ktrial.store.leases import Held, Taking
+from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.part_files import PartFiles
-from ktrial.store.schema import studies, trials
-from ktrial.store.stored_study import StoredStudy
-from ktrial.store.study_digests import StudyCheck, StudyName
-from ktrial.store.summaries import StudySummaries, Summary
-from ktrial.store.transactions import Transactions
-from ktrial.store.trial_digests import TrialCheck
+from ktrial.store.schema import SCHEMA_VERSION, metadata, schema_table, studies, trials
+from ktrial.store.study_rows import StoredStudy, StudySummaries, Summary
+from ktrial.store.transactions import Conflict, Transactions, failure
+from ktrial.store.trial_rows import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
+
+
 _LARGEST_ID = 2**63 - 1
 
 
@@ -70,10 +82,10 @@ class Store:
             "name": study.name,
             "digest": key,
             "spec": study.model_dump(mode="json", by_alias=True),
-            "created": row_conversion.to_utc(datetime.now(UTC)),
+            "created": schema.to_utc(datetime.now(UTC)),
         }
         try:
-            return self.transactions.write(lambda connection: study_rows.store(connection, values))
+            return self.transactions.write(lambda connection: study_rows.store_study(connection, values))
         except Conflict:
             # On a server another process can come in between; then the study is there.
             same = select(studies.c.id).where(studies.c.digest == key)
@@ -99,11 +111,13 @@ class Store:
         self, study_id: int, ended: Sequence[Trial], *, replaces: frozenset[Outcome] = NOTHING_REPLACED
     ) -> tuple[bool, ...]:
         """As `add_trial`, several in one transaction: what takes long is a transaction's end."""
-        rows = trial_rows.prepared(ended)
+        rows = trial_rows.prepared_trials(ended)
         try:
             return self.files.stored(
-                trial_rows.contents(rows),
-                lambda connection, placed: trial_rows.add(connection, study_id, rows, replaces, placed),
+                trial_rows.large_contents(rows),
+                lambda connection, placed: trial_rows.add_trials(
+                    connection, study_id, rows, replaces, placed
+                ),
             )
         except Conflict:
             if len(ended) > 1:  # the same as one of them was stored meanwhile
@@ -115,8 +129,8 @@ class Store:
     def studies(self, numbers: Collection[int] | None = None) -> tuple[StoredStudy, ...]:
         """Every study, or those of these that are there; the newest last."""
         if numbers is not None:
-            return self.transactions.read(lambda connection: stored_study.some(connection, numbers))
-        return self.transactions.read(stored_study.every)
+            return self.transactions.read(lambda connection: study_rows.some_studies(connection, numbers))
+        return self.transactions.read(study_rows.every_study)
 
     def readable_studies(
         self, numbers: Collection[int] | None = None
@@ -125,11 +139,11 @@ class Store:
 
         `numbers`: of these studies only.
         """
-        return self.transactions.read(lambda connection: stored_study.readable(connection, numbers))
+        return self.transactions.read(lambda connection: study_rows.readable_studies(connection, numbers))
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
-        named = self.transactions.read(study_digests.named)
+        named = self.transactions.read(integrity.study_names)
         return frozenset(study.name for study in named)
 
     def newest(self, *, digest: str | None = None) -> StoredStudy | None:
@@ -156,7 +170,9 @@ class Store:
         are most of what is read. `workload`: with the samples of this one only (its label).
         """
         ended, damaged = self.transactions.read(
-            lambda connection: trial_rows.read(connection, study_id, counted=counted, workload=workload)
+            lambda connection: trial_rows.read_trials(
+                connection, study_id, counted=counted, workload=workload
+            )
         )
         if damaged:
             raise self._damaged(study_id, damaged)
@@ -165,42 +181,44 @@ class Store:
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
         return self.transactions.read(
-            lambda connection: trial_digests.checks(connection, study_id, self.files.fill)
+            lambda connection: trial_rows.check_trials(connection, study_id, self.files.fill)
         )
 
     def missing_trials(self, study_id: int) -> str:
         """That the study does not have the trials that it had: `2 trials are missing`; empty where it has."""
-        return self.transactions.read(lambda connection: trial_sets.difference_of_all(connection, study_id))
+        return self.transactions.read(lambda connection: integrity.missing_trials(connection, study_id))
 
     def accept_missing_trials(self, study_id: int) -> None:
         """Take the trials that are there for all that the study has."""
-        self.transactions.write(lambda connection: trial_rows.accept(connection, study_id))
+        self.transactions.write(lambda connection: trial_rows.accept_missing_trials(connection, study_id))
 
     def check_studies(self) -> tuple[StudyCheck, ...]:
         """Compare what is stored of every study, apart from its trials, with its digests."""
-        return self.transactions.read(lambda connection: tuple(study_digests.checks(connection)))
+        return self.transactions.read(lambda connection: tuple(integrity.check_studies(connection)))
 
     def remove_damaged(self, check: StudyCheck) -> None:
         """Take away what `check_studies` found damaged."""
-        self.transactions.write(lambda connection: study_digests.remove(connection, check))
+        self.transactions.write(lambda connection: integrity.remove_damaged_parts(connection, check))
 
     def remove_trials(self, numbers: Collection[int]) -> None:
         """Take trials away (TrialCheck.trial_id), with all that belongs to them."""
-        self.transactions.write(lambda connection: trial_rows.remove(connection, trials.c.id.in_(numbers)))
+        self.transactions.write(
+            lambda connection: trial_rows.remove_trials(connection, trials.c.id.in_(numbers))
+        )
 
     def remove_trials_of(self, study_id: int, keys: Collection[str]) -> None:
         """Take trials of a study away (PlannedTrial.key), with all that belongs to them."""
         which = (trials.c.study_id == study_id, trials.c.key.in_(keys))
-        self.transactions.write(lambda connection: trial_rows.remove(connection, *which))
+        self.transactions.write(lambda connection: trial_rows.remove_trials(connection, *which))
 
     @contextlib.contextmanager
     def _telling(self, study_id: int, trial_key: str) -> Iterator[None]:
         """Raises TrialsDamaged, PartLost."""
         try:
             yield
-        except trial_digests.BlobDamaged:
+        except trial_rows.BlobDamaged:
             raise self._damaged(study_id, 1) from None
-        except trial_digests.BlobLost as error:
+        except trial_rows.BlobLost as error:
             facts = {"part": error.part, "problem": error.problem, "trial": trial_key, "study": study_id}
             raise PartLost(store=self.name, **facts) from None
 
@@ -216,32 +234,34 @@ class Store:
         """
         with self._telling(study_id, trial_key):
             return self.transactions.read(
-                lambda connection: trial_rows.profile(
+                lambda connection: trial_rows.read_profile(
                     connection, study_id, trial_key, workload, self.files.fill
                 )
             )
 
     def profiled(self, study_id: int) -> frozenset[str]:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
-        return self.transactions.read(lambda connection: trial_rows.profiled(connection, study_id))
+        return self.transactions.read(lambda connection: trial_rows.profiled_workloads(connection, study_id))
 
     def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
         """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
         with self._telling(study_id, trial_key):
             return self.transactions.read(
-                lambda connection: trial_rows.sampled(connection, study_id, trial_key, self.files.fill)
+                lambda connection: trial_rows.read_series(connection, study_id, trial_key, self.files.fill)
             )
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
         with contextlib.suppress(Conflict):
             self.transactions.write(
-                lambda connection: study_rows.store_difference(connection, study_id, difference)
+                lambda connection: study_rows.store_kernel_difference(connection, study_id, difference)
             )
 
     def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
         """What is known about the differences between the study's kernels, in the order of storing."""
-        return self.transactions.read(lambda connection: study_rows.differences(connection, study_id))
+        return self.transactions.read(
+            lambda connection: study_rows.read_kernel_differences(connection, study_id)
+        )
 
     def add_answer(self, study_id: int, tuned: Tuned) -> None:
         """Store what a search came to; an older answer is replaced."""
@@ -250,7 +270,7 @@ class Store:
 
     def answer(self, study_id: int) -> Tuned | None:
         """What the search came to; None where it has not ended, or no search was, or ktrial was older."""
-        return self.transactions.read(lambda connection: study_rows.answer(connection, study_id))
+        return self.transactions.read(lambda connection: study_rows.read_answer(connection, study_id))
 
     def add_proof(self, study_id: int, proof: Proof) -> None:
         """Store which causes were proved of one difference of the study; an older proof of it is replaced."""
@@ -259,31 +279,33 @@ class Store:
 
     def proofs(self, study_id: int) -> tuple[Proof, ...]:
         """What was proved about the study's differences, in the order of storing."""
-        return self.transactions.read(lambda connection: study_rows.proofs_of(connection, study_id))
+        return self.transactions.read(lambda connection: study_rows.read_proofs(connection, study_id))
 
     def proved(self) -> frozenset[int]:
         """Studies that have a proof."""
-        return self.transactions.read(study_rows.proved)
+        return self.transactions.read(study_rows.studies_with_proofs)
 
     def tell_activity(self, study_id: int, activity: Activity) -> bool:
         """Say what a run of the study is doing, in place of what it said before. False where that could not
         be written: the run goes on without.
         """
-        return self.transactions.try_write(lambda connection: activities.tell(connection, study_id, activity))
+        return self.transactions.try_write(
+            lambda connection: leases.tell_activity(connection, study_id, activity)
+        )
 
     def forget_activities(self, *keys: str) -> bool:
         """Runs (Activity.key) have ended. False where that could not be written."""
-        return self.transactions.try_write(lambda connection: activities.forget(connection, *keys))
+        return self.transactions.try_write(lambda connection: leases.forget_activities(connection, *keys))
 
     def activities(self) -> tuple[tuple[int, Activity], ...]:
         """What runs said last that have not said that they ended, each with its study's number."""
-        return self.transactions.read(activities.every)
+        return self.transactions.read(leases.every_activity)
 
     def take_machine(self, asked: MachineLease) -> Taking:
         """Have a real machine for oneself, unless somebody has it who is there."""
         while True:
             try:
-                return self.transactions.write(lambda connection: machine_leases.take(connection, asked))
+                return self.transactions.write(lambda connection: leases.take_machine(connection, asked))
             except Conflict:  # on a server somebody else took it in between, who is found now
                 continue
 
@@ -291,33 +313,33 @@ class Store:
         """Say that its holder is there. False: it is another's by now. None: that could not be written."""
         renewed: list[bool] = []
         wrote = self.transactions.try_write(
-            lambda connection: renewed.append(machine_leases.renew(connection, lease))
+            lambda connection: renewed.append(leases.renew_machine(connection, lease))
         )
         return renewed[-1] if wrote else None
 
     def give_machine_back(self, lease: MachineLease) -> bool:
         """Others may have it. False where that could not be written: they have it after a while."""
-        return self.transactions.try_write(lambda connection: machine_leases.give_back(connection, lease))
+        return self.transactions.try_write(lambda connection: leases.give_machine_back(connection, lease))
 
     def machine_leases(self) -> tuple[Held, ...]:
         """Who has which real machine."""
-        return self.transactions.read(machine_leases.every)
+        return self.transactions.read(leases.every_machine)
 
     def study_states(self, number: int | None = None) -> dict[int, str]:
         """Every study's number (or this one's), with what changes when anything changes that is stored of
         it: no trial is read for that.
         """
-        return self.transactions.read(lambda connection: study_states.of_all(connection, number))
+        return self.transactions.read(lambda connection: study_rows.study_states(connection, number))
 
-    def summaries(self, workload: str = summaries.OF_STUDY) -> dict[int, Summary]:
+    def summaries(self, workload: str = study_rows.OF_STUDY) -> dict[int, Summary]:
         """Study → what was kept of its numbers in the workload (its label), of it as a whole (OF_STUDY), or
         of what it came to (OF_RESULT).
         """
-        return self.transactions.read(lambda connection: summaries.of_workload(connection, workload))
+        return self.transactions.read(lambda connection: study_rows.workload_summaries(connection, workload))
 
     def keep_summaries(self, made: Sequence[StudySummaries]) -> bool:
         """Keep them in place of older ones. False where that could not be written: they are made again."""
-        return self.transactions.try_write(lambda connection: summaries.keep(connection, made))
+        return self.transactions.try_write(lambda connection: study_rows.keep_summaries(connection, made))
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
@@ -343,4 +365,144 @@ class Store:
         self.close()
 
     def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
-        return self.transactions.read(lambda connection: stored_study.newest(connection, *which))
+        return self.transactions.read(lambda connection: study_rows.newest_study(connection, *which))
+
+
+# Open a store: look before touching, make it if it is not there, refuse what is not ours or too new.
+
+_SECONDS_FOR_THE_MOMENT = 30.0
+"""How long a store is not opened whose server says that it is starting, or has too many connections."""
+
+
+def open_store(
+    location: str | Path | None = None,
+    *,
+    read_only: bool = False,
+    existing: bool = False,
+    followed: bool = False,
+) -> Store:
+    """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
+
+    A store of an older schema is brought up to date, and its trials stay as they are.
+    A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
+    that is an error, and nothing is ever written, so that a store on a read-only file system can be shown;
+    `followed` as well where it stays open while others write to it.
+    Raises NewerStore (the file is left as it is), NotAStore, NoStoreThere, StoreForbidden, StoreLocked,
+    StoreFull, NoSuchBackend.
+    """
+    url = url_of(location if location is not None else default_location())
+    file = file_of(url)
+    if file is None:
+        return _on_server(url, read_only=read_only, existing=existing)
+    if existing and not file.exists():
+        raise NoStoreThere(store=file, similar=_similar(file))
+    version = sqlite.look(file)
+    _check_version(version, str(file))
+    if read_only:
+        if version is None:
+            raise NotAStore(store=file, problem="there is nothing in it", hint="run a study first")
+        return Store(_sqlite_engine(file, read_only=True, followed=followed), str(file), file)
+    _make_directory(file)
+    fault_point("store: directory made")
+    engine = _sqlite_engine(file, read_only=False)
+    try:
+        sqlite.enter_wal(engine)
+        fault_point("store: write-ahead log in use")
+        if version is None or version < SCHEMA_VERSION:
+            _bring_up_to_date(engine)
+            fault_point("store: schema up to date")
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        engine.dispose()
+        raise failure(error, str(file), file) from error
+    return Store(engine, str(file), file)
+
+
+def _similar(file: Path) -> str:
+    """A word on a store beside it whose name is nearly the same."""
+    try:
+        beside = [one.name for one in file.parent.iterdir() if one.suffix == file.suffix]
+    except OSError:
+        return ""
+    return nearest(file.name, beside)
+
+
+def _sqlite_engine(file: Path, *, read_only: bool, followed: bool = False) -> Engine:
+    url = URL.create("sqlite", database=str(file))
+    engine = (
+        create_engine(url, creator=lambda: sqlite.connect_read_only(file, followed=followed))
+        if read_only
+        else create_engine(url)
+    )
+    sqlite.prepare_engine(engine)
+    return engine
+
+
+def _on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
+    name = shown(url)
+    engine = postgresql.engine_for(url, read_only=read_only)
+    try:
+        version, is_of_today = _looked(engine, name)
+        _check_version(version, name)
+        if version is None and read_only:
+            raise NotAStore(store=name, problem="there is nothing in it", hint="run a study first")
+        if version is None and existing:
+            raise NoStoreThere(store=name, similar=": its database is empty")
+        if not read_only and (version is None or version < SCHEMA_VERSION or not is_of_today):
+            _bring_up_to_date(engine)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise failure(error, name, None) from error
+    except StoreError:
+        engine.dispose()
+        raise
+    return Store(engine, name, None)
+
+
+def _looked(engine: Engine, name: str) -> tuple[int | None, bool]:
+    """The schema version, and whether all columns are as this ktrial makes them."""
+    deadline = time.monotonic() + _SECONDS_FOR_THE_MOMENT
+    while True:
+        try:
+            with engine.begin() as connection:
+                if postgresql.is_postgresql(connection):
+                    return postgresql.look(connection, name), postgresql.is_of_today(connection)
+                there = inspect(connection).has_table(schema_table.name)
+                return connection.scalar(select(schema_table.c.version)) if there else None, True
+        except DBAPIError as error:
+            if not postgresql.is_away_for_the_moment(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def _check_version(version: int | None, name: str) -> None:
+    if version is not None and version > SCHEMA_VERSION:
+        raise NewerStore(store=name, found=version, known=SCHEMA_VERSION)
+    if version is not None and version < 1:
+        raise StoreDamaged(store=name, problem=f"its schema version is {version}")
+
+
+def _bring_up_to_date(engine: Engine) -> None:
+    """Make the tables that are not there, once: another process may be at it too.
+
+    Schemas 2, 3, 4 and 6 to 12 have one table more than the one before, 13 has two; 5, 7 and 8 new fields
+    in JSON; 14 a row more a study, which is written with the next trial.
+    """
+    with engine.execution_options(ktrial_writes=True).begin() as connection:
+        if postgresql.is_postgresql(connection):
+            postgresql.lock_schema(connection)
+            postgresql.widen(connection)
+        metadata.create_all(connection)
+        fault_point("store: tables made")
+        version = connection.scalar(select(schema_table.c.version))
+        if version is None:
+            connection.execute(insert(schema_table).values(version=SCHEMA_VERSION))
+        elif version < SCHEMA_VERSION:
+            connection.execute(update(schema_table).values(version=SCHEMA_VERSION))
+        fault_point("store: schema version written")
+
+
+def _make_directory(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreForbidden(store=file, action="made", problem=error.strerror) from error

@@ -1,5 +1,6 @@
 """Transactions of a store: what a driver raises becomes a StoreError; a server that is away is waited for."""
 
+import sqlite3
 import sys
 import time
 import zlib
@@ -11,17 +12,21 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
-from ktrial.store import postgresql, study_digests, trial_sets
+from ktrial.store import integrity, postgresql, sqlite
 from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged, TrialsMissing
-from ktrial.store.failures import Conflict, failure
+from ktrial.store.location import masked
 
 WAIT_SECONDS = 600.0
 """How long a transaction waits for a server that was there: that restarts, say, or whose network is lost."""
+
+
 T = TypeVar("T")
+
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 
@@ -109,10 +114,10 @@ class Transactions:
         self._check_there()
         try:
             yield
-        except study_digests.NotAsStored as error:
+        except integrity.NotAsStored as error:
             facts = {"what": error.what, "study": error.study_id}
             raise StudyDamaged(store=self.name, **facts) from None
-        except trial_sets.TrialsNotThere as error:
+        except integrity.TrialsNotThere as error:
             raise TrialsMissing(store=self.name, problem=error.problem, study=error.study_id) from None
         except IntegrityError as error:
             raise Conflict(store=self.name, problem=str(error.orig)) from error
@@ -176,3 +181,20 @@ def _file_number(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+# What goes wrong in a database's driver, as errors of the store.
+
+
+class Conflict(StoreError):
+    """Store {store}: {problem}"""
+
+
+def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:
+    """The StoreError for an error of SQLAlchemy's, or of SQLite's driver."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if file and isinstance(cause, sqlite3.Error):
+        return sqlite.failure(cause, name, file)
+    if isinstance(error, DBAPIError) and postgresql.is_its_own(error):
+        return postgresql.failure(error, name)
+    return StoreError(store=name, problem=masked(str(cause)))

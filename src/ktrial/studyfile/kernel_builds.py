@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ktrial.kernels.build.errors import BuildError
-from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
+from ktrial.model.design import AS_IT_IS, BUILD_KINDS, Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Build, BuildChange, Patch
-from ktrial.model.levels import AS_IT_IS, LevelValue
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
+from ktrial.model.study import Study, treatments
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
-from ktrial.studyfile.registry import Registry
-from ktrial.studyfile.schema import KernelTable
+from ktrial.studyfile.references import Registry
+from ktrial.studyfile.tables import KernelTable
 
 FLAGS = "KCFLAGS"
 """The variable of make that adds flags to those that the kernel's own Makefiles give the compiler."""

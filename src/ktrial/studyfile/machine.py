@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ktrial.model import host_name, quantities
-from ktrial.model.boot import CgroupLimits
+from ktrial.model import machine, notation
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
-from ktrial.model.machine_model import NO_MODEL, ModelledMachine
+from ktrial.model.machine import NO_MODEL, CgroupLimits, ModelledMachine
 from ktrial.model.parallel import MONITORS, MOST_CPUS, MemoryModel, Topology
 from ktrial.model.study import REAL_MACHINES, SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, shown
-from ktrial.studyfile.machine_models import machine_model
-from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, absolute_kernel
-from ktrial.studyfile.registry import Registry
-from ktrial.studyfile.schema import DiskTable, MachineTable
+from ktrial.studyfile.machine_model_files import machine_model
+from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, Registry, absolute_kernel
+from ktrial.studyfile.tables import DiskTable, MachineTable
 from ktrial.studyfile.workloads import existing_files
 
 HOST = "host"
@@ -75,7 +73,7 @@ def machine_settings(
         boots=_boots(table, factors),
         boot_seconds=table.boot_seconds,
         kernel=_kernel(table, factors, directory),
-        memory_mib=quantities.memory_mib(table.memory),
+        memory_mib=notation.memory_mib(table.memory),
         cpus=table.cpus,
         boot=tuple(table.boot),
         modules=tuple(table.modules),
@@ -90,7 +88,7 @@ def machine_settings(
         quantum_ns=table.quantum,
         memory_model=MemoryModel(table.memory_model),
         topology=_topology(table, factors, mistakes),
-        sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
+        sample_ns=round(notation.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
         model=_model(table, directory, mistakes),
     )
@@ -129,10 +127,10 @@ def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
     return Disk(
         kind=DiskKind(table.kind),
         rotational=table.rotational,
-        size_mib=quantities.memory_mib(table.size),
+        size_mib=notation.memory_mib(table.size),
         path=table.path,
         filesystem=table.filesystem,
-        bandwidth_mib=quantities.memory_mib(table.bandwidth, smallest=1) if table.bandwidth else 0,
+        bandwidth_mib=notation.memory_mib(table.bandwidth, smallest=1) if table.bandwidth else 0,
         latency_us=table.latency_us,
     )
 
@@ -144,7 +142,7 @@ def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
             problem = f'"{key}" is for kind = "null_blk" only: {table.kind} is as fast as memory'
             mistakes.add(("machine", "disk", key), problem)
     smallest = SMALLEST_DISK_MIB[table.filesystem]
-    if quantities.memory_mib(table.size) < smallest:
+    if notation.memory_mib(table.size) < smallest:
         mistakes.add(("machine", "disk", "size"), f"{table.filesystem} is not made below {smallest}M")
 
 
@@ -152,12 +150,12 @@ def _topology(machine: MachineTable, factors: Sequence[Factor], mistakes: Mistak
     """None, too, where the CPUs are a factor: that is told with the factor."""
     if machine.topology is None or any(factor.kind is FactorKind.CPUS for factor in factors):
         return None
-    nodes = tuple(map(quantities.memory_mib, machine.topology.nodes))
+    nodes = tuple(map(notation.memory_mib, machine.topology.nodes))
     topology = Topology(**machine.topology.model_dump(exclude={"nodes"}), nodes_mib=nodes)
     if topology.cpus != machine.cpus:
         problem = f"{topology} are {topology.cpus} CPUs, and cpus = {machine.cpus}"
         mistakes.add(("machine", "topology"), problem)
-    elif problem := topology.nodes_problem(quantities.memory_mib(machine.memory)):
+    elif problem := topology.nodes_problem(notation.memory_mib(machine.memory)):
         mistakes.add(("machine", "topology", "nodes"), problem)
     return topology
 
@@ -170,7 +168,7 @@ def _cgroup(machine: MachineTable, mistakes: Mistakes) -> CgroupLimits | None:
         for key in sorted(table.model_fields_set - {"memory"}):
             problem = f'"{key}" is for the machine {HOST}: in a guest it is the memory that is limited'
             mistakes.add(("machine", "cgroup", key), problem)
-    memory = None if table.memory is None else quantities.memory_mib(table.memory, smallest=1)
+    memory = None if table.memory is None else notation.memory_mib(table.memory, smallest=1)
     return CgroupLimits(cpus=table.cpus, memory_mib=memory, io=tuple(table.io))
 
 
@@ -197,10 +195,10 @@ def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes)
 
 
 def _check_host(table: MachineTable, mistakes: Mistakes) -> None:
-    if table.kind == SSH and not host_name.is_host_name(table.host):
+    if table.kind == SSH and not machine.is_host_name(table.host):
         given = f"found {shown(table.host)}; " if table.host else ""
         where = ("machine", "host") if table.host else ("machine",)
-        mistakes.add(where, f"which machine? {given}host = {host_name.ALLOWED}")
+        mistakes.add(where, f"which machine? {given}host = {machine.ALLOWED}")
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:

@@ -4,15 +4,19 @@ Whether a kernel can be had is found out when the study runs.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ktrial import kernels, knobs
 from ktrial.kernels.errors import BadKernelName
-from ktrial.model.design import FactorKind
+from ktrial.model.design import FactorKind, LevelValue
+from ktrial.model.kernel import Build
+from ktrial.model.notation import nearest
 from ktrial.model.references import STUDYS_DISK, KernelRef, KnobRef
 from ktrial.model.study import Study
-from ktrial.model.suggestions import nearest
+from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 from ktrial.studyfile.diagnostics import shown
 
 
@@ -124,3 +128,66 @@ def _kernel(name: str, kernel: Callable[[str], KernelRef]) -> KernelRef:
     if name in {"", RUNNING_KERNEL}:
         return KernelRef(asked=name, name=name, release=os.uname().release if name else "")
     return kernel(name)
+
+
+# What names a study may use.
+
+
+class Requests(Protocol):
+    """Makes a Build of what a user writes; `ktrial.kernels.build.requested` is one."""
+
+    def __call__(
+        self,
+        source: str,
+        *,
+        config: str = "guest",
+        options: Mapping[str, str] | Sequence[str] = (),
+        patches: Sequence[str] = (),
+        make: Mapping[str, str] | None = None,
+        fuzz: int = 0,
+        directory: Path,
+    ) -> Build:
+        """Relative paths are below `directory`. Raises BuildError; compiles nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The names that a study may use."""
+
+    workloads: Mapping[str, WorkloadDescription]
+    machines: Collection[str]
+    kernel: Callable[[str], KernelRef]
+    """Which kernel a name means. Raises BadKernelName; looks at nothing but the name."""
+    check: Callable[[WorkloadUse], object]
+    """The workload's own last word on a use. Raises WorkloadError."""
+    build: Requests
+    """What a study's table of a kernel asks for. Raises BuildError."""
+    monitors: Collection[str] = ()
+    """Those that watch programs from outside."""
+
+    def kernel_name(self, name: str) -> str:
+        """A kernel's name, written in one way. Raises BadKernelName."""
+        return self.kernel(name).name
+
+
+def parameter_problem(parameter: Parameter, value: LevelValue) -> str:
+    """Why the parameter cannot have this value, as what is allowed; empty where it can."""
+    if parameter.choices:
+        return "" if value in parameter.choices else f"one of {', '.join(parameter.choices)}"
+    if isinstance(parameter.default, str):
+        return "" if isinstance(value, str) else 'text: "…"'
+    number = "a whole number" if isinstance(parameter.default, int) else "a number"
+    wrong_kind = isinstance(value, str) or (isinstance(parameter.default, int) and isinstance(value, float))
+    return f"{number}{_bounds(parameter)}" if wrong_kind or not _inside(parameter, float(value)) else ""
+
+
+def _inside(parameter: Parameter, value: float) -> bool:
+    low = parameter.minimum is None or value >= parameter.minimum
+    return low and (parameter.maximum is None or value <= parameter.maximum)
+
+
+def _bounds(parameter: Parameter) -> str:
+    low = "" if parameter.minimum is None else f" from {parameter.minimum:g}"
+    high = "" if parameter.maximum is None else f" up to {parameter.maximum:g}"
+    return low + high

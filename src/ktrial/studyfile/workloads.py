@@ -7,12 +7,18 @@ from pathlib import Path
 
 from ktrial import program_outputs
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, StudySource, shown, unknown
-from ktrial.studyfile.registry import Registry, parameter_problem
-from ktrial.studyfile.schema import MetricTable, WorkloadTable
-from ktrial.studyfile.toml_text import parsed, text_of
-from ktrial.studyfile.validation import keys_of, read_workload
-from ktrial.studyfile.value_types import FROM_FILE, level
+from ktrial.studyfile.diagnostics import (
+    KeyPath,
+    Mistakes,
+    StudySource,
+    keys_of,
+    read_workload,
+    shown,
+    unknown,
+)
+from ktrial.studyfile.references import Registry, parameter_problem
+from ktrial.studyfile.tables import FROM_FILE, MetricTable, WorkloadTable, level
+from ktrial.studyfile.toml_files import parsed, text_of
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.file_trees import is_pattern, matches
 

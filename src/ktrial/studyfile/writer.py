@@ -6,10 +6,9 @@ from typing import Any
 
 import tomli_w
 
-from ktrial.model import quantities
-from ktrial.model.design import Factor, FactorKind
+from ktrial.model import notation
+from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Build
-from ktrial.model.levels import LevelValue
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
@@ -24,7 +23,7 @@ def _study(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "question": study.question,
-        "margin": quantities.percentage(study.margin),
+        "margin": notation.percentage(study.margin),
         "perturbations": _perturbations(study),
         "design": "" if study.listed else study.design.value,
         "treatments": [_row(study, row) for row in study.listed],

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
 from ktrial.program_outputs import Told

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ktrial.installation import package_directory
-from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import (
     ALL_INSTRUCTIONS,
     EXACT_MODES,

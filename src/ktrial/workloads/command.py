@@ -6,8 +6,8 @@ import re
 import statistics
 from collections.abc import Iterable
 
-from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import (
     EXACT_MODES,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ktrial.format import number_format
-from ktrial.model.boot import CarriedFile
+from ktrial.model.machine import CarriedFile
 from ktrial.workloads.errors import FileNotCarried, TooMuchToCarry
 
 MOST_BYTES = 1 << 30

@@ -18,7 +18,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
-from ktrial.model.boot import CarriedFile
+from ktrial.model.machine import CarriedFile
 from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound, WorkloadError
 from ktrial.workloads.file_trees import expanded
 

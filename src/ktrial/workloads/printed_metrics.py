@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ktrial import program_outputs
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import EXACT_MODES, Command, MetricRule, Mode, Sample
 from ktrial.program_outputs import FormatNotKnown, Measured, OutputError, Report

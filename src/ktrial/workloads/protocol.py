@@ -2,8 +2,8 @@
 
 from typing import Protocol, runtime_checkable
 
-from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Step, StepResult

@@ -3,7 +3,7 @@
 from functools import cache
 
 from ktrial import plugin_discovery
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 from ktrial.workloads.builtin import built_ins, several_tasks

@@ -1,6 +1,6 @@
 """Workloads on another machine: programs that are there already, and ktrial's own."""
 
-from ktrial.model.boot import CarriedFile
+from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import WorkloadUse
 from ktrial.workloads.adapter import GROUP
 from ktrial.workloads.command import CommandWorkload

@@ -13,10 +13,9 @@ from ktrial.experiment.default_settings import ROOTS, SKIPPED, default_values
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.attribution import Match
-from ktrial.model.conditions_diff import Attribution
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import Store, open_store
+from ktrial.model.attribution import Attribution, Match
+from ktrial.model.study import StudyRecord
+from ktrial.store.store import Store, open_store
 from ktrial.target import Walk
 
 pytestmark = pytest.mark.guest

@@ -19,10 +19,10 @@ from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.kernels import Progress
 from ktrial.kernels import build as source
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult
 
 # The real Kconfig files of Linux 6.1: 100 s of CPU, and 130 MB of source. tests/unit has small ones.

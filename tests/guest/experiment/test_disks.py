@@ -8,11 +8,10 @@ from ktrial.experiment import guest_storage
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import Disk, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Disk, MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import StepResult
 from ktrial.target.errors import DiskNotMade
 

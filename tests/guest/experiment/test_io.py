@@ -10,14 +10,13 @@ from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment import guest_storage
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineToolMissing
-from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import Disk, DiskKind, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.report.text.attribution import whys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 

@@ -10,13 +10,11 @@ import pytest
 from ktrial.experiment.errors import SettingNowhere
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
-from ktrial.model.design import Factor, FactorKind
-from ktrial.model.levels import LevelValue
-from ktrial.model.study import MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.study import MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 

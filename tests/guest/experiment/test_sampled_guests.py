@@ -14,7 +14,7 @@ from ktrial import kernels, monitors
 from ktrial.experiment.monitoring import sampled_of
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.kvm import KvmMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run, Sampling, StepResult
 
 pytestmark = pytest.mark.guest

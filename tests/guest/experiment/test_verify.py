@@ -13,7 +13,7 @@ from ktrial.machines import guest_programs
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Disk, MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 ONE_TREATMENT = Study(

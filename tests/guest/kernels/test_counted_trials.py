@@ -9,12 +9,12 @@ from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.session import run
 from ktrial.file_digests import sealed
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import Treatment
+from ktrial.model.machine import Boot
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Command, CountedBy, Mode, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 

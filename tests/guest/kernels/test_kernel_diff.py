@@ -10,8 +10,7 @@ from ktrial import kernels
 from ktrial.analysis.kernel_diff import difference_between, difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.kernels import build as source
-from ktrial.model.kernel import Build, Kernel, Origin
-from ktrial.model.kernel_diff import KernelDifference, OptionCause, Respect
+from ktrial.model.kernel import Build, Kernel, KernelDifference, OptionCause, Origin, Respect
 
 pytestmark = pytest.mark.guest
 SOURCE = "debian:linux-source-6.1"

@@ -15,7 +15,7 @@ from tests.support.real_runs import cache_without_snapshots, measured, result
 
 from ktrial import kernels, workloads
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 
 pytestmark = pytest.mark.guest
 

@@ -8,7 +8,7 @@ from tests.support.real_runs import KTRIAL, cache_without_snapshots, environment
 
 from ktrial import kernels
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 

@@ -16,7 +16,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.studyfile.machine_model_files import machine_model
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # fetches headers, builds modules, boots four times
 

@@ -17,9 +17,9 @@ from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.errors import KnobAbsent, KnobGone, KnobMoved, KnobNeedsReboot, KnobRefused, KnobRounded
 from ktrial.knobs.values import form_of
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
 from ktrial.model.knob import Knob, KnobKind, KnobLocation, Version, version_of
+from ktrial.model.machine import Boot
 from ktrial.model.references import filled
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 

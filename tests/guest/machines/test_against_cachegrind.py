@@ -14,8 +14,8 @@ from tests.support.places import SUPPORT
 
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import CarriedFile
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.model.machine import CarriedFile
+from ktrial.studyfile.machine_model_files import machine_model
 from ktrial.target import Run
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]

@@ -9,7 +9,7 @@ from tests.support.kernel_versions import ALL, newest_for_each_change, versions
 
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import LoadModule, Mount, Push, Read, Run, Start, StepResult, Stop, Write
 
 pytestmark = pytest.mark.guest

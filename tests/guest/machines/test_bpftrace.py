@@ -15,7 +15,7 @@ from ktrial import kernels, monitors
 from ktrial.experiment import guest_storage
 from ktrial.experiment.resources import default_resources
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot, CarriedFile
+from ktrial.model.machine import Boot, CarriedFile
 from ktrial.model.study import Disk
 from ktrial.monitors.tracers.bpftrace import SCRIPTS
 from ktrial.target import Collect, Run, Start, Step, StepResult, Stop, Write
@@ -126,7 +126,7 @@ import json, sys
 from ktrial import monitors
 from ktrial.errors import MonitorUnusable
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run
 monitor = monitors.installed_tracers()["off-cpu"]
 try:

@@ -24,8 +24,8 @@ from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
 from ktrial.machines.qemu import migration, program
 from ktrial.machines.qemu.process import QemuProcess
-from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Push, Read, Run, Step, StepResult, Write
 

@@ -9,7 +9,7 @@ from ktrial import kernels
 from ktrial.machines.errors import HostHoldsUp
 from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm.target import RealTimeTarget
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 from ktrial.target import Read, Run, Write
 from ktrial.target.errors import GuestEnded

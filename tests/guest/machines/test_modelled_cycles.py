@@ -12,9 +12,9 @@ from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.target import InstrumentedTarget
-from ktrial.model.machine_model import ModelCounts
+from ktrial.model.machine import ModelCounts
 from ktrial.model.profile import RegionCounts
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.studyfile.machine_model_files import machine_model
 
 pytestmark = pytest.mark.guest
 

@@ -17,16 +17,15 @@ from tests.support.places import SUPPORT
 
 from ktrial import kernels
 from ktrial.experiment.session import run
-from ktrial.model.boot import CgroupLimits
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.kernel import Kernel
-from ktrial.model.study import Disk, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.study import Disk, MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.attribution import Why, whys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]
 

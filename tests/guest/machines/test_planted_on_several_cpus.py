@@ -17,7 +17,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # fetches headers, builds modules
 

@@ -20,7 +20,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import FlameFrame, frames
 from ktrial.report.exports import exports
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 

@@ -8,9 +8,9 @@ from tests.support.seed_studies import verdicts
 
 from ktrial import kernels, workloads
 from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Run
 

@@ -11,8 +11,8 @@ from tests.support.kernel_versions import ALL, EACH_CHANGE, newest_for_each_chan
 from ktrial import kernels, workloads
 from ktrial.machines import CountingTarget
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import Perturbation
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Command, CountedBy, MetricRule, Mode, Sample, WorkloadUse
 from ktrial.target import Step, StepResult
 

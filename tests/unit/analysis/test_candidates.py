@@ -7,9 +7,15 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution import proof
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.proof import candidates
-from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.attribution import (
+    Attribution,
+    Candidate,
+    CauseKind,
+    Differences,
+    OptionDifference,
+    ValueDifference,
+)
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.proof import Candidate, CauseKind
 from ktrial.model.study import Disk, MachineSettings, Study
 
 KERNELS = ("debian:6.12", "debian:7.2")

@@ -18,13 +18,12 @@ from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build, BuildChange, Kernel, NewOption, Patch
-from ktrial.model.study import MachineSettings, Study, kernel_name
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, Study, StudyRecord, kernel_name
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.report import study_html, study_markdown
 from ktrial.report.json.study import as_json
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 PATCH = Patch(path="/sched.patch", digest="1" * 64)
 OFF = (NewOption(option="CONFIG_SCHED_NEW", value="n"),)

@@ -10,11 +10,10 @@ from tests.support.scripted import a_kernel
 from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences, differing_values
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.errors import KtrialError
-from ktrial.model.attribution import Explanation
-from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import Differences, KernelValues, LevelDifference
+from ktrial.model.attribution import Differences, Explanation, KernelValues, LevelDifference
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel_diff import KernelDifference, KernelSide, OptionCause, OptionChange
+from ktrial.model.kernel import KernelDifference, KernelSide, OptionCause, OptionChange
+from ktrial.model.machine import Boot
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study
 from ktrial.model.trial import OPERATIONS, CounterDelta, Trial
 

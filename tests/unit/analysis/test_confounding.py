@@ -15,14 +15,13 @@ from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build, BuildChange, Kernel, Origin
-from ktrial.model.kernel_diff import KernelDifference, Respect
+from ktrial.model.kernel import Build, BuildChange, Kernel, KernelDifference, Origin, Respect
 from ktrial.model.study import MachineSettings, Study, kernel_name
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Mode
 from ktrial.report import study_html, study_markdown
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 FOUR = "version, 1 patch, 3 options and compiler flags"
 

@@ -10,7 +10,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.counting import on_model
 from ktrial.cli.render.explanation import check_modelled, print_costs, print_profile_costs
 from ktrial.model.attribution import Explanation
-from ktrial.model.machine_model import BasePrices, ModelCounts
+from ktrial.model.machine import BasePrices, ModelCounts
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 

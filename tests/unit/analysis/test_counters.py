@@ -14,7 +14,7 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.model.study import Study, Timing
 from ktrial.model.trial import CounterDelta, Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 OLD, NEW = "debian:6.1", "debian:6.12"
 

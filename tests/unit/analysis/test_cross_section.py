@@ -11,8 +11,7 @@ from ktrial.analysis.fidelity import cross_sections, fidelity, workload_costs
 from ktrial.analysis.result import result
 from ktrial.model.fidelity import CrossSection
 from ktrial.model.profile import CycleModel
-from ktrial.model.study import Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord, Timing
 from ktrial.model.workload import STRING_BYTES, Command, Mode, WorkloadUse
 from ktrial.report.html.fidelity import page
 from ktrial.report.text.fidelity import lines

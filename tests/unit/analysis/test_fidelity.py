@@ -17,12 +17,10 @@ from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
 from ktrial.cli.studies import registry
 from ktrial.model.fidelity import Fidelity
-from ktrial.model.plan import treatments
-from ktrial.model.study import Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord, Timing, treatments
 from ktrial.model.workload import Mode
-from ktrial.store import open_store
-from ktrial.studyfile import load
+from ktrial.store.store import open_store
+from ktrial.studyfile.reader import load
 
 KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
 STUDY = Path("studies/fidelity-host.toml")

@@ -12,12 +12,12 @@ from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, happened, p
 from ktrial.analysis.errors import NoOneModel, NothingToFit
 from ktrial.analysis.fidelity import Both, fidelity, fitted, held_out, text
 from ktrial.model.fidelity import FidelityResult
-from ktrial.model.machine_model import ModelCounts, ModelledMachine
+from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import OperationCounts, PageCount, Profile, RegionCounts, StringCounts
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.html.fidelity import page
 from ktrial.report.text.fidelity import lines
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.studyfile.machine_model_files import machine_model
 
 OPERATIONS, STUDIES = 10, 12
 TRUE = {"memory": 3.0, "walk": 0.5, "misprediction": 2.0, "instruction": 1.5}

@@ -21,14 +21,14 @@ from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.cli.render.history import print_matrix
 from ktrial.experiment.kernel_choice import Range, chosen
-from ktrial.model.boot import CgroupLimits
 from ktrial.model.history import ChangeKind, History
 from ktrial.model.kernel import version_order
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.tables.matrix import answer_of, matrix
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 @pytest.fixture

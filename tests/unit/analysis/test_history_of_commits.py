@@ -13,7 +13,7 @@ from tests.support.stored_results import a_store
 from ktrial.kernels.build import build, requested
 from ktrial.kernels.commit_order import commit_places, unordered_trees
 from ktrial.kernels.providers.git import pinned
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 
 
 @pytest.fixture

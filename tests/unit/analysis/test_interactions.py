@@ -14,8 +14,8 @@ from tests.support.scripted import ScriptedMachine, number_of, sources
 
 from ktrial.analysis.answer import interaction_answer
 from ktrial.experiment.session import run
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Interaction, Verdict
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.interactions import (
@@ -27,8 +27,9 @@ from ktrial.stats.interactions import (
 )
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign
 from ktrial.stats.verdict_rules import Arm
-from ktrial.store import Store, open_store
-from ktrial.studyfile import StudySource, study_from
+from ktrial.store.store import Store, open_store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import study_from
 from ktrial.target import Run, StepResult
 
 PAIR = FactorPair("scheduler", ("", "my.patch"), "allocator", ("SLUB=y", "SLAB=y"))

@@ -13,7 +13,7 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import record
 from ktrial.experiment.session import run
 from ktrial.model.history import History
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 
 def without_trials(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[History, BriefResults]:

@@ -18,11 +18,10 @@ from ktrial.cli.commands.kernel import app
 from ktrial.cli.render.kernels import print_kernel_difference
 from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
-from ktrial.model.kernel import Build, Kernel, Origin, Patch
-from ktrial.model.kernel_diff import KernelDifference, OptionCause, Respect
+from ktrial.model.kernel import Build, Kernel, KernelDifference, OptionCause, Origin, Patch, Respect
 from ktrial.report import kernel_difference_html
 from ktrial.report.text.kernel_diff import shown
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 PATCH = """\
 --- a/mm/slub.c

@@ -8,9 +8,9 @@ from tests.support.making import a_sample, a_study, a_trial, planned
 from ktrial.analysis.attribution import proof
 from ktrial.analysis.attribution.proof import Counts, effect_of, helpful
 from ktrial.analysis.errors import NotCounted
+from ktrial.model.attribution import Candidate, CauseKind, ProofSide, Status, Tried
 from ktrial.model.comparison import Result
-from ktrial.model.proof import Candidate, CauseKind, ProofSide, Status, Tried
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import STRING_BYTES, Mode
 

@@ -11,9 +11,9 @@ from tests.support.stored_results import WORKLOADS, a_store
 from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.history.recommend import dominates, recommend, regrets
 from ktrial.format.sanitize import one_line
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Direction
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 @pytest.fixture

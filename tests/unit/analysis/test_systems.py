@@ -14,13 +14,12 @@ from tests.unit.analysis.test_history import timed, with_qemu
 from ktrial.analysis.history.machine_agreement import across, on_machines
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.experiment.single_kernel import study_on
-from ktrial.model.machine_agreement import Across, Agreement
-from ktrial.model.study import MachineSettings, Stopping, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.history import Across, Agreement
+from ktrial.model.study import MachineSettings, Stopping, StudyRecord, Timing
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.stats.interactions import exact_agreement, interaction_p
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 OLD, NEW = "debian:6.1", "debian:6.12"
 

@@ -18,8 +18,8 @@ import ktrial
 from ktrial import report
 from ktrial.analysis.result import record as record_of
 from ktrial.experiment import session
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import open_store
+from ktrial.model.study import StudyRecord
+from ktrial.store.store import open_store
 
 HEAVY = ("pydantic", "numpy", "sqlalchemy", "rich", "scipy", "altair", "typer")
 MISUSES = {

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktrial.bisect.builds import Grouped, differing, grouped
-from ktrial.model.kconfig import MenuOption, Menus
+from ktrial.model.kernel import MenuOption, Menus
 
 
 def _option(depends: str = "", selected_by: tuple[str, ...] = (), choice: tuple[str, ...] = ()) -> MenuOption:

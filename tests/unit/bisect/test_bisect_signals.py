@@ -25,11 +25,11 @@ from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.providers.debian import Available
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, Step, StepResult, Write
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

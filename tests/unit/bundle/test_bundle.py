@@ -17,7 +17,7 @@ from tests.support.command_line import CommandLine
 
 from ktrial import report
 from ktrial.analysis.result import record as record_of
-from ktrial.bundle import archive, manifest
+from ktrial.bundle import archive
 from ktrial.bundle.errors import (
     BundleDamaged,
     BundleError,
@@ -30,7 +30,7 @@ from ktrial.bundle.errors import (
 )
 from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.writing import Wanted
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_anybody_can_read_it_without_ktrial(bundle: Path, tmp_path: Path) -> Non
     where = tmp_path / "unpacked"
     with zipfile.ZipFile(bundle) as opened:
         opened.extractall(where)
-    subprocess.run(["sha256sum", "--quiet", "-c", manifest.NAME], cwd=where, check=True)
+    subprocess.run(["sha256sum", "--quiet", "-c", archive.MANIFEST], cwd=where, check=True)
     assert "What does a process cost more" in (where / "README.md").read_text()
     crate = json.loads((where / "ro-crate-metadata.json").read_text())
     by_id = {entity["@id"]: entity for entity in crate["@graph"]}
@@ -104,7 +104,7 @@ def test_anybody_can_read_it_without_ktrial(bundle: Path, tmp_path: Path) -> Non
     assert {"name", "description", "datePublished", "license"} <= root.keys()
     parts = {part["@id"] for part in root["hasPart"]}
     there = {str(path.relative_to(where)) for path in where.rglob("*") if path.is_file()}
-    assert parts == there - {"ro-crate-metadata.json", *manifest.NOT_LISTED}
+    assert parts == there - {"ro-crate-metadata.json", *archive.NOT_LISTED}
     for part in parts:
         assert by_id[part]["contentSize"] == str((where / part).stat().st_size)
     referred = [one["@id"] for each in ("instrument", "object", "result") for one in by_id["#run"][each]]

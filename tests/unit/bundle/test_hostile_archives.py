@@ -18,7 +18,7 @@ from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.replicating import ReplicationRequest, study_again
 from ktrial.errors import KtrialError
 from ktrial.report.json.study import as_json
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 OF_EACH_CHANGE, AT_NIGHT = 240, 100_000
 OF_A_PART = 5_000

@@ -22,13 +22,14 @@ from ktrial.experiment import session
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.replication import Agreement, Word
 from ktrial.model.study import Study
-from ktrial.store import open_store
-from ktrial.studyfile import StudySource, study_from
+from ktrial.store.store import open_store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import study_from
 from ktrial.target import Run, StepResult
 
 B, W, E, N = Verdict.BETTER, Verdict.WORSE, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
@@ -253,8 +254,8 @@ def test_what_would_reach_out_of_a_guest_is_refused(
     ],
 )
 def test_a_bundle_names_debian_s_kernels_and_no_others(name: str, asked: list[str], bundle: Path) -> None:
-    from ktrial.bundle.kernel_sources import KernelSources
     from ktrial.bundle.reading import open_bundle
+    from ktrial.bundle.replicating import KernelSources
     from ktrial.model.references import KernelRef
 
     wanted: list[str] = []

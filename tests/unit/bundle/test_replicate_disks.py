@@ -20,8 +20,9 @@ from ktrial.kernels import Progress
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Trial
-from ktrial.store import open_store
-from ktrial.studyfile import StudySource, study_from
+from ktrial.store.store import open_store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import study_from
 
 WITH_A_DISK = STUDY + '\n[machine.disk]\nsize = "64M"\n'
 

@@ -8,8 +8,7 @@ from tests.support.report_records import a_record
 from ktrial.analysis.replication import compared, has_bound, ratio_bound, workloads_on_disk
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.replication import Agreement, Outcome, Replication, Word
-from ktrial.model.study import Disk
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Disk, StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.workload import Sample, WorkloadUse
 

@@ -8,7 +8,7 @@ from tests.support.command_line import CommandLine
 from tests.support.places import FOREIGN as REPORTS
 from tests.support.places import PAPERS
 
-from ktrial.model.calibration import Calibration, MetricCalibration
+from ktrial.model.comparison import Calibration, MetricCalibration
 
 KNOBS = str(PAPERS / "knobs_aio_stress.csv")
 INDEX = str(PAPERS / "slab_muqss_unixbench_index.csv")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.checking import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in
 
-from ktrial.store import default_location
+from ktrial.store.location import default_location
 
 
 @pytest.fixture

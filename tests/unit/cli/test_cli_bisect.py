@@ -21,7 +21,7 @@ from ktrial.errors import Interrupted
 from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken
 from ktrial.kernels.build.time_estimate import remember_build
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kconfig import MenuOption, Menus
+from ktrial.model.kernel import MenuOption, Menus
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.bisecting import FORK, Here, causes_of, here_in, result_of
 
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.bisecting import FORK, Here, here_in
 
 from ktrial.kernels.providers.debian import Available
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNo
 from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, KernelError, NotAKernel
 from ktrial.machines.errors import QemuUnusable
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, NewOption, Origin
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target import Run, StepResult
 

@@ -19,13 +19,13 @@ from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineError, NoPluginHere
 from ktrial.machines.fake import FakeMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import CounterDelta, Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Step, StepResult, Walk
 
 OLD, NEW = "debian:6.1:cloud", "debian:6.12:cloud"

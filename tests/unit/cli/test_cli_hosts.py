@@ -20,7 +20,7 @@ from tests.unit.analysis.test_systems import at
 from ktrial.cli.running.study import run_on_each
 from ktrial.errors import Interrupted
 from ktrial.model.study import Study
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.studyfile.references import resolved
 
 PLAIN = (sys.executable, "-c", "import ktrial_launcher; ktrial_launcher.main()")

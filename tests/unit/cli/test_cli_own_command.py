@@ -9,7 +9,7 @@ from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
 
 from ktrial.cli.studies import registry
-from ktrial.studyfile import workload_from_file
+from ktrial.studyfile.workloads import workload_from_file
 
 KERNELS = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
 

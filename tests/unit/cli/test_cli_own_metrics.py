@@ -15,9 +15,9 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.single_kernel import Runs
 from ktrial.machines import Machine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 from ktrial.workloads.command import WORKLOAD
 

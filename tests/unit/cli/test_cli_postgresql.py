@@ -10,10 +10,10 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.scripted import ScriptedMachine
 from tests.support.stored_results import a_store
 
-from ktrial.store import open_store
 from ktrial.store.copying import copy_study
 from ktrial.store.location import shown_uri
 from ktrial.store.schema import metadata
+from ktrial.store.store import open_store
 
 COMMANDS = (
     "list --all --json",

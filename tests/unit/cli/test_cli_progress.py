@@ -11,8 +11,8 @@ from tests.support.scripted import a_kernel
 from ktrial.cli.progress import StepLog, progress
 from ktrial.cli.running.bisection import StepLines
 from ktrial.kernels.errors import KernelNotFound
-from ktrial.model.boot import Boot
-from ktrial.model.plan import plan
+from ktrial.model.machine import Boot
+from ktrial.model.study import plan
 from ktrial.model.trial import Outcome
 
 PLAN = plan(a_study())

@@ -19,11 +19,11 @@ from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.study import Timing
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult
 
 COMPARISON = {

@@ -18,8 +18,8 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build import not_applying
 from ktrial.kernels.patch_series import series_in_quilt
-from ktrial.model.patch_series import PatchSeries
-from ktrial.store import Store
+from ktrial.model.kernel import PatchSeries
+from ktrial.store.store import Store
 
 ONTO = ("--onto", "debian:linux-source-6.1")
 FORK = ("--workload", "fork")

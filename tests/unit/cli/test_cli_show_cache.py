@@ -24,11 +24,10 @@ from ktrial.cli import output_cache, show_cache
 from ktrial.cli.render.recorded import Recorder, recorded, replay
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, Study, StudyRecord
 from ktrial.model.workload import Command, Mode, WorkloadUse
 from ktrial.report import whys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 FORMS = [(), ("--json",)]
 COMPUTING = ("numpy", "scipy", "sqlalchemy")

@@ -10,7 +10,7 @@ from tests.support import report_records as records
 
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Comparison
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import STRING_BYTES
 
 

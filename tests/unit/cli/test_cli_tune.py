@@ -14,10 +14,10 @@ from tests.support.tunable import TunableMachine
 
 from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.workload import Mode
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
 ON = ("--kernel", "debian:6.12", "--workload", "fork", "--minimise", "instructions")

@@ -16,11 +16,10 @@ from tests.support.scripted import ScriptedMachine, number_of, sources, wait_unt
 
 from ktrial.analysis.store_queries import is_alive, running_studies
 from ktrial.experiment.session import run
-from ktrial.model.activity import Activity
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Activity, Boot
 from ktrial.model.study import Study, Timing
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
@@ -114,7 +113,7 @@ import sys, time
 from tests.unit.experiment.test_activity_observer import Held, STUDY
 from tests.support.scripted import sources
 from ktrial.experiment.session import run
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 with open_store(sys.argv[1]) as store:
     run(STUDY, store=store, machine=Held(after=1).machine, jobs=1, sources=sources())
 """

@@ -18,8 +18,8 @@ from ktrial.experiment.trial import run_trial
 from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.fake import FakeMachine, agreeable
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
@@ -32,9 +32,9 @@ from ktrial.model.workload import (
     WorkloadDescription,
     WorkloadUse,
 )
-from ktrial.store import open_store
-from ktrial.studyfile import load
+from ktrial.store.store import open_store
 from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.reader import load
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads import Workload
 from ktrial.workloads.builtin import BuiltIn

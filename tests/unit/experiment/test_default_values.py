@@ -10,9 +10,9 @@ from ktrial.analysis.errors import ValuesUnreadable
 from ktrial.experiment.default_settings import NO_SETTINGS, default_values, is_setting, kept_values
 from ktrial.kernels.errors import UnknownModule
 from ktrial.machines.fake import FakeMachine
-from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import KernelValues
+from ktrial.model.attribution import KernelValues
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.target import Failure, LoadModule, Push, Step, StepResult, Walk, Write
 
 FILES = {

@@ -9,13 +9,12 @@ from ktrial.analysis.result import record, result
 from ktrial.cli.studies import registry
 from ktrial.experiment import guest_storage
 from ktrial.experiment.manipulation import settings_of
-from ktrial.model.boot import CgroupLimits
-from ktrial.model.plan import treatments
-from ktrial.model.study import Disk, DiskKind, Study
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.study import Disk, DiskKind, Study, treatments
 from ktrial.model.warnings import WarningKind
-from ktrial.store import open_store
-from ktrial.studyfile import load
+from ktrial.store.store import open_store
 from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import LoadModule, StepResult, Write
 from ktrial.target.errors import DiskNotMade, LimitNotSet

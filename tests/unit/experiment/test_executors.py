@@ -18,9 +18,9 @@ from ktrial.experiment.trial import run_trial
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Build
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 STUDY = a_study(workloads=("fork",), perturbations=3)
 WRONG = 1.25

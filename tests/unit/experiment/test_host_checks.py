@@ -15,11 +15,10 @@ from ktrial.knobs.errors import BadKnobValue, KnobAbsent, KnobForbidden
 from ktrial.machines.errors import NoSuchUser, UserNotTaken
 from ktrial.machines.host import HostMachine
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import MachineSettings, Study, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, Study, StudyRecord, Timing
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.studyfile.references import resolved
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")

@@ -12,13 +12,12 @@ from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.session import run
 from ktrial.machines.errors import QemuGone
-from ktrial.model.boot import Boot
-from ktrial.model.plan import plan
-from ktrial.model.study import Study, Timing
+from ktrial.model.machine import Boot
+from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
 from ktrial.store.quick_reader import quick_reader
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 KILLED = "QEMU was ended by SIGKILL: it said nothing"

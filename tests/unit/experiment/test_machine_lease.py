@@ -22,7 +22,7 @@ from ktrial.experiment.session import run
 from ktrial.format.number_format import duration
 from ktrial.machines.ssh.errors import MachineInUse
 from ktrial.machines.ssh.resolved_name import resolved
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
 TRIALS = 4

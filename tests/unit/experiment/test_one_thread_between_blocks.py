@@ -24,7 +24,7 @@ from ktrial.experiment.session import run
 from ktrial.model.base import digest
 from ktrial.model.study import Timing
 from ktrial.model.workload import Mode
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import StepResult
 
 threads = [each for each in os.listdir("/proc/self/task") if int(each) != os.getpid()]

@@ -16,7 +16,7 @@ from ktrial.experiment.session import run
 from ktrial.model.base import digest
 from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 FIRST: dict[str, int | str] = {"path": "/mnt", "size": 8, "reads": 50}
 OTHER: dict[str, int | str] = {"size": 8, "reads": 50, "path": "/mnt"}

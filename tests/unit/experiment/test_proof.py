@@ -11,9 +11,9 @@ from ktrial.analysis.errors import OtherMachine, UnknownCandidate
 from ktrial.errors import Interrupted
 from ktrial.experiment.proof import Proven, Proving, prove
 from ktrial.experiment.session import run
-from ktrial.model.proof import ProofSide, Status, Tried
+from ktrial.model.attribution import ProofSide, Status, Tried
 from ktrial.model.study import MachineSettings
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 ASKED = question(a_study(kernels=(OLD, NEW), workloads=("futex",), perturbations=2))
 

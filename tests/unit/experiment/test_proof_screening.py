@@ -9,9 +9,9 @@ from tests.unit.experiment.test_proof import ASKED, by_name, proven
 
 from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
-from ktrial.model.proof import GroupKind, Proof, ProofSide, Status
+from ktrial.model.attribution import GroupKind, Proof, ProofSide, Status
 from ktrial.report.text.proof import closing, known_so_far
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 MANY = 24
 INERT = tuple(f"/proc/sys/vm/inert_{number:02}" for number in range(MANY))

@@ -10,7 +10,7 @@ from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.guest_programs import TASKS_IN_GUEST
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import RUN_DELAY
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome, Trial

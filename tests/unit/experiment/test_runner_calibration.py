@@ -19,11 +19,9 @@ from ktrial.analysis.errors import CalibrationNotThere, NothingToCalibrate, Noth
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import confirmation_of
 from ktrial.model.design import FactorKind
-from ktrial.model.plan import plan
-from ktrial.model.study import MachineSettings, Stopping, Study, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, Stopping, Study, StudyRecord, Timing, plan
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 
 @pytest.fixture

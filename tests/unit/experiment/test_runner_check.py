@@ -21,12 +21,12 @@ from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.kernels.errors import ImageUnreadable
 from ktrial.machines.errors import MachineError
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Direction, Mode, WorkloadUse
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 FORK = Measurement((WorkloadUse(name="fork"),))

@@ -14,12 +14,10 @@ from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.model.attribution import Match
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import treatments
 from ktrial.model.profile import PROGRAM
-from ktrial.model.study import MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, Study, StudyRecord, treatments
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 OLD, NEW = "debian:6.1", "debian:6.12"
 STORED = Guests(run=False)

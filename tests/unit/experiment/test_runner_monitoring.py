@@ -16,12 +16,12 @@ from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Monitored, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult, TracerProgram
 from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
 

@@ -20,8 +20,8 @@ from ktrial.file_digests import unsealed
 from ktrial.machines.exact import ExactMachine, plugin
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.target import InstrumentedTarget
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome

@@ -9,12 +9,11 @@ from tests.support.making import a_sample, a_study, a_trial
 from ktrial.analysis.result import record, result
 from ktrial.model.comparison import Comparison, Result, Verdict
 from ktrial.model.design import Factor, FactorKind, Perturbation
-from ktrial.model.plan import perturbation, plan
-from ktrial.model.study import Study
+from ktrial.model.study import Study, perturbation, plan
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 PROVENANCE = {"machine": "exact", "qemu": "7.2.22", "cpu_model": "max", "kernel_digest": "d"}
 

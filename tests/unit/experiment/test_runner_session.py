@@ -12,11 +12,11 @@ from tests.support.scripted import ScriptedMachine, ScriptedWorkload, number_of
 from tests.support.scripted import sources as scripted_sources
 from tests.support.sessions import Watching, ran
 
-from ktrial.model.boot import Boot, CarriedFile
-from ktrial.model.plan import plan
+from ktrial.model.machine import Boot, CarriedFile
+from ktrial.model.study import plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 

@@ -14,13 +14,12 @@ from ktrial.analysis import interim
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.session import run
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.study import Stopping, Study, Timing
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import Boot
+from ktrial.model.study import Stopping, Study, StudyRecord, Timing
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 BASELINE, OTHER = "debian:6.1", "debian:6.12"

@@ -19,9 +19,9 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, QemuGone
-from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.design import Factor, FactorKind, PlannedTrial
-from ktrial.model.plan import plan
+from ktrial.model.machine import Boot, CarriedFile
+from ktrial.model.study import plan
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.studyfile.references import resolved

@@ -8,10 +8,10 @@ from tests.support.making import a_study, a_trial, planned
 from ktrial import monitors
 from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.machines.host import HostMachine
-from ktrial.model import quantities
-from ktrial.model.boot import Boot
-from ktrial.model.time_series import Sampled, Series, SeriesKind
-from ktrial.store import open_store
+from ktrial.model import notation
+from ktrial.model.machine import Boot
+from ktrial.model.trial import Sampled, Series, SeriesKind
+from ktrial.store.store import open_store
 from ktrial.target import Run, SampledFiles, Sampling, StepResult
 
 MEMINFO = "MemTotal:  2000 kB\nDirty:  {dirty} kB\nHugePages_Total:  {huge}\nBroken line\n"
@@ -198,10 +198,10 @@ def test_series_are_stored_with_their_trial_and_loaded_apart(tmp_path: Path) -> 
     ("text", "seconds"), [("100 ms", 0.1), ("1 s", 1.0), ("0.5s", 0.5), ("2 min", 120.0)]
 )
 def test_an_interval_has_a_unit(text: str, seconds: float) -> None:
-    assert quantities.interval(text) == pytest.approx(seconds)
+    assert notation.interval(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "100", "1 ms", "2 h", "90 min", "-1 s", "0 s", "nan s"])
 def test_an_interval_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"interval|a time"):
-        quantities.interval(text)
+        notation.interval(text)

@@ -12,12 +12,12 @@ from tests.support.sessions import Watching, ran
 
 from ktrial.kernels.errors import CacheFull, KernelNotFound, NotAKernel
 from ktrial.machines.errors import MachineToolMissing, NoSpaceForSnapshot
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Verdict
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import Store, open_store
 from ktrial.store.errors import StoreFull
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import UnknownWorkload

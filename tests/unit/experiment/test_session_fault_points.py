@@ -17,10 +17,10 @@ from tests.support.scripted import sources as scripted_sources
 
 from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
-from ktrial.model.boot import Boot
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import Boot
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult
 
 STUDY = a_study(workloads=("fork",), perturbations=3)

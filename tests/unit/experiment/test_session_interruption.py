@@ -22,12 +22,12 @@ from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import Store, open_store
 from ktrial.store.errors import StoreGone
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 
@@ -150,7 +150,7 @@ def test_a_run_in_another_thread_leaves_signals_alone(store: Store) -> None:
 SCRIPT = """
 import sys
 from ktrial.experiment.session import run
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, number_of, sources
 

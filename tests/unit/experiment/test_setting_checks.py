@@ -12,11 +12,11 @@ from ktrial.experiment.session import run
 from ktrial.knobs import lenient_reference
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.machines.fake import FakeMachine, agreeable
-from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 
 TYPO = "vm.no_such_thing"

@@ -32,13 +32,13 @@ from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
 from ktrial.knobs import Changes
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind
+from ktrial.model.machine import Boot
 from ktrial.model.study import Timing
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult, Write
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

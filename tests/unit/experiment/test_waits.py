@@ -16,13 +16,11 @@ from ktrial.experiment.monitoring import waits_counters
 from ktrial.experiment.trial import run_trial
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.parallel import RUN_DELAY, WAITS
-from ktrial.model.plan import perturbation
-from ktrial.model.study import MachineSettings
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import MachineSettings, StudyRecord, perturbation
 from ktrial.model.trial import CounterDelta, Outcome
 from ktrial.model.warnings import WarningKind
 from ktrial.report.json.study import as_json
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 MACHINE = MachineSettings(kind="exact-parallel", monitors=(WAITS, RUN_DELAY))
 KERNELS = ("debian:6.1", "debian:6.12")

@@ -15,11 +15,11 @@ from ktrial.experiment.watch import News, TargetLook, look, newest, worst_of
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 HOW = Measurement((WorkloadUse(name="fork"),), perturbations=2)

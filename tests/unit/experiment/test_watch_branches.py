@@ -21,9 +21,9 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel
-from ktrial.store import Store
+from ktrial.model.machine import Boot
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 BROKEN = "does not compile"

@@ -10,7 +10,7 @@ from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.local_workers import LocalWorkers
 from ktrial.fleet.settings import FleetSettings
 from ktrial.installation import CACHE
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 
 @pytest.fixture(autouse=True)

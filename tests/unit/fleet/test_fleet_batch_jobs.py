@@ -18,7 +18,7 @@ from tests.support.scripted import wait_until
 from ktrial.fleet.batch_jobs import read, script
 from ktrial.fleet.errors import BadFleet
 from ktrial.fleet.settings import fleet
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 TABLE = """
 [slurm]

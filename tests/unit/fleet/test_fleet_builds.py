@@ -17,8 +17,9 @@ from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
 from ktrial.kernels.build.errors import BuildFailed
 from ktrial.model.kernel import Build
-from ktrial.store import Store
-from ktrial.studyfile import StudySource, study_from
+from ktrial.store.store import Store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import study_from
 
 
 def builds(place: Path, count: int) -> list[Build]:

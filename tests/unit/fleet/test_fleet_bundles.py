@@ -7,7 +7,7 @@ from ktrial.fleet.assigned_work import Work
 from ktrial.fleet.messages import Completed, Gone, Several, Unable
 from ktrial.fleet.packages import Package
 from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
-from ktrial.model.plan import plan
+from ktrial.model.study import plan
 
 BOOTS = ()
 

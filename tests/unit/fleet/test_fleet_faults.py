@@ -24,7 +24,7 @@ from tests.support.scripted import wait_until
 
 from ktrial.fleet.errors import FleetOutOfReach
 from ktrial.fleet.fleet import Fleet
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 STUDY = study_of(PERTURBATIONS)
 TRIALS = 2 * PERTURBATIONS

@@ -8,11 +8,10 @@ from tests.support.fleet_kills import with_images
 from tests.support.fleets import Heard, a_fleet, numbers, run_here, run_on, study_of, with_all_there
 from tests.support.scripted import sources
 
-from ktrial.file_store import FileStore, checked
-from ktrial.file_store.errors import BadFileStore, FileStoreFailed
+from ktrial.file_store import BadFileStore, FileStore, FileStoreFailed, checked
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import TransferDamaged
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 CONTENT = bytes(range(256)) * 20_000
 """Of more than one part."""

@@ -14,9 +14,8 @@ from tests.support.scripted import sources
 
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.fleet.fleet import Fleet
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import Store
+from ktrial.model.study import Study, StudyRecord
+from ktrial.store.store import Store
 
 KILLS = 200
 KILLS_OF_BUILDS = 40

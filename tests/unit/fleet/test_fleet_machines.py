@@ -35,11 +35,11 @@ from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.settings import FleetSettings
-from ktrial.model.machine_lease import MachineLease
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import MachineLease
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.process_identity import born
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
 TRIALS = 4
@@ -49,7 +49,7 @@ import os, signal, sys
 from tests.support.leased_system import OtherSystem
 from tests.unit.fleet.test_fleet_machines import measured
 from ktrial.fleet import resource
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 resource.SILENCE_SECONDS = 0.5
 

@@ -15,7 +15,7 @@ from tests.support.fleets import Heard, a_fleet, behave, numbers, run_here, run_
 from tests.support.places import ROOT
 from tests.support.scripted import sources
 
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 STUDY = study_of(6)
 TRIALS = 12

@@ -23,7 +23,7 @@ from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.messages import Gone
 from ktrial.fleet.settings import FleetSettings
 from ktrial.model.warnings import WarningKind
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 @pytest.mark.parametrize("workers", [1, 2])

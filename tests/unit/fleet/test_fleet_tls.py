@@ -11,7 +11,7 @@ from tests.support.fleets import a_fleet, numbers, run_here, run_on, study_of, w
 
 from ktrial.fleet.errors import FleetInClear, FleetOutOfReach
 from ktrial.fleet.settings import fleet as fleet_named
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 
 @dataclass(frozen=True)

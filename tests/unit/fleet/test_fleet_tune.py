@@ -18,7 +18,7 @@ from ktrial.model.study import Search, Study
 from ktrial.model.tuning import Budget, Tuned
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search
-from ktrial.store import Store
+from ktrial.store.store import Store
 from ktrial.studyfile.errors import SearchMisled
 
 KNOBS = ("vm.vfs_cache_pressure", "vm.swappiness", "vm.numa_stat")

@@ -16,11 +16,11 @@ from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
 from ktrial.model.kernel import Build
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
-from ktrial.studyfile import StudySource, study_from
+from ktrial.store.store import Store, open_store
+from ktrial.studyfile.diagnostics import StudySource
+from ktrial.studyfile.reader import study_from
 
 
 @pytest.fixture

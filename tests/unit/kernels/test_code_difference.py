@@ -7,7 +7,7 @@ from tests.support.made_images import a_kernel_of
 
 from ktrial.kernels.image.code_difference import code_difference
 from ktrial.kernels.image.same_image import same_image
-from ktrial.model.kernel_diff import CodeDifference
+from ktrial.model.kernel import CodeDifference
 
 WARNINGS = """asm(".pushsection .rodata, \\"a\\"; .balign 4;"
     " .globl __start___bug_table, __stop___bug_table; __start___bug_table:"

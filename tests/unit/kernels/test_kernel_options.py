@@ -15,7 +15,7 @@ from ktrial.kernels.kconfig.config import read
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import ConfigSide, changed_options, is_of_tools
 from ktrial.kernels.kconfig.parser import rules_in
-from ktrial.model.kernel_diff import OptionCause, OptionChange
+from ktrial.model.kernel import OptionCause, OptionChange
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from tests.support.made_images import a_kernel_of, with_module
 
 from ktrial.kernels.image.code_difference import code_difference
 from ktrial.kernels.image.same_image import same_image
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_diff import CodeDifference
+from ktrial.model.kernel import CodeDifference, Kernel
 
 DEMO = """
 extern int pick(int task), wake(int task);

@@ -18,8 +18,7 @@ from ktrial.kernels.build import build, cached, requested
 from ktrial.kernels.build.errors import BuildDiffers, BuildFailed
 from ktrial.kernels.build.remote_builds import Request, SourceBuilds
 from ktrial.kernels.progress import silent
-from ktrial.model.build_order import BuildOrder
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, BuildOrder, Kernel
 
 
 @dataclass

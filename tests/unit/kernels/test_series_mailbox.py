@@ -12,7 +12,7 @@ from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patches import text_of
 from ktrial.kernels.patch_series import series_in_mailbox
 from ktrial.kernels.patch_series.errors import BadMailbox
-from ktrial.model.patch_series import PatchSeries
+from ktrial.model.kernel import PatchSeries
 
 BASE = "debian:linux-source-6.1"
 DIFF = "--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int {name};\n+long {name};\n"

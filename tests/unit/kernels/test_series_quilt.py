@@ -8,7 +8,7 @@ from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patches import text_of
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.kernels.patch_series.errors import BadQuiltSeries
-from ktrial.model.patch_series import PatchSeries
+from ktrial.model.kernel import PatchSeries
 
 DIFF = "--- {old}\n+++ {new}\n@@ -1 +1 @@\n-int a;\n+long a;\n"
 

@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.machines.errors import CgroupUnusable
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot, CgroupLimits
+from ktrial.model.machine import Boot, CgroupLimits
 from ktrial.target import Run, StepResult
 
 _MOUNTED = [

@@ -15,7 +15,7 @@ from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.location import VARIABLE
 from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import LocalTarget, Mount, Run
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")

@@ -9,7 +9,7 @@ from tests.support.places import ROOT
 from ktrial.experiment.trial import machine_warnings
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import guest_programs
-from ktrial.model.boot import MachineIdentity
+from ktrial.model.machine import MachineIdentity
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Mode
 

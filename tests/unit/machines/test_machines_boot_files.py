@@ -9,8 +9,8 @@ from ktrial.machines import guest_programs
 from ktrial.machines.errors import FileChanged, MachineError
 from ktrial.machines.qemu.boot import TooSmall, boot_files, check_memory
 from ktrial.machines.qemu.process import memory_file
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import BootImage, Kernel, Origin
+from ktrial.model.machine import Boot
 from ktrial.target.errors import GuestEnded
 
 MIB = 1 << 20

@@ -14,8 +14,8 @@ from ktrial.machines.exact.setup import (
 )
 from ktrial.machines.qemu.arguments import cpu_model_for, memory_arguments, snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot
 
 KERNEL = Kernel(
     name="k",

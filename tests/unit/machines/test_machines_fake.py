@@ -10,8 +10,8 @@ from ktrial import machines, plugin_discovery
 from ktrial.machines import registry
 from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, UnknownMachine
 from ktrial.machines.fake import FakeMachine, agreeable, ended
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target import Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded

@@ -15,7 +15,7 @@ from ktrial.experiment.host_settings import Journaled
 from ktrial.knobs import Journal, changing
 from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden, MachineStopped
 from ktrial.machines.host import HostMachine, cpu_affinity_cgroup
-from ktrial.model.boot import Boot, CgroupLimits
+from ktrial.model.machine import Boot, CgroupLimits
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, LoadModule, LocalTarget, Mount, Push, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
@@ -296,7 +296,7 @@ def test_ktrial_does_next_to_nothing_while_a_program_runs() -> None:
 
 _SHARES = """
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run
 
 loop = Run(argv=("/bin/sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done"))

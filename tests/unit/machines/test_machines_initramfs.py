@@ -9,8 +9,8 @@ import pytest
 
 from ktrial.machines.errors import FileToCarry, MachineToolMissing
 from ktrial.machines.qemu import initramfs
-from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot, CarriedFile
 
 
 @pytest.fixture

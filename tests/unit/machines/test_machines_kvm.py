@@ -11,7 +11,7 @@ from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm import probe as kvm_probe
 from ktrial.machines.kvm.probe import KvmProbe
 from ktrial.machines.kvm.target import kernel_parameters, machine_arguments
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 
 USABLE, HANGS = (

@@ -27,7 +27,7 @@ from ktrial.machines.exact_parallel.setup import (
 from ktrial.machines.exact_parallel.target import counts_in, seed_of, with_counts
 from ktrial.machines.qemu.migration import AHEAD_NS, clock_in, clocked
 from ktrial.machines.qemu.program import Qemu
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.target import Read, Run, StepResult
 

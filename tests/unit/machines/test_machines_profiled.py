@@ -14,7 +14,7 @@ from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, Step, StepResult, Write
 from ktrial.target.errors import NoSymbolsInGuest

@@ -14,8 +14,7 @@ from ktrial.machines.errors import HostChangeForbidden, MachineError
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
 from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached
-from ktrial.model.boot import Boot
-from ktrial.model.host_name import is_host_name
+from ktrial.model.machine import Boot, is_host_name
 from ktrial.target import Push, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 

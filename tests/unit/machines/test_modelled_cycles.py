@@ -10,10 +10,10 @@ from ktrial.machines.exact import plugin
 from ktrial.machines.exact.model_arguments import model_arguments
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.plugin_counts import Line, merge
-from ktrial.model.machine_model import ModelCounts, ModelledMachine
+from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import MODELLED_CYCLES, Direction, Mode
-from ktrial.studyfile.machine_models import machine_model
+from ktrial.studyfile.machine_model_files import machine_model
 from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
 
 COSTS = [500, 1, 2, 3, 4, 5, 6, 7]

@@ -9,7 +9,7 @@ from tests.support.scripted import a_kernel
 from ktrial.machines.errors import NodesImpossible
 from ktrial.machines.exact_parallel.nodes import affinity, node_arguments, ranges
 from ktrial.machines.exact_parallel.setup import check_cpus
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import Topology
 
 SIX = Topology(sockets=2, cores=3, nodes_mib=(256, 256))

@@ -17,8 +17,8 @@ from ktrial.machines.ssh.connection import NoAnswer, Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
 from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot
 from ktrial.target import StepResult, Write
 from ktrial.target.errors import GuestEnded
 

@@ -21,11 +21,11 @@ from ktrial.machines.ssh import SshMachine
 from ktrial.machines.ssh.connection import Connection
 from ktrial.machines.ssh.errors import ConnectionLost, UnlikeSystem
 from ktrial.machines.ssh.system import cpu_model, running_kernel, system_of
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome
-from ktrial.store import open_store
-from ktrial.studyfile import load
+from ktrial.store.store import open_store
+from ktrial.studyfile.reader import load
 from ktrial.target import Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 

@@ -10,7 +10,7 @@ from tests.support.ssh_server import HOST, ssh_server
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
 from ktrial.machines.ssh.errors import SudoAsks
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target import Run
 
 _SUDO = """#!/bin/sh

@@ -12,7 +12,7 @@ from tests.support.fake_lab import OWN, FakeLab, lab_kernel
 
 from ktrial.machines.ssh.boot_scripts import LEASE_SECONDS
 from ktrial.machines.ssh.boots import Boots
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 
 PATIENCE = 120.0
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktrial.model.levels import FactorLevels, LevelValue, combinations, count
+from ktrial.model.design import FactorLevels, LevelValue, combinations, count
 
 LEVELS: st.SearchStrategy[LevelValue] = st.sampled_from([1, 1.0, "1", 2, "a"])
 

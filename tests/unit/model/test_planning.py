@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.support.making import a_study
 
 from ktrial.model.design import Design, Factor, FactorKind, Perturbation
-from ktrial.model.plan import baseline, perturbation, plan, treatment_count, treatments
+from ktrial.model.study import baseline, perturbation, plan, treatment_count, treatments
 
 SWAPPINESS = Factor(
     name="swappiness", kind=FactorKind.SETTING, levels=(0, 60, 100), baseline=60, target="vm.swappiness"

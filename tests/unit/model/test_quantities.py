@@ -8,7 +8,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.common import duration
 from ktrial.cli.options.counting import shapes
 from ktrial.machines.qemu.snapshot_cache import snapshots_limit
-from ktrial.model import quantities
+from ktrial.model import notation
 
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 BYTES = {
@@ -37,13 +37,13 @@ SPACE = st.sampled_from(["", " "])
     ],
 )
 def test_a_duration_is_read_in_the_same_way_everywhere(text: str, seconds: float) -> None:
-    assert quantities.seconds(text) == pytest.approx(seconds)
+    assert notation.seconds(text) == pytest.approx(seconds)
     assert duration("--every", text) == pytest.approx(seconds)
 
 
 def test_a_number_without_a_unit_is_seconds_where_that_was_always_so() -> None:
     assert duration("--block-time", "90", bare=True) == 90
-    for read in (quantities.seconds, quantities.interval):
+    for read in (notation.seconds, notation.interval):
         with pytest.raises(ValueError, match='a time is a number above 0 with its unit: "100 ms", "90 s"'):
             read("90")
     with pytest.raises(BadOption, match="--every: 90 is no time: a time is a number above 0 with its unit"):
@@ -55,7 +55,7 @@ def test_a_number_without_a_unit_is_seconds_where_that_was_always_so() -> None:
 )
 def test_what_is_no_duration_is_refused_everywhere(text: str) -> None:
     with pytest.raises(ValueError, match="a time is a number above 0 with its unit"):
-        quantities.seconds(text)
+        notation.seconds(text)
     for bare in (False, True):
         with pytest.raises(BadOption):
             duration("--time", text, bare=bare)
@@ -63,7 +63,7 @@ def test_what_is_no_duration_is_refused_everywhere(text: str) -> None:
 
 @given(st.integers(1, 10**6), st.sampled_from([*SECONDS]), SPACE)
 def test_every_number_with_every_unit_of_time_is_read(number: int, unit: str, space: str) -> None:
-    assert quantities.seconds(f"{number}{space}{unit}") == pytest.approx(number * SECONDS[unit], rel=1e-12)
+    assert notation.seconds(f"{number}{space}{unit}") == pytest.approx(number * SECONDS[unit], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_every_number_with_every_unit_of_time_is_read(number: int, unit: str, sp
 def test_a_size_is_read_in_the_same_way_everywhere(
     text: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert quantities.size_bytes(text) == size
+    assert notation.size_bytes(text) == size
     monkeypatch.setenv("KTRIAL_SNAPSHOT_LIMIT", text)
     assert snapshots_limit() == size
 
@@ -94,9 +94,9 @@ def test_a_size_without_a_unit_is_bytes_where_that_was_always_so(monkeypatch: py
     assert caches is not None
     assert caches == shapes(False, None, "32K:8", None) == shapes(False, None, "32 KiB:8:64", None)
     with pytest.raises(ValueError, match="a size is a whole number with K, M, G or T"):
-        quantities.size_bytes("4096")
+        notation.size_bytes("4096")
     with pytest.raises(ValueError, match="a memory size is a whole number with M or G"):
-        quantities.memory_mib("4096")
+        notation.memory_mib("4096")
 
 
 @pytest.mark.parametrize(
@@ -104,33 +104,33 @@ def test_a_size_without_a_unit_is_bytes_where_that_was_always_so(monkeypatch: py
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a size is a whole number in bytes, or with K, M, G or T"):
-        quantities.size_bytes(text, bare=True)
+        notation.size_bytes(text, bare=True)
 
 
 @given(st.integers(0, 10**15 - 1), st.sampled_from([*BYTES]), SPACE)
 def test_every_number_with_every_unit_of_size_is_read(number: int, unit: str, space: str) -> None:
-    assert quantities.size_bytes(f"{number}{space}{unit}") == number * BYTES[unit]
+    assert notation.size_bytes(f"{number}{space}{unit}") == number * BYTES[unit]
 
 
 @given(st.integers(64, 1 << 20), SPACE)
 def test_memory_is_read_as_it_was_written(mib: int, space: str) -> None:
-    assert quantities.memory_mib(f"{mib}{space}MiB") == mib
-    assert quantities.memory_mib(f"{mib * 1024}{space}K") == mib
+    assert notation.memory_mib(f"{mib}{space}MiB") == mib
+    assert notation.memory_mib(f"{mib * 1024}{space}K") == mib
 
 
 @pytest.mark.parametrize(
     ("text", "fraction"), [("1 %", 0.01), ("+1%", 0.01), ("-3.2 %", -0.032), ("100%", 1.0)]
 )
 def test_a_share_is_read(text: str, fraction: float) -> None:
-    assert quantities.share(text) == pytest.approx(fraction, rel=1e-15)
+    assert notation.share(text) == pytest.approx(fraction, rel=1e-15)
 
 
 @given(st.decimals(min_value=-1000, max_value=1000, places=4), SPACE)
 def test_every_percentage_is_the_fraction_that_it_means(percent: object, space: str) -> None:
-    assert quantities.share(f"{percent}{space}%") == pytest.approx(float(str(percent)) / 100, abs=1e-12)
+    assert notation.share(f"{percent}{space}%") == pytest.approx(float(str(percent)) / 100, abs=1e-12)
 
 
 @pytest.mark.parametrize("text", ["", "%", "much", "1e-2", "1 %%", "+-1 %", "nan", "0.01", "1"])
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"a share (is a percentage|has its percent sign)"):
-        quantities.share(text)
+        notation.share(text)

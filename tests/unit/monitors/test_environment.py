@@ -9,9 +9,8 @@ from tests.support.making import a_study, a_trial
 from ktrial.analysis import data_quality
 from ktrial.experiment.host_settings import quieting_plan
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.study import MachineSettings
-from ktrial.model.trial import CounterDelta, Provenance
+from ktrial.model.trial import CounterDelta, Environment, Provenance, Reading, ReadingKind
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.environment import audit, changes, concerns, confounds, readers
 from ktrial.target import LocalTarget

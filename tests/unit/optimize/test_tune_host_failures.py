@@ -13,8 +13,8 @@ from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildCutShort, BuildFailed
 from ktrial.kernels.errors import FetchFailed, KernelError
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Configuration, Purpose

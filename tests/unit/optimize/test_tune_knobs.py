@@ -17,7 +17,7 @@ from ktrial.optimize.candidate_values import range_of
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
-from ktrial.studyfile.knob_patterns import searched_knobs
+from ktrial.studyfile.search import searched_knobs
 
 BACKGROUND = "/proc/sys/vm/dirty_background_ratio"
 

@@ -13,8 +13,8 @@ from ktrial.experiment.observer import Silent
 from ktrial.machines.errors import KvmUnusable
 from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm.probe import KvmProbe
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Verdict
+from ktrial.model.machine import Boot
 from ktrial.model.study import Search, Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Budget, Purpose, Tuned
@@ -22,7 +22,7 @@ from ktrial.model.workload import Mode
 from ktrial.optimize.revalidation import RevalidationOutcome, judged, revalidation_of
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import ended, run_search
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,

@@ -12,8 +12,8 @@ from tests.support.tunable import TunableMachine, a_search
 from tests.support.tuned_results import HIGHER, LOWER, a_comparison, a_result, a_study
 
 from ktrial.experiment.observer import Silent
-from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.machine import Boot
 from ktrial.model.study import Search, Study
 from ktrial.model.tuning import Budget, Finalist, Tuned
 from ktrial.model.workload import Mode
@@ -22,7 +22,7 @@ from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search
 from ktrial.report.html import tuning
 from ktrial.report.markdown import tuning as tuning_markdown
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from ktrial.studyfile.errors import NothingTuned
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"

@@ -9,7 +9,7 @@ from tests.support.report_records import a_study_with_failures
 from tests.unit.report.test_report_scaling import a_record as a_scaling_record
 
 from ktrial import report
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.charts import altair_svg
 
 SVG = '<svg viewBox="0 0 1 1"></svg>'

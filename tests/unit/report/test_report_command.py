@@ -8,8 +8,8 @@ from tests.support.report_records import a_record
 
 from ktrial import report
 from ktrial.analysis.result import record as record_of
-from ktrial.model.study_record import StudyRecord
-from ktrial.store import open_store
+from ktrial.model.study import StudyRecord
+from ktrial.store.store import open_store
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from ktrial.report.html import study as as_html
 from ktrial.report.markdown import study as as_markdown
 from ktrial.report.tables import counters
 from ktrial.report.text import provenance, reproduction, study_summary
-from ktrial.studyfile import load
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 

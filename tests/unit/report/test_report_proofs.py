@@ -13,13 +13,22 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 from ktrial import report
 from ktrial.analysis.result import record as record_in
 from ktrial.cli.render.study_result import print_whys
-from ktrial.model.conditions_diff import Governed, ValueDifference
-from ktrial.model.proof import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.attribution import (
+    Candidate,
+    CauseKind,
+    Governed,
+    Proof,
+    ProofSide,
+    Status,
+    Together,
+    Tried,
+    ValueDifference,
+)
+from ktrial.model.study import StudyRecord
 from ktrial.report.json.study import whys_as_json
 from ktrial.report.text.attribution import Why, explained
 from ktrial.report.text.proof import closing
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 READ_AHEAD = "/sys/block/ram0/queue/read_ahead_kb"
 RATIO = "/proc/sys/vm/dirty_ratio"

@@ -15,13 +15,12 @@ from ktrial import report
 from ktrial.analysis.result import record
 from ktrial.analysis.scaling import Coefficients, curves
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
-from ktrial.model.plan import perturbation
-from ktrial.model.scaling import ScalingCurve
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.parallel import ScalingCurve
+from ktrial.model.study import StudyRecord, perturbation
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Sample
 from ktrial.report.json.study import as_json
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 CPUS = (1, 2, 4, 8)
 LAWS = {"debian:6.1": Coefficients(1000, 0.3, 0.05), "debian:6.12": Coefficients(900, 0.02, 0.001)}

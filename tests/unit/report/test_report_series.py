@@ -7,12 +7,11 @@ from tests.support.drawn_charts import assert_charts_are_true
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.analysis.result import record
-from ktrial.model.study import MachineSettings
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.time_series import Sampled, Series, SeriesKind, TrialSampled
+from ktrial.model.study import MachineSettings, StudyRecord
+from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
 from ktrial.report import study_html
 from ktrial.report.charts import sparkline
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 TIMES = (0.0, 1.0, 2.0, 2.0, 4.0)
 

@@ -19,15 +19,15 @@ from ktrial.cli.render.study_result import print_whys
 from ktrial.cli.running.study import prove_command
 from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError
+from ktrial.model.attribution import CounterDifference, Differences
 from ktrial.model.comparison import Verdict
-from ktrial.model.conditions_diff import CounterDifference, Differences
 from ktrial.model.design import FactorKind
 from ktrial.model.profile import Profile
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.json.study import whys_as_json
 from ktrial.report.text.attribution import TOP, Why, explained
 from ktrial.report.text.conditions_diff import sections
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 CHANGED = {Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE}
 

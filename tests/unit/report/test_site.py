@@ -23,10 +23,10 @@ from tests.support.stored_results import a_store
 
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 _LINK = re.compile(r'(?:href|src)="([^"]+)"')
 

@@ -13,7 +13,7 @@ from tests.support.stored_results import a_store
 from ktrial.report.site import result_lists
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 _LINK = re.compile(r'href="([^"#]+)')
 _RESULT = re.compile(r'href="(?:\.\./)?results/(\d+)\.html"')

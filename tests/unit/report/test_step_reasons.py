@@ -2,8 +2,8 @@
 
 import pytest
 
+from ktrial.model.attribution import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point, SystemIdentity
-from ktrial.model.proof import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.workload import Direction, Mode
 from ktrial.report.html.history import site_environment
 

@@ -26,7 +26,7 @@ from ktrial.series.commit_ranges import (
     run_sparsely,
 )
 from ktrial.series.run import SeriesRun
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 FORK = WorkloadUse(name="fork")
 HOW = Measurement((FORK,), perturbations=1)

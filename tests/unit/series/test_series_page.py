@@ -26,7 +26,7 @@ from ktrial.report.text.series import answer as answer_of
 from ktrial.report.text.series import as_text
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 SOURCE = "debian:linux-source-6.1"
 BEFORE = {("entry", "fork"): Fraction(900), ("entry", "fork", "copy"): Fraction(100)}

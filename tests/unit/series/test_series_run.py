@@ -15,14 +15,13 @@ from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_quilt
-from ktrial.model.kernel import Build, Kernel, Patch
-from ktrial.model.kernel_diff import CodeDifference
+from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
 from ktrial.series.result import SeriesCell, SeriesResult, StepState
 from ktrial.series.run import SeriesRun, differs
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 SOURCE = "debian:linux-source-6.1"
 FORK, PIPE = WorkloadUse(name="fork"), WorkloadUse(name="pipe")

@@ -15,7 +15,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.series.commit_ranges import every, in_stretches, run_sparsely
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 
 SOURCE = "debian:linux-source-6.1"
 

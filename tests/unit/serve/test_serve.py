@@ -19,7 +19,7 @@ from tests.support.scripted import ScriptedMachine, number_of, sources, wait_unt
 from tests.support.stored_results import a_store
 
 from ktrial.experiment.session import run
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.serve.application import Served, application, is_its_own
@@ -27,7 +27,7 @@ from ktrial.serve.content import Content
 from ktrial.serve.errors import AddressNotHad, BadAddress
 from ktrial.serve.live import Live
 from ktrial.serve.server import Server, is_loopback
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 

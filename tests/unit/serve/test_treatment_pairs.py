@@ -16,9 +16,8 @@ from tests.unit.serve.test_serve import Site
 from ktrial.analysis.result import NOT_JUDGED, pair_record, result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Design
-from ktrial.model.plan import treatments
-from ktrial.model.study import Timing
-from ktrial.store import open_store
+from ktrial.model.study import Timing, treatments
+from ktrial.store.store import open_store
 
 WORKLOADS = ("fork", "pipe")
 

@@ -13,7 +13,7 @@ from ktrial import report
 from ktrial.analysis.answer import variability_answer
 from ktrial.analysis.result import result
 from ktrial.model.comparison import Scatter, Variability, Verdict
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.report import csv as as_csv
 from ktrial.report.html.matrix import matrix_page

@@ -10,10 +10,11 @@ from tests.support.backends import SQLITE, Backend
 from tests.support.making import a_study, planned
 from tests.support.part_files import ABOVE, files_in, filled, large, measured, only_file_in, ran, with_files
 
-from ktrial.file_store.errors import BadFileStore
-from ktrial.store import open_store, placing
-from ktrial.store.collecting import collect
+from ktrial.file_store import BadFileStore
+from ktrial.store import file_maintenance
 from ktrial.store.errors import FilesAreAnothers, FilesInUse, FilesMissing
+from ktrial.store.file_maintenance import collect
+from ktrial.store.store import open_store
 
 
 def test_a_copy_of_the_database_neither_writes_nor_collects_the_files_of_the_first(tmp_path: Path) -> None:
@@ -62,10 +63,10 @@ def test_a_place_in_use_cannot_be_forgotten(backend: Backend, tmp_path: Path) ->
     filled(backend, tmp_path / "files")
     with open_store(backend.location) as store:
         with pytest.raises(FilesInUse):
-            placing.forget(store)
+            file_maintenance.forget(store)
         assert store.profile(1, planned(number=0).key, "fork") == large(0)
         store.delete(1)
-        placing.forget(store)
+        file_maintenance.forget(store)
     filled(backend, None)
     assert backend.sql("SELECT count(*) FROM part_files") == [(0,)]
 

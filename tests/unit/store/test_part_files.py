@@ -17,10 +17,11 @@ from tests.support.profiles import a_profile
 from tests.unit.store.test_store_fault_points import SAMPLED
 
 from ktrial.file_store import FileStore
-from ktrial.store import Store, open_store, placing
-from ktrial.store.collecting import collect
+from ktrial.store import file_maintenance
 from ktrial.store.errors import FilesAway, PartLost, TrialsDamaged
+from ktrial.store.file_maintenance import collect
 from ktrial.store.quick_reader import quick_reader
+from ktrial.store.store import Store, open_store
 
 SMALL = a_profile({("do_fork", ""): 900})
 WAYS = [(SQLITE, POSTGRESQL), (POSTGRESQL, SQLITE)]
@@ -240,7 +241,7 @@ def test_a_place_that_is_taken_away_while_a_trial_is_stored_is_not_named(
 
         def put_and_forget(files: FileStore, digest: str, content: bytes, *, anew: bool = False) -> None:
             put(files, digest, content, anew=anew)
-            placing.forget(other)
+            file_maintenance.forget(other)
 
         monkeypatch.setattr(FileStore, "put", put_and_forget)
         assert store.add_trial(study, measured(0))
@@ -248,7 +249,7 @@ def test_a_place_that_is_taken_away_while_a_trial_is_stored_is_not_named(
     assert backend.sql("SELECT count(*) FROM part_files") == [(0,)]
 
 
-@pytest.mark.parametrize("name", declared("store/part_files.py") + declared("store/collecting.py"))
+@pytest.mark.parametrize("name", declared("store/part_files.py") + declared("store/file_maintenance.py"))
 def test_a_kill_leaves_at_most_a_file_that_nothing_names(name: str, tmp_path: Path) -> None:
     file = tmp_path / "trials.db"
 

@@ -7,14 +7,13 @@ from tests.support.backends import Backend
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.design import Design, Factor, FactorKind
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study, Timing
+from ktrial.model.study import Study, Timing, treatments
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store.integrity import StudyRow
 from ktrial.store.quick_reader import NoQuickReading, quick_reader
-from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.study_summary import StudyRow
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import open_store
 
 SIX = Factor(name="vm.swappiness", kind=FactorKind.SETTING, levels=(60, 0, 1, 1.0, 0.5, "a"), baseline=60)
 SCHEDULER = Factor(name="scheduler", kind=FactorKind.SCHEDULER, levels=("", "/usr/bin/scx"), baseline="")

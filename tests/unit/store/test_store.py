@@ -19,13 +19,13 @@ from ktrial.model.trial import Outcome
 from ktrial.model.tuning import Budget, Effect, Goal, Objective, Space, Tuned
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
-from ktrial.store import Store, open_store
 from ktrial.store.errors import (
     StoreDamaged,
     StudyNotStored,
     TrialsDamaged,
 )
-from ktrial.store.schema_version import SCHEMA_VERSION
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import Store, open_store
 
 NOBODY = 65534
 
@@ -116,7 +116,7 @@ def test_a_deleted_study_is_gone_with_all_its_rows(store: Store, backend: Backen
 
 WRITE = """
 import sys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 first = int(sys.argv[2])

@@ -7,9 +7,9 @@ import pytest
 from tests.support.backends import Backend
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.model.activity import Activity, Doing
+from ktrial.model.machine import Activity, Doing
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=timezone(timedelta(hours=2)))
 

@@ -15,8 +15,9 @@ from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, copying, open_store
+from ktrial.store import copying
 from ktrial.store.errors import NotItsCopy
+from ktrial.store.store import Store, open_store
 
 TABLES = (
     "studies", "trials", "samples", "counters", "profiles", "series", "digests", "answers",
@@ -177,7 +178,7 @@ def test_what_is_damaged_is_named_and_not_copied(statement: str, where: str, pla
 
 
 @pytest.mark.parametrize("other", [SQLITE, POSTGRESQL])
-@pytest.mark.parametrize("name", declared("store/copying.py") + declared("store/copying_study.py"))
+@pytest.mark.parametrize("name", declared("store/copying.py"))
 def test_a_copy_that_was_killed_goes_on_where_it_was(
     name: str, other: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

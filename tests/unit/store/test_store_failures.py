@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, event
 from tests.support.making import a_study
 
-from ktrial.store import open_store, sqlite
+from ktrial.store import sqlite
 from ktrial.store.errors import (
     NotAStore,
     StoreDamaged,
@@ -22,6 +22,7 @@ from ktrial.store.errors import (
     StoreLocked,
 )
 from ktrial.store.sqlite import holder_of
+from ktrial.store.store import open_store
 
 MEBIBYTE = 1 << 20
 MUCH = 5 * MEBIBYTE

@@ -13,15 +13,14 @@ from tests.support.killing import directory_in_memory
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
-from ktrial.model.kernel_diff import KernelDifference, KernelSide
-from ktrial.model.proof import Proof
-from ktrial.model.time_series import Sampled, Series, SeriesKind
-from ktrial.model.trial import Outcome
+from ktrial.model.attribution import Proof
+from ktrial.model.kernel import KernelDifference, KernelSide
+from ktrial.model.trial import Outcome, Sampled, Series, SeriesKind
 from ktrial.model.tuning import Budget, Goal, Objective, Space, Tuned
 from ktrial.model.workload import Direction
-from ktrial.store import Store, open_store
 from ktrial.store.errors import StudyNotStored
-from ktrial.store.schema_version import SCHEMA_VERSION
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import Store, open_store
 
 LOST = frozenset({Outcome.KERNEL_MISSING})
 DIFFERENCE = KernelDifference(before=KernelSide(name="a", digest="1"), after=KernelSide(name="b", digest="2"))
@@ -74,7 +73,7 @@ WRITES: tuple[Callable[[Store], object], ...] = (
     remove_the_second,
 )
 """Each leaves the same behind when it is done once more."""
-WRITING = ("store", "trial_rows", "study_rows", "study_digests")
+WRITING = ("store", "trial_rows", "study_rows", "integrity")
 Contents = dict[str, list[tuple[object, ...]]]
 
 
@@ -154,7 +153,7 @@ def a_store_of_schema_1(file: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [lambda file: None, a_store_of_schema_1], ids=["a new store", "schema 1"])
-@pytest.mark.parametrize("name", declared("store/opening.py"))
+@pytest.mark.parametrize("name", declared("store/store.py"))
 def test_a_store_is_old_or_up_to_date_after_a_kill_at(
     name: str, start: Callable[[Path], None], directory: Path
 ) -> None:

@@ -15,7 +15,6 @@ from sqlalchemy import ClauseElement, create_mock_engine
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, default_location, open_store
 from ktrial.store.errors import (
     NewerStore,
     NoSuchBackend,
@@ -27,8 +26,9 @@ from ktrial.store.errors import (
     StoreGone,
     StoreLocked,
 )
-from ktrial.store.schema import metadata
-from ktrial.store.schema_version import SCHEMA_VERSION
+from ktrial.store.location import default_location
+from ktrial.store.schema import SCHEMA_VERSION, metadata
+from ktrial.store.store import Store, open_store
 
 NOBODY = 65534
 

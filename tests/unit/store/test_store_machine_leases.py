@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.support.backends import Backend
 
-from ktrial.model.machine_lease import MachineLease
+from ktrial.model.machine import MachineLease
 from ktrial.process_identity import born
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 AT_ONCE = 8
 

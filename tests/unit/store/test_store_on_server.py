@@ -11,10 +11,10 @@ from tests.support.making import a_study, a_trial
 
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
-from ktrial.store import open_store
 from ktrial.store.errors import NewerStore, NoSuchBackend, StoreDamaged, StoreError, StudyNotStored
 from ktrial.store.location import VARIABLE, default_location, file_of, path_of, shown, url_of
-from ktrial.store.schema_version import SCHEMA_VERSION
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import open_store
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from tests.support.database_server import Server, sql
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.trial import CounterDelta
-from ktrial.store import open_store
 from ktrial.store.errors import NoStoreThere, NotAStore, ServerAway, StoreError, StoreForbidden
 from ktrial.store.location import masked, shown, shown_uri, url_of
-from ktrial.store.schema_version import SCHEMA_VERSION
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import open_store
 
 PASSWORD = "s3cret/@:word"
 LARGE = 2**40

@@ -13,9 +13,9 @@ from tests.support import database_server
 from tests.support.database_server import Server
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.store import open_store
 from ktrial.store.errors import ServerAway
 from ktrial.store.quick_reader import NoQuickReading, quick_reader
+from ktrial.store.store import open_store
 
 TRIALS, WRITERS, RESTARTS = 120, 8, 3
 PROCESSES, EACH = 50, 4
@@ -83,7 +83,7 @@ def test_a_server_that_stays_away_ends_the_wait_with_an_error(
 
 WRITE = """
 import sys
-from ktrial.store import open_store
+from ktrial.store.store import open_store
 from tests.support.making import a_study, a_trial, planned
 first, each = map(int, sys.argv[2:])
 with open_store(sys.argv[1]) as store:

@@ -9,10 +9,10 @@ from ktrial.analysis.history.series import history, metrics, versions
 from ktrial.analysis.history.stored_numbers import StoredNumbers, stored_numbers
 from ktrial.model.history import History
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
 from ktrial.store.errors import TrialsDamaged
-from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.summaries import OF_STUDY
+from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.store import Store, open_store
+from ktrial.store.study_rows import OF_STUDY
 
 WORKLOADS = ("fork", "nqueens")
 CAME_WITH = {

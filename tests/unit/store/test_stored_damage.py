@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
 from ktrial.store.copying import check_is_copy, copy_study
 from ktrial.store.errors import StoreDamaged, StudyDamaged, TrialsDamaged, TrialsMissing
 from ktrial.store.quick_reader import NoQuickReading, quick_reader
+from ktrial.store.store import Store, open_store
 
 ONE_BIT = {
     "a sample": "UPDATE samples SET value = value + 0.0009765625",

@@ -12,7 +12,7 @@ from ktrial.analysis.store_queries import profile_of
 from ktrial.model.design import Treatment
 from ktrial.model.profile import Profile
 from ktrial.model.trial import Outcome
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 OLD, NEW = Treatment(levels={"kernel": "debian:6.1"}), Treatment(levels={"kernel": "debian:6.12"})
 

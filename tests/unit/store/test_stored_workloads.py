@@ -12,7 +12,7 @@ from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import WorkloadAmbiguous
 from ktrial.analysis.store_queries import label_of, labels_of
 from ktrial.cli.commands.history import workload_names_of
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import WorkloadUse
 
 SMALL = WorkloadUse(name="seq-read", parameters={"path": "/mnt", "size": 8})

@@ -11,11 +11,11 @@ from tests.support.scripted import a_kernel, sources
 from ktrial.cli.studies import registry
 from ktrial.experiment.jobs import jobs_of
 from ktrial.model.design import FactorKind, Perturbation
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
+from ktrial.model.study import Study, treatments
 from ktrial.model.workload import Mode
-from ktrial.studyfile import load, resolved
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+from ktrial.studyfile.reader import load
+from ktrial.studyfile.references import resolved
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import Run
 from ktrial.workloads.command import CommandWorkload

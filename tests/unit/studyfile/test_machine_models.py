@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.support.command_line import KNOWN
 
-from ktrial.model.machine_model import CacheSize, ModelledMachine
-from ktrial.studyfile import load
+from ktrial.model.machine import CacheSize, ModelledMachine
 from ktrial.studyfile.errors import StudyError
-from ktrial.studyfile.machine_models import OWN_FILE, machine_model, own_machines
+from ktrial.studyfile.machine_model_files import OWN_FILE, machine_model, own_machines
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 MINE = """

@@ -8,10 +8,12 @@ import pytest
 from tests.support.places import STUDIES
 
 from ktrial.cli.studies import registry
-from ktrial.model.plan import plan
+from ktrial.model.study import plan
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.studyfile import bundled_studies, load
-from ktrial.studyfile.schema import (
+from ktrial.studyfile import toml_files
+from ktrial.studyfile.diagnostics import keys_of
+from ktrial.studyfile.reader import load
+from ktrial.studyfile.tables import (
     FactorTable,
     KernelTable,
     KeyTable,
@@ -21,7 +23,6 @@ from ktrial.studyfile.schema import (
     StudyTable,
     WorkloadTable,
 )
-from ktrial.studyfile.validation import keys_of
 from ktrial.workloads import DEFAULT
 
 PATCH = "--- a/kernel/sched/fair.c\n+++ b/kernel/sched/fair.c\n@@ -1 +1 @@\n-old\n+new\n"
@@ -42,12 +43,12 @@ def test_a_study_that_ktrial_brings_is_found_by_its_name_where_no_such_file_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert bundled_studies.file_of(Path("quick")) == STUDIES / "quick.toml"
-    assert list(bundled_studies.names()) == [file.stem for file in FILES]
+    assert toml_files.file_of(Path("quick")) == STUDIES / "quick.toml"
+    assert list(toml_files.names()) == [file.stem for file in FILES]
     for elsewhere in ("quick.toml", "./no/quick", "nothing"):
-        assert bundled_studies.file_of(Path(elsewhere)) == Path(elsewhere)
+        assert toml_files.file_of(Path(elsewhere)) == Path(elsewhere)
     Path("quick").write_text("")
-    assert bundled_studies.file_of(Path("quick")) == Path("quick")
+    assert toml_files.file_of(Path("quick")) == Path("quick")
 
 
 def test_the_wheel_has_the_studies() -> None:
@@ -63,12 +64,12 @@ def test_the_studies_are_inside_of_the_package_in_a_wheel_and_above_it_in_a_chec
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "src" / "ktrial"
-    monkeypatch.setattr(bundled_studies, "package_directory", lambda: package)
+    monkeypatch.setattr(toml_files, "package_directory", lambda: package)
     for place in (tmp_path / "studies", package / "studies"):
         place.mkdir(parents=True)
         (place / "mine.toml").write_text(f'question = "in {place.parent.name}?"')
-        assert bundled_studies.names() == {"mine": f"in {place.parent.name}?"}
-        assert bundled_studies.file_of(Path("mine")) == place / "mine.toml"
+        assert toml_files.names() == {"mine": f"in {place.parent.name}?"}
+        assert toml_files.file_of(Path("mine")) == place / "mine.toml"
 
 
 def test_the_quick_study_is_two_kernels_and_six_workloads() -> None:

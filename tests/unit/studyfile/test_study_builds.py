@@ -9,9 +9,7 @@ from tests.support.command_line import KNOWN
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import BuildChange
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study, build_of, builds_of, kernel_name
-from ktrial.studyfile import load
+from ktrial.model.study import Study, build_of, builds_of, kernel_name, treatments
 from ktrial.studyfile.errors import (
     PatchNotAwaited,
     PatchNotGiven,
@@ -19,6 +17,7 @@ from ktrial.studyfile.errors import (
     StudyMistakes,
     StudySyntaxError,
 )
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 HEAD = 'workloads = ["fork"]\n[machine]\nkernel = "mine"\n'

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
-from ktrial.studyfile import StudySource, load, study_from
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, Positions, key_of, shown, unknown
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, Positions, StudySource, key_of, shown, unknown
 from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyEmpty, StudyError, StudyMistake
+from ktrial.studyfile.reader import load, study_from
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tests.support.places import DATA
 from tests.support.study_texts import KERNELS, load_text
 
 from ktrial.model.design import Design, FactorKind
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import (
     StudyEmpty,
     StudyError,
@@ -18,6 +17,7 @@ from ktrial.studyfile.errors import (
     StudySyntaxError,
     StudyUnreadable,
 )
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 EVERY_KEY = """\

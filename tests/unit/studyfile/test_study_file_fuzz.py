@@ -11,12 +11,11 @@ from tests.support.budgets import examples
 from tests.support.command_line import KNOWN
 
 from ktrial.model.base import digest
-from ktrial.model.plan import plan
-from ktrial.model.study import Study
-from ktrial.studyfile import StudySource, load, study_from
+from ktrial.model.study import Study, plan
+from ktrial.studyfile.diagnostics import StudySource, keys_of
 from ktrial.studyfile.errors import StudyError
-from ktrial.studyfile.schema import FactorTable, MachineTable, MetricTable, StudyTable, WorkloadTable
-from ktrial.studyfile.validation import keys_of
+from ktrial.studyfile.reader import load, study_from
+from ktrial.studyfile.tables import FactorTable, MachineTable, MetricTable, StudyTable, WorkloadTable
 
 _scalars = st.one_of(
     st.booleans(),

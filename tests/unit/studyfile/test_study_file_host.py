@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
-from ktrial.model.boot import CgroupLimits
+from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Study
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 MACHINES = replace(KNOWN, machines=("exact", "host", "kvm"), monitors=("off-cpu", "perf-stat"))

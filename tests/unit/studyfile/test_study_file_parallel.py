@@ -9,10 +9,9 @@ from tests.support.command_line import KNOWN
 from ktrial.analysis.interim import design_of
 from ktrial.model.design import FactorKind
 from ktrial.model.parallel import MemoryModel, Topology
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.studyfile import load
+from ktrial.model.study import Study, treatments
 from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 MACHINES = replace(KNOWN, machines=("exact", "exact-parallel", "kvm"))

@@ -8,8 +8,8 @@ import pytest
 from tests.support.command_line import KNOWN
 
 from ktrial.model.study import Study
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
 MACHINES = replace(KNOWN, machines=("exact", "host", "ssh"))

@@ -7,8 +7,7 @@ import pytest
 from tests.support.study_texts import KERNELS, load_text
 
 from ktrial.model.design import Design
-from ktrial.model.plan import treatments
-from ktrial.model.study import Disk, Stopping, Timing
+from ktrial.model.study import Disk, Stopping, Timing, treatments
 from ktrial.studyfile.errors import (
     StudyMistake,
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktrial.model import quantities
+from ktrial.model import notation
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from ktrial.model import quantities
     ],
 )
 def test_a_memory_size_is_read(text: str, mib: int) -> None:
-    assert quantities.memory_mib(text) == mib
+    assert notation.memory_mib(text) == mib
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_memory_size_is_read(text: str, mib: int) -> None:
 )
 def test_a_memory_size_that_cannot_be_meant_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a memory size"):
-        quantities.memory_mib(text)
+        notation.memory_mib(text)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_memory_size_that_cannot_be_meant_is_refused(text: str) -> None:
     ],
 )
 def test_a_margin_is_read(written: str, fraction: float) -> None:
-    assert quantities.margin(written) == pytest.approx(fraction, rel=1e-15)
+    assert notation.margin(written) == pytest.approx(fraction, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_a_margin_is_read(written: str, fraction: float) -> None:
 )
 def test_a_bare_number_is_refused_with_both_readings(written: str | float, readings: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="percent sign") as told:
-        quantities.margin(written)
+        notation.margin(written)
     assert all(reading in str(told.value) for reading in readings)
 
 
 @given(st.floats(min_value=1e-9, max_value=0.999999))
 def test_a_fraction_written_as_a_percentage_is_read_as_the_same_number(fraction: float) -> None:
-    assert quantities.share(quantities.percentage(fraction)) == fraction
+    assert notation.share(notation.percentage(fraction)) == fraction
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_a_fraction_written_as_a_percentage_is_read_as_the_same_number(fraction:
 )
 def test_a_margin_that_cannot_be_meant_is_refused(written: str | float) -> None:
     with pytest.raises(ValueError, match="a margin"):
-        quantities.margin(written)
+        notation.margin(written)

@@ -8,8 +8,8 @@ from tests.support.command_line import KNOWN
 from ktrial.experiment.manipulation import settings_of
 from ktrial.model.design import FactorKind, Treatment
 from ktrial.model.study import Study
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.reader import load
 
 STUDY = """\
 workloads = ["fork"]

@@ -12,14 +12,13 @@ from ktrial.experiment.jobs import check_workloads, jobs_of
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels import scheduling
 from ktrial.machines.fake import FakeMachine
-from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.plan import perturbation
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.machine import Boot
+from ktrial.model.study import MachineSettings, Study, perturbation
 from ktrial.model.trial import Outcome, Trial
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import Failure, Read, Run, Start, Step, StepResult, Stop
 from ktrial.workloads.errors import ProgramNotFound

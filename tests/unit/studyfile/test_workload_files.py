@@ -7,8 +7,9 @@ import pytest
 
 from ktrial.cli.studies import registry
 from ktrial.model.study import Study
-from ktrial.studyfile import load, workload_from_file
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes, StudyUnreadable
+from ktrial.studyfile.reader import load
+from ktrial.studyfile.workloads import workload_from_file
 from ktrial.studyfile.writer import study_toml
 
 MINE = """

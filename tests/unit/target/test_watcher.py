@@ -14,7 +14,7 @@ import pytest
 from ktrial import monitors
 from ktrial.machines.errors import MachineStopped
 from ktrial.machines.host import HostMachine
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.tracers import perf_stat
 from ktrial.target import Run, StepResult, TracerProgram, Watcher

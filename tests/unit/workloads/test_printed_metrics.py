@@ -13,8 +13,8 @@ from ktrial.cli.studies import registry
 from ktrial.model.study import Study
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, Direction, MetricRule, Mode, Sample, WorkloadUse
-from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+from ktrial.studyfile.reader import load
 from ktrial.studyfile.search import guard_of
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import StepResult

@@ -7,7 +7,7 @@ import pytest
 from tests.support.places import ROOT
 
 from ktrial.cli.studies import registry
-from ktrial.studyfile import load
+from ktrial.studyfile.reader import load
 
 PUBLISHED = ROOT / "studies" / "published"
 LISTED = tomllib.loads((ROOT / "docs" / "measured" / "published_changes.toml").read_text(encoding="utf-8"))

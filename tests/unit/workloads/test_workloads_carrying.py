@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.model.boot import CarriedFile
+from ktrial.model.machine import CarriedFile
 from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound
 from ktrial.workloads.host_files import program_path, with_all_they_need
 

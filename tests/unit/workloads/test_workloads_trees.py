@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.model.boot import CarriedFile
+from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, WorkloadUse
 from ktrial.workloads import file_trees

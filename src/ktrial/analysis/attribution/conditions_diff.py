@@ -11,11 +11,10 @@ from ktrial.kernels.diff_sides import known_of
 from ktrial.kernels.kconfig.implied_options import ConfigSide
 from ktrial.kernels.kconfig.renamed_options import paired
 from ktrial.knobs.values import same
-from ktrial.model.attribution import Explanation
-from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import (
+from ktrial.model.attribution import (
     CounterDifference,
     Differences,
+    Explanation,
     Governed,
     KernelValues,
     LevelDifference,
@@ -23,7 +22,8 @@ from ktrial.model.conditions_diff import (
     ValueDifference,
 )
 from ktrial.model.design import FactorKind, Treatment
-from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.kernel import KernelDifference
+from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import OPERATIONS, Trial
 

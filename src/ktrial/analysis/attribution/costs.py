@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ktrial.model.attribution import Count, Explanation, FunctionDifference
-from ktrial.model.machine_model import BasePrices, ModelCounts, ModelledMachine
+from ktrial.model.machine import BasePrices, ModelCounts, ModelledMachine
 from ktrial.model.profile import FunctionCount, Profile, RegionCounts
 
 _LEAST_PART = 0.15

@@ -9,11 +9,20 @@ from typing import NamedTuple
 from ktrial.analysis.attribution.conditions_diff import ALL_CODE, heavy_subsystems, setting_owner
 from ktrial.analysis.errors import NotCounted
 from ktrial.knobs.values import chosen
-from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.attribution import (
+    Attribution,
+    Candidate,
+    CauseKind,
+    Differences,
+    OptionDifference,
+    ProofSide,
+    Status,
+    Tried,
+    Untried,
+    ValueDifference,
+)
 from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
-from ktrial.model.proof import Candidate, CauseKind, ProofSide, Status, Tried, Untried
-from ktrial.model.study import Study, build_of
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord, build_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import STRING_BYTES, Mode, Sample
 

@@ -12,11 +12,9 @@ from ktrial.analysis.errors import (
     WorkloadNotSaid,
 )
 from ktrial.kernels import canonical_name
-from ktrial.model.design import Treatment
-from ktrial.model.levels import parts, told_apart
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.model.suggestions import nearest
+from ktrial.model.design import Treatment, parts, told_apart
+from ktrial.model.notation import nearest
+from ktrial.model.study import Study, treatments
 from ktrial.model.workload import WorkloadUse
 
 # What is to be explained: a workload of a study, and two of its treatments, found by what the user says.

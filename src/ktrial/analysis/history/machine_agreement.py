@@ -7,10 +7,17 @@ import numpy as np
 
 from ktrial.analysis.history.series import EXACT, HasNumbers, PointOrder, history, line_of
 from ktrial.analysis.history.stored_numbers import StudyNumbers, numbers_of
-from ktrial.model.history import History, Line, Point, SystemIdentity
-from ktrial.model.machine_agreement import Across, Agreement, OnSystem, OverMachines
-from ktrial.model.plan import treatments
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.history import (
+    Across,
+    Agreement,
+    History,
+    Line,
+    OnSystem,
+    OverMachines,
+    Point,
+    SystemIdentity,
+)
+from ktrial.model.study import StudyRecord, treatments
 from ktrial.stats.interactions import exact_agreement, interaction_p, over_all, timed_agreement
 from ktrial.stats.sequential import holm
 from ktrial.stats.verdict_rules import interval

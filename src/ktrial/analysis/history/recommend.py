@@ -9,11 +9,18 @@ from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
-from ktrial.model.history import Line, Point, SystemIdentity
-from ktrial.model.recommendation import KernelCandidate, Recommendation, Regret, WithoutOne
+from ktrial.model.history import (
+    KernelCandidate,
+    Line,
+    Point,
+    Recommendation,
+    Regret,
+    SystemIdentity,
+    WithoutOne,
+)
 from ktrial.model.workload import EXACT_MODES, Direction, short_labels
 from ktrial.stats.verdict_rules import Values, exceeds, interval
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 # Which of the measured kernels serve some workloads best, and which to avoid: from the store alone.
 

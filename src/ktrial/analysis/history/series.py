@@ -10,9 +10,18 @@ from typing import NamedTuple, Protocol
 from ktrial.analysis.history import change_points
 from ktrial.analysis.history.change_points import ALPHA
 from ktrial.analysis.history.stored_numbers import Facts, Numbers, StudyFacts, StudyNumbers, garbage_kept
-from ktrial.model.history import History, Line, Point, SystemIdentity
+from ktrial.model.history import (
+    History,
+    KernelPairs,
+    Line,
+    MeasuredKernel,
+    PairLine,
+    PairVerdict,
+    Point,
+    SystemIdentity,
+    pairs_of,
+)
 from ktrial.model.kernel import measured_order
-from ktrial.model.kernel_pairs import KernelPairs, MeasuredKernel, PairLine, PairVerdict, pairs_of
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
 from ktrial.stats.verdict_rules import exact_verdict
 

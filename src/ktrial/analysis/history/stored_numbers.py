@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, FactorKind, Perturbation, Treatment
-from ktrial.model.plan import treatments
-from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study, StudyRecord, treatments
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import STRING_BYTES, Sample
-from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import TrialsDamaged
-from ktrial.store.summaries import OF_STUDY, StudySummaries
+from ktrial.store.store import Store
+from ktrial.store.study_rows import OF_STUDY, StoredStudy, StudySummaries
 
 _AT_ONCE = 1_000
 """Trials whose summaries are written in one transaction."""

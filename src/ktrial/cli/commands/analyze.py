@@ -84,7 +84,7 @@ def _named(text: str) -> tuple[str, Path]:
 
 def _check_baseline(wanted: str, labels: list[str]) -> None:
     from ktrial.importers.errors import GroupUnknown
-    from ktrial.model.suggestions import nearest
+    from ktrial.model.notation import nearest
 
     known = list(dict.fromkeys(labels))
     if wanted not in known:

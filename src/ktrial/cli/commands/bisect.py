@@ -107,7 +107,7 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     from ktrial.bisect.errors import NoSuchBuild
     from ktrial.kernels.build import requested
     from ktrial.kernels.errors import KernelNotFound
-    from ktrial.model.suggestions import nearest
+    from ktrial.model.notation import nearest
 
     if study and text in study.builds:
         return study.builds[text]

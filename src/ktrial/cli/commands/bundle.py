@@ -283,7 +283,7 @@ def verify(
     from ktrial.experiment.stored_trials import differences, drawn_trial, repeated_trial, trial_with_key
     from ktrial.machines import CountingMachine
     from ktrial.model.trial import Outcome
-    from ktrial.store import open_store
+    from ktrial.store.store import open_store
 
     with open_store(store, read_only=True) as opened:
         stored = find(opened, study)

@@ -12,7 +12,7 @@ from ktrial.cli.options.completion import kernel_names, machine_names, study_nam
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktrial.model.calibration import Calibration, MetricCalibration
+    from ktrial.model.comparison import Calibration, MetricCalibration
     from ktrial.model.fidelity import FidelityResult
     from ktrial.model.study import MachineSettings, Study
 
@@ -62,8 +62,10 @@ def calibrate(
     from ktrial.cli.progress import progress
     from ktrial.cli.studies import registry
     from ktrial.experiment.session import run
-    from ktrial.store import default_location, open_store
-    from ktrial.studyfile import StudySource, study_from
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
 
     data: dict[str, Any] = {
         "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
@@ -141,7 +143,7 @@ def plan(
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.common import duration, share
     from ktrial.cli.render.power_plan import print_plan
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     smallest = share("--margin", margin, least=1e-6, most=0.99)
     scatter = share("--sd", sd, least=1e-6, most=10.0) if sd is not None else None
@@ -228,10 +230,11 @@ def fidelity(
     from ktrial.cli.console import output, print_json, print_link
     from ktrial.cli.running.fidelity import FidelityRequest, compared, written
     from ktrial.cli.studies import registry
-    from ktrial.studyfile import bundled_studies, load
+    from ktrial.studyfile import toml_files
+    from ktrial.studyfile.reader import load
 
     def loaded(path: Path) -> "Study":
-        return load(bundled_studies.file_of(path), registry())
+        return load(toml_files.file_of(path), registry())
 
     machine = _machine(kernel, model, memory, tuple(boot or ()), tuple(module or ()))
     result = compared(
@@ -252,9 +255,9 @@ def _machine(
     kernel: str, model: str, memory: str, boot: tuple[str, ...], modules: tuple[str, ...]
 ) -> "MachineSettings":
     from ktrial.cli.command_line import BadOption
-    from ktrial.model.quantities import memory_mib
+    from ktrial.model.notation import memory_mib
     from ktrial.model.study import MachineSettings
-    from ktrial.studyfile.machine_models import machine_model
+    from ktrial.studyfile.machine_model_files import machine_model
 
     try:
         mib = memory_mib(memory)
@@ -266,7 +269,7 @@ def _machine(
 
 def _default_page(name: str, store: str | None) -> Path:
     from ktrial.cli.running.study import reports_beside
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     return reports_beside(store or default_location()) / f"fidelity-{name.replace(' ', '-')}.html"
 

@@ -122,7 +122,8 @@ def _checked(
     from ktrial.cli.progress import progress
     from ktrial.experiment import regression_check as baselines
     from ktrial.experiment.regression_check import check as check_kernel
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)
@@ -239,7 +240,8 @@ def save(
     from ktrial.cli.progress import progress
     from ktrial.cli.running.preflight import check_first
     from ktrial.experiment import regression_check as baselines
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     baselines.check_name(name)
     given = measuring.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ktrial.analysis.counters import CounterRow
     from ktrial.machines.exact.plugin import CacheShapes
     from ktrial.model.profile import Profile
-    from ktrial.model.study_record import StudyRecord
+    from ktrial.model.study import StudyRecord
 
 
 _TOP = 20
@@ -387,7 +387,8 @@ def counters(
     from ktrial.cli.options.kernel_measurement import MeasurementOptions
     from ktrial.cli.options.own_command import own_words
     from ktrial.cli.studies import open_existing
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     if kernel and study:
         raise BadOption(option="--kernel", problem="give a study or kernels, not both")

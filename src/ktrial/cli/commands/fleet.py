@@ -10,7 +10,7 @@ from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
     from ktrial.fleet.status import WorkerStatus
-    from ktrial.store.machine_leases import Held
+    from ktrial.store.leases import Held
 
 app = command_group("Have exact trials performed by many machines.")
 

@@ -139,7 +139,7 @@ def pages() -> dict[str, Page]:
 
 def page(topic: str) -> Page:
     """The page of a topic. Raises NoSuchTopic, NoDocumentation."""
-    from ktrial.model.suggestions import nearest
+    from ktrial.model.notation import nearest
 
     known = pages()
     wanted = topic.removesuffix(".md").rpartition("/")[2]

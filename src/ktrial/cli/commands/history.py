@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 
     from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import HasNumbers
+    from ktrial.model.comparison import Matrix
+    from ktrial.model.history import KernelCandidate, Recommendation
     from ktrial.model.kernel import Build
-    from ktrial.model.matrix import Matrix
-    from ktrial.model.recommendation import KernelCandidate, Recommendation
-    from ktrial.model.study import Study
-    from ktrial.model.study_record import StudyRecord
-    from ktrial.store import Store
-    from ktrial.studyfile import Registry
+    from ktrial.model.study import Study, StudyRecord
+    from ktrial.store.store import Store
+    from ktrial.studyfile.references import Registry
 
 
 Kernels = Annotated[
@@ -182,7 +181,7 @@ def _nothing(
     from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import metrics, versions
     from ktrial.model.kernel import version_order
-    from ktrial.model.suggestions import nearest
+    from ktrial.model.notation import nearest
     from ktrial.workloads import descriptions
 
     there = metrics(studies, workload)
@@ -345,7 +344,8 @@ def matrix(
     from ktrial.report.html.matrix import matrix_page
     from ktrial.report.tables.matrix import matrix as matrix_of
     from ktrial.report.text import study_summary
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     _check(study, kernels, json=json, csv=csv)
     if study is None:
@@ -425,7 +425,8 @@ def planned(
     from ktrial.cli.console import say
     from ktrial.cli.studies import registry
     from ktrial.experiment.kernel_choice import expanded
-    from ktrial.studyfile import StudySource, study_from
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
 
     installed = registry()
 

@@ -43,7 +43,7 @@ def list_knobs(
     from ktrial.knobs import catalogue
     from ktrial.knobs.errors import UnknownSubsystem
     from ktrial.model.knob import Knob
-    from ktrial.model.suggestions import nearest
+    from ktrial.model.notation import nearest
 
     tell_broken(catalogue.installed()[1])
     known = catalogue.subsystems()

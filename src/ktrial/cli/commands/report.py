@@ -13,10 +13,9 @@ from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ktrial.model.study_record import StudyRecord
+    from ktrial.model.study import StudyRecord
     from ktrial.report.site.site import Site
-    from ktrial.store.study_digests import StudyName
-    from ktrial.store.study_summary import StudyRow
+    from ktrial.store.integrity import StudyName, StudyRow
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
@@ -50,7 +49,7 @@ def report(
     from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
     from ktrial.cli.running.study import default_report, write_report
     from ktrial.cli.studies import is_bundle, open_named
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     rows = {"--samples": samples, "--series": series, "--scaling": scaling}
     _check(html, rows, whole=whole, markdown=markdown, csv=csv)
@@ -115,7 +114,7 @@ def show(
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
     from ktrial.cli.studies import is_bundle
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     location = store or default_location()
     form = "consoles" if console else "json" if json else "text"
@@ -205,7 +204,7 @@ def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName
 
     Raises StoreError.
     """
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
     from ktrial.store.quick_reader import NoQuickReading, quick_reader
 
     try:

@@ -202,10 +202,11 @@ def _on_each(
 def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
     """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
     from ktrial.cli.studies import registry
-    from ktrial.studyfile import bundled_studies, load
+    from ktrial.studyfile import toml_files
     from ktrial.studyfile.errors import SearchNotRun
+    from ktrial.studyfile.reader import load
 
-    file = bundled_studies.file_of(given)
+    file = toml_files.file_of(given)
     stored = None if file.exists() or patches else _stored(str(given), store)
     loaded = stored or load(file, registry(), patches)
     if loaded.search:
@@ -215,7 +216,8 @@ def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
 
 def _stored(name: str, store: str | None) -> "Study | None":
     """What `compare`, `revalidate` and the like made has no file, and is run again by its name."""
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     location = store or default_location()
     if "://" not in location and not Path(location).exists():
@@ -250,16 +252,16 @@ def _list(json: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.render.table import rendered
     from ktrial.format.table import Field, table, text_field
-    from ktrial.studyfile import bundled_studies
+    from ktrial.studyfile import toml_files
 
     if json:
-        print_json(bundled_studies.names())
+        print_json(toml_files.names())
         return
     fields: tuple[Field[tuple[str, str]], ...] = (
         text_field("study", lambda one: one[0]),
         text_field("question", lambda one: one[1]),
     )
-    output().print(rendered(table(fields, bundled_studies.names().items())))
+    output().print(rendered(table(fields, toml_files.names().items())))
 
 
 def _counted_by(study: "Study", count: str) -> "Study":
@@ -336,7 +338,8 @@ def compare(
     from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.cli.studies import registry
     from ktrial.kernels.providers.git import pinned
-    from ktrial.studyfile import StudySource, study_from
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
 
     words = own_words(context)
     if words:
@@ -446,7 +449,8 @@ def scale(
     from ktrial.cli.studies import registry
     from ktrial.kernels.providers.git import pinned
     from ktrial.model.parallel import WAITS
-    from ktrial.studyfile import StudySource, study_from
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
 
     words = own_words(context)
     if words:
@@ -529,7 +533,8 @@ def try_(
     from ktrial.cli.studies import registry
     from ktrial.experiment.kernel_choice import two_kernels
     from ktrial.kernels.providers.git import pinned
-    from ktrial.studyfile import StudySource, study_from
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
 
     if len(kernel or ()) > 2:
         raise BadOption(option="--kernel", problem="ktrial try compares two; ktrial compare takes more")

@@ -262,7 +262,8 @@ def _looks(
     from ktrial.cli.progress import progress
     from ktrial.experiment.watch import look
     from ktrial.series.commit_ranges import commits_between
-    from ktrial.store import default_location, open_store
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
 
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)

@@ -9,11 +9,11 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
 if TYPE_CHECKING:
-    from ktrial.store import Store
     from ktrial.store.copying import Copied
-    from ktrial.store.file_place import FilePlace
-    from ktrial.store.study_digests import StudyCheck
-    from ktrial.store.trial_digests import TrialCheck
+    from ktrial.store.integrity import StudyCheck
+    from ktrial.store.part_files import FilePlace
+    from ktrial.store.store import Store
+    from ktrial.store.trial_rows import TrialCheck
 
 
 app = command_group("Look after the store of trials.")
@@ -31,8 +31,8 @@ NOT_ALL = 1
 def _copied(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import messages, output, print_json
-    from ktrial.store import open_store
     from ktrial.store.copying import check_is_copy
+    from ktrial.store.store import open_store
 
     with open_store(source, existing=True) as first, open_store(target) as second:
         if first.name == second.name:
@@ -155,9 +155,9 @@ _TakeOver = Annotated[
 
 
 def _forget(opened: "Store") -> None:
-    from ktrial.store import placing
+    from ktrial.store import file_maintenance
 
-    placing.forget(opened)
+    file_maintenance.forget(opened)
 
 
 def _line(opened: "Store", place: "FilePlace | None", parts: int, count: int, size: int) -> str:
@@ -172,12 +172,12 @@ def _line(opened: "Store", place: "FilePlace | None", parts: int, count: int, si
 
 def _name(opened: "Store", given: str | None, above: str | None, *, take_over: bool) -> None:
     from ktrial.cli.command_line import BadOption
-    from ktrial.model.quantities import size_bytes
-    from ktrial.store import file_place
-    from ktrial.store.file_place import ABOVE
-    from ktrial.store.placing import name
+    from ktrial.model.notation import size_bytes
+    from ktrial.store import part_files
+    from ktrial.store.file_maintenance import name
+    from ktrial.store.part_files import ABOVE
 
-    before = opened.transactions.read(file_place.read)
+    before = opened.transactions.read(part_files.read_place)
     if given is None and before is None:
         raise BadOption(option="PLACE", problem="this store has no files: where are they to be?")
     try:
@@ -189,10 +189,10 @@ def _name(opened: "Store", given: str | None, above: str | None, *, take_over: b
 
 def _tell(opened: "Store", *, json: bool) -> None:
     from ktrial.cli.console import print_json
-    from ktrial.store import file_place
+    from ktrial.store import part_files
 
-    place = opened.transactions.read(file_place.read)
-    outside = opened.transactions.read(file_place.outside)
+    place = opened.transactions.read(part_files.read_place)
+    outside = opened.transactions.read(part_files.parts_outside)
     if json:
         told = {"place": opened.files.shown(place), "above": place.above} if place else {"place": None}
         print_json(told | outside._asdict())
@@ -213,7 +213,7 @@ def files(
     Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
     moves it). `none`: nothing more goes there.
     """
-    from ktrial.store import open_store
+    from ktrial.store.store import open_store
 
     if place is None and not take_over and above is None:
         with open_store(store, read_only=True) as opened:
@@ -238,8 +238,8 @@ def collect(store: StoreOption = None, json: Json = False) -> None:
     """
     from ktrial.cli.console import messages, print_json
     from ktrial.format.number_format import counted, size
-    from ktrial.store import open_store
-    from ktrial.store.collecting import collect as collect_files
+    from ktrial.store.file_maintenance import collect as collect_files
+    from ktrial.store.store import open_store
 
     with open_store(store, existing=True) as opened, messages().status("reading what is there"):
         collected = collect_files(opened)
@@ -277,7 +277,7 @@ def verify(
     counted. Exit code 1: something is damaged (and still there).
     """
     from ktrial.cli.console import messages, output, print_json
-    from ktrial.store import open_store
+    from ktrial.store.store import open_store
 
     with open_store(store, read_only=not remove_damaged) as opened:
         checked, missing = [], {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ktrial.experiment.doctor import SystemCheck
     from ktrial.experiment.host_settings import QuietingStep
-    from ktrial.model.environment import Environment, Reading
+    from ktrial.model.trial import Environment, Reading
 
 
 # `ktrial doctor`: what this machine lacks, what brings it, and what would disturb timed trials.

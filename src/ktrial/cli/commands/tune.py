@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ktrial.model.comparison import Comparison
     from ktrial.model.study import Study
     from ktrial.model.tuning import Tuned
-    from ktrial.store import Store
+    from ktrial.store.store import Store
 
 
 Command = Annotated[
@@ -262,7 +262,7 @@ def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, b
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.studies import registry
     from ktrial.optimize.revalidation import measured_again, next_revalidation, revalidation_of
-    from ktrial.studyfile.knob_patterns import KERNEL
+    from ktrial.studyfile.search import KERNEL
 
     if kernel:
         if study.machine.kind == "host":

@@ -11,7 +11,7 @@ import typer
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.completion import format_names, own_hosts, study_names, workload_names
-from ktrial.model import quantities
+from ktrial.model import notation
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
@@ -150,7 +150,7 @@ def share(option: str, value: str, *, least: float, most: float) -> float:
     from ktrial.analysis.errors import BadAmount
 
     try:
-        fraction = quantities.share(value)
+        fraction = notation.share(value)
     except ValueError as error:
         raise BadAmount(option=option, value=value, problem=error) from None
     if not least <= fraction <= most:
@@ -162,7 +162,7 @@ def share(option: str, value: str, *, least: float, most: float) -> float:
 def duration(option: str, text: str, *, bare: bool = False) -> float:
     """Seconds in `90s`, `10min`, `6h`; with `bare`, in `90` too. Raises BadOption."""
     try:
-        return quantities.seconds(text, bare=bare)
+        return notation.seconds(text, bare=bare)
     except ValueError as error:
         raise BadOption(option=option, problem=f"{text} is no time: {error}") from None
 
@@ -170,7 +170,7 @@ def duration(option: str, text: str, *, bare: bool = False) -> float:
 def margin_of(text: str | None) -> float | None:
     """`1%` → 0.01; None where nothing was given. Raises BadOption."""
     try:
-        return None if text is None else quantities.margin(text)
+        return None if text is None else notation.margin(text)
     except ValueError as error:
         raise BadOption(option="--margin", problem=error) from None
 
@@ -178,7 +178,7 @@ def margin_of(text: str | None) -> float | None:
 def memory_of(text: str) -> int:
     """`1G` → 1024, in MiB. Raises BadOption."""
     try:
-        return quantities.memory_mib(text)
+        return notation.memory_mib(text)
     except ValueError as error:
         raise BadOption(option="--memory", problem=error) from None
 
@@ -304,7 +304,7 @@ _SSH = "ssh"
 def on_hosts(study: "Study", given: Sequence[str]) -> "dict[str, Study]":
     """Each of the machines → the study there. Raises BadOption."""
     from ktrial.experiment.single_kernel import study_on
-    from ktrial.model import host_name
+    from ktrial.model import machine
 
     if study.machine.kind != _SSH:
         raise BadOption(
@@ -313,8 +313,8 @@ def on_hosts(study: "Study", given: Sequence[str]) -> "dict[str, Study]":
         )
     hosts = [host for text in given for host in text.split(",")]
     for place, host in enumerate(hosts):
-        if not host_name.is_host_name(host):
-            raise BadOption(option="--host", problem=f"{host!r} is no name of a machine: {host_name.ALLOWED}")
+        if not machine.is_host_name(host):
+            raise BadOption(option="--host", problem=f"{host!r} is no name of a machine: {machine.ALLOWED}")
         if _machine(host) in map(_machine, hosts[:place]):
             raise BadOption(option="--host", problem=f"{_machine(host)} is named twice")
     return {host: study_on(study, host) for host in hosts}

@@ -11,7 +11,7 @@ import typer
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
-    from ktrial.store.study_summary import StudyRow
+    from ktrial.store.integrity import StudyRow
 
 
 class _Knob(NamedTuple):
@@ -179,7 +179,7 @@ def _kept(what: str, work_out: Callable[[], Any]) -> Any:
 
 def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     names = (one.name for one in _stored_studies(default_location()))
     return sorted({name for name in names if name.startswith(incomplete)})
@@ -187,13 +187,13 @@ def study_names(incomplete: str) -> list[str]:
 
 def study_files(incomplete: str) -> list[str]:
     """Complete study files, directories that may hold them, and the studies that come with ktrial."""
-    from ktrial.studyfile import bundled_studies
+    from ktrial.studyfile import toml_files
 
     start = Path(incomplete or ".")
     directory = start if not incomplete or incomplete.endswith("/") else start.parent
     paths = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
     names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(paths)]
-    return [name for name in (*names, *bundled_studies.names()) if name.startswith(incomplete)]
+    return [name for name in (*names, *toml_files.names()) if name.startswith(incomplete)]
 
 
 def treatment_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -213,7 +213,7 @@ def workloads_of_study(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _named_study(ctx: typer.Context) -> "StudyRow | None":
     """The study; None where there is none."""
-    from ktrial.store import default_location
+    from ktrial.store.location import default_location
 
     location, name = str(ctx.params.get("store") or default_location()), ctx.params.get("study")
     if name and name.endswith(".toml"):
@@ -236,7 +236,7 @@ def _stored_studies(location: str) -> "Sequence[StudyRow]":
         except NoQuickReading:
             # Opening a store that is not there would make it.
             if _is_there(location):
-                from ktrial.store import open_store
+                from ktrial.store.store import open_store
 
                 with open_store(location, existing=True) as store:
                     return [one.row() for one in store.studies()]
@@ -246,7 +246,7 @@ def _stored_studies(location: str) -> "Sequence[StudyRow]":
 def _study_of_file(location: str, name: str) -> "StudyRow | None":
     """What a study file, as it is now, has measured."""
     from ktrial.cli.studies import find
-    from ktrial.store import open_store
+    from ktrial.store.store import open_store
 
     with _in_silence():
         if _is_there(location):

@@ -10,7 +10,7 @@ import typer
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import write_text
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShape, CacheShapes
@@ -74,7 +74,7 @@ RankedBy = Annotated[
 
 def on_model(settings: "MachineSettings", model: str | None) -> "MachineSettings":
     """The settings with the machine that cycles are modelled on. Raises BadOption, StudyError."""
-    from ktrial.studyfile.machine_models import machine_model
+    from ktrial.studyfile.machine_model_files import machine_model
 
     if model is None:
         return settings
@@ -96,8 +96,8 @@ def with_model(settings: "MachineSettings", model: str) -> "MachineSettings":
     """The settings with what cycles are modelled on. Raises BadOption, StudyError for a file's mistakes."""
     from pathlib import Path
 
-    from ktrial.model.machine_model import NO_MODEL
-    from ktrial.studyfile.machine_models import machine_model
+    from ktrial.model.machine import NO_MODEL
+    from ktrial.studyfile.machine_model_files import machine_model
 
     if model == NO_MODEL:
         return settings
@@ -146,7 +146,7 @@ def shapes(caches: bool, l1i: str | None, l1d: str | None, llc: str | None) -> "
 
 def _shape(option: str, text: str) -> "CacheShape":
     from ktrial.machines.exact.plugin import CacheShape
-    from ktrial.model.quantities import size_bytes
+    from ktrial.model.notation import size_bytes
 
     match = re.fullmatch(r"([^:]+):(\d{1,4})(?::(\d{1,4}))?", text)
     problem = f"'{text}' is not SIZE:WAYS or SIZE:WAYS:LINE, like 32K:8:64"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ktrial.model.kernel import Build, Kernel
     from ktrial.model.study import MachineSettings
     from ktrial.model.workload import WorkloadUse
-    from ktrial.store import Store
+    from ktrial.store.store import Store
 
 
 Workloads = Annotated[
@@ -142,14 +142,14 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
     """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises BadLimit."""
     from ktrial.experiment.regression_check import DEFAULT_LIMIT
-    from ktrial.model import quantities
+    from ktrial.model import notation
 
     labels = [use.label for use in uses]
     common, own = DEFAULT_LIMIT, {}
     for text in texts:
         match = _LIMIT.fullmatch(text.strip())
         try:
-            size = quantities.margin(match["size"] if match else text)
+            size = notation.margin(match["size"] if match else text)
         except ValueError as error:
             problem = str(error).replace("a margin", "a limit")
             raise BadLimit(text=text, problem=problem) from None

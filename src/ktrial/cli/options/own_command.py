@@ -98,7 +98,7 @@ def use_of(name: str) -> "WorkloadUse":
     """The workload of this name, or in this file. Raises WorkloadError, StudyError."""
     from ktrial.cli.studies import registry
     from ktrial.model.workload import WorkloadUse
-    from ktrial.studyfile import workload_from_file
+    from ktrial.studyfile.workloads import workload_from_file
     from ktrial.workloads import check
 
     if name.endswith(".toml"):

@@ -15,11 +15,20 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Column, Row, Table, facts, of_texts, own
-from ktrial.model.attribution import Explanation, FunctionDifference, Match
-from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.attribution import (
+    Attribution,
+    Candidate,
+    Cost,
+    Differences,
+    Explanation,
+    FunctionDifference,
+    Match,
+    OptionDifference,
+    Proof,
+    ValueDifference,
+)
 from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
 from ktrial.model.profile import Profile
-from ktrial.model.proof import Candidate, Cost, Proof
 from ktrial.model.workload import MODELLED_CYCLES
 from ktrial.program_outputs.protocol import is_by_clock
 from ktrial.report.tables import attribution as tables

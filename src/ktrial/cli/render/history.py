@@ -12,10 +12,9 @@ from ktrial.format import number_format
 from ktrial.format.labels import AGREEMENTS, DIRECTIONS, MODE_NAMES, SCATTER_MARK, SCATTER_MEANING, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table
-from ktrial.model.history import ChangeKind, ChangePoint, History, Line
-from ktrial.model.levels import told_apart
-from ktrial.model.machine_agreement import Across
-from ktrial.model.matrix import Matrix, MatrixCell
+from ktrial.model.comparison import Matrix, MatrixCell
+from ktrial.model.design import told_apart
+from ktrial.model.history import Across, ChangeKind, ChangePoint, History, Line
 from ktrial.report.tables.history import versions
 from ktrial.report.tables.matrix import answer_of, heat_map
 

@@ -18,8 +18,7 @@ from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels.cache.disk_space import shown
 from ktrial.kernels.cache.full_check import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
-from ktrial.model.kernel import Kernel, Origin, options_shown
-from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.kernel import Kernel, KernelDifference, Origin, options_shown
 from ktrial.report.tables.kernel_diff import facts as kernel_facts
 from ktrial.report.text.kernel_diff import KernelChange, Listing, MenuGroup, OptionLine
 from ktrial.report.text.kernel_diff import shown as change_shown

@@ -23,8 +23,7 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, ProfileSide
-from ktrial.model.conditions_diff import Attribution
+from ktrial.model.attribution import Attribution, Count, Explanation, FunctionDifference, ProfileSide
 from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount, Profile
 from ktrial.model.workload import Mode
 from ktrial.report.text.call_tree import call_tree

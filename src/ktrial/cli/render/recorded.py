@@ -11,7 +11,7 @@ from rich.text import Text
 from ktrial.cli.console import without_columns
 
 if TYPE_CHECKING:
-    from ktrial.model.study_record import StudyRecord
+    from ktrial.model.study import StudyRecord
     from ktrial.report.text.attribution import Why
 
 

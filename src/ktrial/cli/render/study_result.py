@@ -12,8 +12,8 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS, MODE_NAMES, OUTCOMES, SCATTER_MARK, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.levels import told_apart
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import told_apart
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels

@@ -24,8 +24,8 @@ from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
-from ktrial.model.boot import Boot
 from ktrial.model.design import Plan
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ktrial.kernels import Progress
     from ktrial.model.kernel import Build
     from ktrial.model.study import Study
-    from ktrial.store import Store
+    from ktrial.store.store import Store
     from ktrial.system_tools import Tool
 
 
@@ -133,7 +133,8 @@ class BisectOptions:
         from ktrial.cli.options import kernel_measurement as measuring
         from ktrial.experiment.host_settings import machine_for
         from ktrial.model.study import MachineSettings, Study
-        from ktrial.store import default_location, open_store
+        from ktrial.store.location import default_location
+        from ktrial.store.store import open_store
 
         about = Study(name="bisect", machine=MachineSettings(kind=self._kind()), factors=(), workloads=())
         with (
@@ -180,7 +181,7 @@ def _interrupted(store: "Store") -> Interrupted:
 def study_at(path: Path | None) -> "Study | None":
     """The study in the file. Raises StudyError."""
     from ktrial.cli.studies import registry
-    from ktrial.studyfile import load
+    from ktrial.studyfile.reader import load
 
     return load(path, registry()) if path else None
 

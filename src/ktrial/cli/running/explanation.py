@@ -19,15 +19,14 @@ from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import NothingStored, find, open_existing
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
-from ktrial.model.conditions_diff import Attribution
-from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.attribution import Attribution, Candidate, Cost
+from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.fidelity import FidelityTable
-from ktrial.model.levels import LevelValue
-from ktrial.model.proof import Candidate, Cost
 from ktrial.model.study import MachineSettings, Study
-from ktrial.store import Store, default_location, open_store
 from ktrial.store.errors import StoreError, StudyNotStored
-from ktrial.studyfile import load
+from ktrial.store.location import default_location
+from ktrial.store.store import Store, open_store
+from ktrial.studyfile.reader import load
 
 _KERNEL = "kernel"
 

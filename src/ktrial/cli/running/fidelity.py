@@ -18,10 +18,10 @@ from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import COUNTED_SUFFIX, counted_study
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.profile import Profile
-from ktrial.model.study import EXACT_MACHINES, MachineSettings, Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import EXACT_MACHINES, MachineSettings, Study, StudyRecord
 from ktrial.report.html.fidelity import page
-from ktrial.store import Store, default_location, open_store
+from ktrial.store.location import default_location
+from ktrial.store.store import Store, open_store
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ktrial.cli.progress import progress
 from ktrial.format.sanitize import one_line
 from ktrial.model.base import digest
 from ktrial.report.html.replication import page
-from ktrial.store import Store, open_store
+from ktrial.store.store import Store, open_store
 
 _KEY = 16
 

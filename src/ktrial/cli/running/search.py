@@ -35,12 +35,15 @@ from ktrial.model.workload import MetricRule
 from ktrial.optimize.noise_prior import NoisePrior, measured_noise, noise_prior
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.program_outputs import find
-from ktrial.store import Store, StoredStudy, default_location, open_store
-from ktrial.studyfile import StudySource, bundled_studies, load, study_from
+from ktrial.store.location import default_location
+from ktrial.store.store import Store, open_store
+from ktrial.store.study_rows import StoredStudy
+from ktrial.studyfile import toml_files
+from ktrial.studyfile.diagnostics import StudySource
 from ktrial.studyfile.errors import NotATune, NothingToResume, TuningError
-from ktrial.studyfile.knob_patterns import searched_knobs
+from ktrial.studyfile.reader import load, study_from
 from ktrial.studyfile.references import resolved
-from ktrial.studyfile.search import CLOCK, guard_of, rules_of
+from ktrial.studyfile.search import CLOCK, guard_of, rules_of, searched_knobs
 from ktrial.workloads.capture.captured import name_of
 
 if TYPE_CHECKING:
@@ -392,7 +395,7 @@ def _of_file(asked: TuneOptions) -> Study:
     """A file's study; its budget, machine and seed may be given anew."""
     if asked.format:
         raise BadOption(option="--metrics", problem='a study file says it: metrics = "…" of its workload')
-    study = load(bundled_studies.file_of(Path(asked.words[0])), registry())
+    study = load(toml_files.file_of(Path(asked.words[0])), registry())
     if study.search is None:
         raise NotATune(study=study.name)
     changed: dict[str, Any] = {}

@@ -16,15 +16,15 @@ from ktrial.errors import Interrupted
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Output, Table
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer, answer_of, write_answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.tables import tuning as tables
 from ktrial.report.text.tuning import left_open, two_estimates, wanted
-from ktrial.store import Store, StoredStudy
+from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 
 
 def end(

@@ -15,18 +15,17 @@ from ktrial.cli.render.profile import explanation_as_json
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
-from ktrial.model.machine_model import NO_MODEL
+from ktrial.model.machine import NO_MODEL
 from ktrial.report.text.series import answer, exercised
 from ktrial.series.result import SeriesCell, SeriesResult, Step
 from ktrial.series.run import Alone
 
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
-    from ktrial.model.kernel import Build
-    from ktrial.model.patch_series import PatchSeries
+    from ktrial.model.kernel import Build, PatchSeries
     from ktrial.model.workload import WorkloadUse
     from ktrial.series.run import Estimate, SeriesRun
-    from ktrial.store import Store
+    from ktrial.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,8 @@ class SeriesOptions:
     def run(self) -> "tuple[SeriesResult, tuple[Alone, ...]]":
         """Run it, and tell how far it is. Raises what reading, building and measuring raise."""
         from ktrial.cli.running.bisection import StepLines
-        from ktrial.store import default_location, open_store
+        from ktrial.store.location import default_location
+        from ktrial.store.store import open_store
 
         console = messages()
         self._check_system()
@@ -185,7 +185,8 @@ class SeriesOptions:
         """What is to be done, without doing any of it; and which patches do not apply, and why."""
         from ktrial.cli.running.bisection import StepLines
         from ktrial.series.run import refusals
-        from ktrial.store import default_location, open_store
+        from ktrial.store.location import default_location
+        from ktrial.store.store import open_store
 
         self._check_system()
         self.series  # noqa: B018 - as above

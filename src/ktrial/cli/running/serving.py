@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from ktrial.cli import bug_report
 from ktrial.cli.error_handling import tell
 from ktrial.serve.errors import ServeExtraMissing
-from ktrial.store import Store, default_location, open_store
 from ktrial.store.errors import StoreForbidden
+from ktrial.store.location import default_location
+from ktrial.store.store import Store, open_store
 
 if TYPE_CHECKING:
     from ktrial.serve.server import Server

@@ -34,16 +34,14 @@ from ktrial.experiment.session import run
 from ktrial.format.sanitize import one_line
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
-from ktrial.model.machine_agreement import Across
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.history import Across
+from ktrial.model.study import Study, StudyRecord, treatments
 from ktrial.report import study_html, whys
 from ktrial.report.json.study import as_json
 from ktrial.report.text import study_summary
 from ktrial.report.text.attribution import Why
-from ktrial.store import default_location, open_store
-from ktrial.store.location import masked
+from ktrial.store.location import default_location, masked
+from ktrial.store.store import open_store
 from ktrial.studyfile.references import resolved
 
 SOME_TRIALS_FAILED = 3

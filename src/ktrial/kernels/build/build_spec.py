@@ -11,7 +11,7 @@ from ktrial.kernels.build.patch_reader import bad
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 
 MAKE_VARIABLES = (
     *("KCFLAGS", "KAFLAGS", "KCPPFLAGS", "KRUSTFLAGS", "HOSTCFLAGS", "HOSTLDFLAGS"),

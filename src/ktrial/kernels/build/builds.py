@@ -43,8 +43,7 @@ from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.base import digest
-from ktrial.model.kconfig import Menus
-from ktrial.model.kernel import Build, Kernel, Origin
+from ktrial.model.kernel import Build, Kernel, Menus, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""

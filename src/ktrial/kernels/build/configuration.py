@@ -31,8 +31,7 @@ from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.kconfig.menus import definitions, menus_in, unmet_dependencies
 from ktrial.kernels.progress import Progress, silent
 from ktrial.model.base import digest
-from ktrial.model.kconfig import Menus
-from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build
+from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Menus
 
 _REQUESTED = "requested.config"
 _SHIPPED = ("typical.config", "guest.config")

@@ -53,8 +53,7 @@ from ktrial.kernels.cache.manifest import SYSTEM_MAP
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
-from ktrial.model.build_order import BuildOrder
-from ktrial.model.kernel import Build, Kernel, Origin
+from ktrial.model.kernel import Build, BuildOrder, Kernel, Origin
 
 _UNPACKED_BYTES = 1700 << 20
 _SOURCES_PACKED = 4

@@ -41,7 +41,7 @@ from ktrial.kernels.errors import CacheDamaged, ImageError, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.kernel import Kernel
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 
 BY_DIGEST = "by-digest"
 """The directory of all contents, below the cache's root."""

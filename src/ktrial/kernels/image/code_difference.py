@@ -22,8 +22,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from ktrial.kernels.image.moved_code import BEHIND, FARTHEST, Moved, Symbols, only_moved
 from ktrial.kernels.modules.module_difference import functions_in_modules
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_diff import CodeDifference
+from ktrial.model.kernel import CodeDifference, Kernel
 
 _ROW = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]

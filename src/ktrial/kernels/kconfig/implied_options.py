@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ktrial.kernels.kconfig.config import ConfigText
 from ktrial.kernels.kconfig.evaluator import Config, MenuPosition, Rules
-from ktrial.model.kernel_diff import OptionCause, OptionChange
+from ktrial.model.kernel import OptionCause, OptionChange
 
 _TOOLS = re.compile(
     r"CONFIG_("

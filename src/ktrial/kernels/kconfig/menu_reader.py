@@ -41,7 +41,7 @@ class MenuReader(kconfiglib.Kconfig):  # type: ignore[misc]
 
 
 def menus(kconfig: kconfiglib.Kconfig) -> dict[str, Any]:
-    """Every option, as `ktrial.model.kconfig.MenuOption` has it."""
+    """Every option, as `ktrial.model.kernel.MenuOption` has it."""
     forced = selectors(kconfig)
     return {f"CONFIG_{one.name}": facts(one, forced[one.name]) for one in kconfig.unique_defined_syms}
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.kernels.build.source_tree import Tree
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.model.kconfig import Menus
-from ktrial.model.suggestions import nearest
+from ktrial.model.kernel import Menus
+from ktrial.model.notation import nearest
 
 _SECONDS = 300
 

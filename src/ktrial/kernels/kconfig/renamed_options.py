@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ktrial.kernels.kconfig.implied_options import ConfigSide
-from ktrial.model.kernel_diff import RenamedOption
+from ktrial.model.kernel import RenamedOption
 
 _RENAMED = {
     "UNWINDER_ORC": ("ORC_UNWINDER", "11af847446ed"),  # 4.15

@@ -14,7 +14,7 @@ from ktrial.kernels.cache.repair import whole_modules
 from ktrial.kernels.errors import ModulesUnusable, UnknownModule
 from ktrial.kernels.modules.depmod import LOADABLE, NOTE, SUFFIXES, UNPACK, unpacked
 from ktrial.model.kernel import Kernel
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 
 
 def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:

@@ -13,8 +13,7 @@ from ktrial.kernels.build.errors import SourceUnusable
 from ktrial.kernels.build.source_git import git
 from ktrial.kernels.patch_series.errors import BadCommitRange
 from ktrial.kernels.patch_series.kept_patches import kept
-from ktrial.model.kernel import Patch
-from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+from ktrial.model.kernel import Patch, PatchSeries, SeriesKind, SeriesPatch
 
 _SHORT = 12
 _FORMAT = "%x01%H%x01%P%x01%s%x01%an <%ae>"

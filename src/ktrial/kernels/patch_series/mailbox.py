@@ -16,7 +16,7 @@ from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patch_reader import series_in
 from ktrial.kernels.patch_series.errors import BadMailbox
 from ktrial.kernels.patch_series.kept_patches import kept
-from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+from ktrial.model.kernel import PatchSeries, SeriesKind, SeriesPatch
 
 _FROM = re.compile(
     rb"^From \S+(?: at \S+)? +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*\d\d:\d\d(?::\d\d)? .*\d{4}\b.*\n"

@@ -7,7 +7,7 @@ from ktrial.kernels.build import debian_packaging
 from ktrial.kernels.patch_series.errors import BadQuiltSeries
 from ktrial.kernels.patch_series.quilt import series_in_quilt
 from ktrial.kernels.progress import Progress, silent
-from ktrial.model.patch_series import PatchSeries
+from ktrial.model.kernel import PatchSeries
 
 _PACKAGED = re.compile(r"debian:(?P<package>linux-source-\d+\.\d+)(?:/(?P<name>[\w.-]+))?")
 _ADVICE = "write debian:linux-source-6.1/patches-rt: a package, and a directory of its source's debian/"

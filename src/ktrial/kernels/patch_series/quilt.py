@@ -13,8 +13,7 @@ from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patch_reader import bad, series_in
 from ktrial.kernels.patch_series.errors import BadQuiltSeries
 from ktrial.kernels.patch_series.kept_patches import as_git_writes, kept
-from ktrial.model.kernel import Patch
-from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+from ktrial.model.kernel import Patch, PatchSeries, SeriesKind, SeriesPatch
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 _LEVEL = re.compile(r"-p\s*(\d|ab)")

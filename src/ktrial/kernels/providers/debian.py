@@ -24,7 +24,7 @@ from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")

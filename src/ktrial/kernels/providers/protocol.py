@@ -10,7 +10,7 @@ from ktrial.kernels import providers
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.progress import Progress
 from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool
 
 ENTRY_POINTS = "ktrial.kernel_providers"

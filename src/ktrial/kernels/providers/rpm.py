@@ -10,7 +10,7 @@ from ktrial.kernels.packages import unpack
 from ktrial.kernels.packages.rpm import BSDTAR
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool
 
 _ARCHITECTURE = "x86_64"

@@ -11,7 +11,7 @@ from functools import cache
 from ktrial import plugin_discovery
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.model.knob import Knob
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 
 _GROUP = "ktrial.knobs"

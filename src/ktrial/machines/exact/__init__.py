@@ -23,7 +23,7 @@ from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import CountedBy, Mode
 from ktrial.system_tools import Tool
 

@@ -3,7 +3,7 @@
 Costs are whole thousandths of a cycle there, so that two runs give the same sum.
 """
 
-from ktrial.model.machine_model import TRUE_LRU, BufferSize, CacheSize, ModelledMachine
+from ktrial.model.machine import TRUE_LRU, BufferSize, CacheSize, ModelledMachine
 
 NO_CACHE = CacheSize(size=64, ways=1, line=64)
 """Stands for a level that is not there: a cache of one line, which the level before it always has as well."""

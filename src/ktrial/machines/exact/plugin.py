@@ -18,7 +18,7 @@ from ktrial.machines.exact.generated_code import GeneratedCode, give_names, has_
 from ktrial.machines.exact.model_arguments import PER_CYCLE, model_arguments
 from ktrial.machines.exact.plugin_counts import Line, RunLines, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
-from ktrial.model.machine_model import ModelCounts, ModelledMachine
+from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import (
     CacheCounts,
     CallNode,

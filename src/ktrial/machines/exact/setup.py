@@ -23,7 +23,7 @@ from ktrial.machines.qemu.arguments import (
 from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target.guest_plan import PROTOCOL
 

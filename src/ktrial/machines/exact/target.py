@@ -16,7 +16,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.model.base import digest
-from ktrial.model.boot import MachineIdentity
+from ktrial.model.machine import MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.target import Step, StepResult
 from ktrial.target.errors import GuestEnded

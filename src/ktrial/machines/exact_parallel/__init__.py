@@ -20,7 +20,7 @@ from ktrial.machines.qemu.boots_in_use import BootsInUse
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import CountedBy, Mode
 from ktrial.system_tools import Tool
 

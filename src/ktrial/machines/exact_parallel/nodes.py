@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ktrial.installation import cache_directory
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.parallel import Topology
 
 _BELOW_4G_MIB = 3072

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 from ktrial.machines.exact.generated_code import named
-from ktrial.model.guest_time import (
+from ktrial.model.parallel import (
     PAUSE_NS,
+    CountedByFunction,
     CpuCounts,
     CpuShare,
     FunctionOnCpus,
     IdleAfter,
+    ParallelCounts,
     WaitedFor,
 )
-from ktrial.model.parallel import CountedByFunction, ParallelCounts
 from ktrial.model.profile import (
     PROGRAM,
     FunctionCount,

@@ -31,7 +31,7 @@ from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.machines.qemu.watchdog import Limits
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.parallel import MOST_CPUS, TRANSFER_NS, MemoryModel
 from ktrial.model.workload import Mode
 from ktrial.target.guest_plan import PROTOCOL

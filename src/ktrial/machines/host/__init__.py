@@ -14,8 +14,8 @@ from ktrial.machines.host.cpu_affinity_cgroup import check_pin, control_group
 from ktrial.machines.host.launcher import Launchers, launch_program
 from ktrial.machines.host.target import HostTarget, Writer, running_kernel
 from ktrial.machines.protocol import Progress
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 
 NAME = "host"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden
-from ktrial.model.boot import CgroupLimits
+from ktrial.model.machine import CgroupLimits
 
 _PERIOD_US = 100_000
 """The kernel's own default for cpu.max."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded

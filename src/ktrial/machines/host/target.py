@@ -18,8 +18,8 @@ from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, WorkingPlace, launch_program
 from ktrial.machines.host.step_performer import NumberedRuns, as_run_here, perform_in_rows
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Step, StepResult, Write
 from ktrial.target.local import LocalTarget

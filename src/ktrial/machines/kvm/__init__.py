@@ -18,7 +18,7 @@ from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu import tools
 from ktrial.machines.qemu.process import Children
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 

@@ -28,7 +28,7 @@ from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ktrial.machines.qemu.process import inherited_path
 from ktrial.machines.qemu.program import Qemu, cpu_flags
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
 CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)

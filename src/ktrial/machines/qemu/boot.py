@@ -9,7 +9,7 @@ from ktrial.machines.errors import FileChanged, MachineError, QemuGone
 from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST, programs
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess
-from ktrial.model.boot import Boot
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 from ktrial.target.guest_plan import BootModule, BootPlan

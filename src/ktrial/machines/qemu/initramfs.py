@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot, CarriedFile
+from ktrial.model.machine import Boot, CarriedFile
 from ktrial.target.guest_plan import BOOT_PLAN_PATH
 
 FORMAT = 1

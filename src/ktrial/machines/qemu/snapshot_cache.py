@@ -28,7 +28,7 @@ from ktrial.installation import cache_directory
 from ktrial.machines.errors import BadSetting, MachineError, NoSpaceForSnapshot
 from ktrial.machines.qemu import sparse_file
 from ktrial.model.base import Model, digest
-from ktrial.model.quantities import size_bytes
+from ktrial.model.notation import size_bytes
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
 _NEW = ".new"

@@ -7,7 +7,7 @@ from ktrial.machines.qemu import migration, snapshot_cache
 from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import Limits
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 
 
 @dataclass(frozen=True)

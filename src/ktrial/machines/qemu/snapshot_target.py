@@ -11,7 +11,7 @@ from ktrial.machines.qemu.snapshot_boot import not_booted, restored, started
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
-from ktrial.model.boot import MachineIdentity
+from ktrial.model.machine import MachineIdentity
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded
 from ktrial.target.guest_plan import GuestPlan

@@ -28,8 +28,8 @@ from ktrial.machines.ssh.shell_programs import SCRIPT, ShellPrograms
 from ktrial.machines.ssh.shell_target import ShellTarget
 from ktrial.machines.ssh.target import BootedSshTarget, SettingWriter, SshTarget
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target.errors import GuestEnded

@@ -30,8 +30,8 @@ from ktrial.machines.ssh.kernel_placing import Place, Reached, Shell
 from ktrial.machines.ssh.lease import OwnLease, held
 from ktrial.machines.ssh.own_commands import Console, OwnCommands
 from ktrial.machines.ssh.own_kernel import Looked
-from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 

@@ -21,7 +21,7 @@ from typing import IO, NamedTuple, NoReturn
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.machines.ssh import keeper, lease
 from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached, SudoAsks
-from ktrial.model import host_name
+from ktrial.model import machine
 from ktrial.system_tools import Tool
 
 NAME = "ssh"
@@ -107,8 +107,8 @@ class Connection:
         """Connect, and start the keeper. `sudo`: be root there by a sudo that asks nothing. Raises
         BadHostName, MachineToolMissing, NotReached, SudoAsks, MachineInUse.
         """
-        if not host_name.is_host_name(host):
-            raise BadHostName(machine=NAME, host=host, allowed=host_name.ALLOWED)
+        if not machine.is_host_name(host):
+            raise BadHostName(machine=NAME, host=host, allowed=machine.ALLOWED)
         if shutil.which(SSH.name) is None:
             raise MachineToolMissing(machine=NAME, program=SSH.name, where="in PATH", package=SSH.package)
         self.host = host

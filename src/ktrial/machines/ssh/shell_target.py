@@ -8,7 +8,7 @@ from ktrial.machines.ssh.connection import Connection
 from ktrial.machines.ssh.programs_there import argv_there
 from ktrial.machines.ssh.remote_files import RemoteFiles
 from ktrial.machines.ssh.shell_programs import ShellPrograms
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.target import Run, Step, StepResult, Write
 
 

@@ -16,7 +16,7 @@ from ktrial.machines.ssh.errors import ConnectionLost
 from ktrial.machines.ssh.own_commands import Console
 from ktrial.machines.ssh.programs_there import argv_there
 from ktrial.machines.ssh.remote_files import RemoteFiles
-from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.target import Collect, Failure, Run, Step, StepResult, Write
 
 _COLLECT_LIMIT = 64 << 20

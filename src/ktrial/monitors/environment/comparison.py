@@ -10,7 +10,7 @@ from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 
-from ktrial.model.environment import Environment, Reading, ReadingKind
+from ktrial.model.trial import Environment, Reading, ReadingKind
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.monitors.environment.reader import Absent, EnvironmentReader
 

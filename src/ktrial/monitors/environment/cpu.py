@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.model.environment import ReadingKind
+from ktrial.model.trial import ReadingKind
 from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, of_cpus, text, together
 
 _CPU = "/sys/devices/system/cpu"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ktrial.model.environment import ReadingKind
+from ktrial.model.trial import ReadingKind
 from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, text
 
 _SECONDS = 0.3

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from ktrial.model.environment import ReadingKind
+from ktrial.model.trial import ReadingKind
 from ktrial.monitors.environment.reader import EnvironmentReader, Observation, chosen, meminfo, ranges, text
 
 _MIB = 1 << 10

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.model.environment import ReadingKind
+from ktrial.model.trial import ReadingKind
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ktrial.model.time_series import SeriesKind
+from ktrial.model.trial import SeriesKind
 from ktrial.monitors.time_series import Reading, is_number
 
 _FILE = "/proc/meminfo"

@@ -6,7 +6,7 @@ other monitors together take a tenth of one.
 
 from collections.abc import Iterator, Mapping
 
-from ktrial.model.time_series import SeriesKind
+from ktrial.model.trial import SeriesKind
 from ktrial.monitors.time_series import Reading, is_number
 
 _FILE = "/proc/slabinfo"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ktrial.format.sanitize import shortened
-from ktrial.model.scaling import ScalingCurve
+from ktrial.model.parallel import ScalingCurve
 from ktrial.report.charts import altair_svg, palette
 from ktrial.report.charts.levels import styled
 

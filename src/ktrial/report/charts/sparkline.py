@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ktrial.format import number_format
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.time_series import Sampled, Series, SeriesKind, TrialSampled
+from ktrial.model.study import StudyRecord
+from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
 
 WIDTH, HEIGHT, ROOM = 300.0, 90.0, 4.0
 _FEWEST = 4

@@ -13,12 +13,11 @@ from pydantic_core import to_json
 
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICTS, metric_name
-from ktrial.model.brief_result import BriefResult
-from ktrial.model.comparison import Verdict
-from ktrial.model.levels import told_apart
+from ktrial.model.comparison import BriefResult, Verdict
+from ktrial.model.design import told_apart
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import Crumbs
-from ktrial.store import StoredStudy
+from ktrial.store.study_rows import StoredStudy
 
 _MOST_CHANGES, _MOST_HISTORIES = 12, 40
 

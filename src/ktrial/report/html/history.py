@@ -7,8 +7,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ktrial.format import number_format
+from ktrial.model.attribution import Proof
 from ktrial.model.history import ChangePoint, History, Line, Point
-from ktrial.model.proof import Proof
 from ktrial.report.charts.history import picture
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import environment, style_of

@@ -1,6 +1,6 @@
 """What differs between two kernels as one HTML page, which needs no network and has no script."""
 
-from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.kernel import KernelDifference
 from ktrial.report.html.templating import environment, style_of
 from ktrial.report.text.kernel_diff import shown
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import printable, shortened
-from ktrial.model.kernel_pairs import KernelPairs, PairLine, PairVerdict
+from ktrial.model.history import KernelPairs, PairLine, PairVerdict
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import Crumbs, site_environment, style
 from ktrial.report.html.scripts import page_script

@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from ktrial.model.matrix import Matrix
+from ktrial.model.comparison import Matrix
 from ktrial.report.html.history import Crumbs, site_environment, style
 from ktrial.report.tables import attribution
 from ktrial.report.tables.matrix import Places, answer_of, heat_map, usual_unit

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ktrial.format.table import Table
 from ktrial.model.replication import Replication
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.html.templating import environment
 from ktrial.report.tables import comparisons
 from ktrial.report.tables import replication as tables

@@ -1,7 +1,7 @@
 """The page of a replication: both results side by side, and what differs between the two runs."""
 
 from ktrial.model.replication import Agreement, Replication, Word
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import replication as tables
 

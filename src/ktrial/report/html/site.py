@@ -9,11 +9,8 @@ from jinja2 import Environment
 from pydantic_core import to_json
 
 from ktrial.format import number_format
-from ktrial.model.history import ChangePoint, History
-from ktrial.model.kernel_pairs import KernelPairs
-from ktrial.model.machine_agreement import Across
-from ktrial.model.plan import treatments
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.history import Across, ChangePoint, History, KernelPairs
+from ktrial.model.study import StudyRecord, treatments
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import Crumbs
 from ktrial.report.html.result_list import ListPage, list_pages
@@ -23,7 +20,7 @@ from ktrial.report.site.page_cache import Reason, ResultPage
 from ktrial.report.tables import site_index
 from ktrial.report.tables.site_index import StudyRow
 from ktrial.report.text.attribution import whys
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 SHEET = "style.css"
 _MOST_CHANGES = 20

@@ -15,7 +15,7 @@ from ktrial.analysis import scaling as throughput
 from ktrial.analysis import scaling as waiting
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report.charts import flame_graph, flame_graph_data, levels, ratios, sparkline

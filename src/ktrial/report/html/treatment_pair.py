@@ -4,9 +4,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment
 
-from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import Study, StudyRecord, treatments
 from ktrial.report.html.history import Crumbs
 from ktrial.report.html.study import facts
 from ktrial.report.json.study import as_json

@@ -3,7 +3,7 @@
 from statistics import median
 from typing import Any
 
-from ktrial.model.proof import Proof, Tried
+from ktrial.model.attribution import Proof, Tried
 
 
 def proof_as_json(proof: Proof) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrial.analysis.scaling import curves, waits
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report.json.proof import proof_as_json
 from ktrial.report.tables import comparisons as comparison_table

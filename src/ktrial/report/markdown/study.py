@@ -7,8 +7,8 @@ from ktrial.analysis import scaling as waiting
 from ktrial.analysis.scaling import curves
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
-from ktrial.model.proof import Proof
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.attribution import Proof
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.report.markdown.markup import bare, block, code, folded, grid, prose

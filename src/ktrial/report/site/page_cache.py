@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ktrial.installation import cache_directory, program_digest
 from ktrial.model.base import Model, digest
-from ktrial.store import StoredStudy
+from ktrial.store.study_rows import StoredStudy
 
 
 class Reason(NamedTuple):

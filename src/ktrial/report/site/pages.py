@@ -14,12 +14,9 @@ from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.result import pair_record, record_of
 from ktrial.model.base import digest
-from ktrial.model.brief_result import BriefResult
-from ktrial.model.history import History
-from ktrial.model.kernel_pairs import KernelPairs
-from ktrial.model.matrix import Matrix
-from ktrial.model.plan import baseline, treatment_count, treatments
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.comparison import BriefResult, Matrix
+from ktrial.model.history import History, KernelPairs
+from ktrial.model.study import StudyRecord, baseline, treatment_count, treatments
 from ktrial.report.html.brief_result import brief_as_json, brief_page
 from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.kernel_pairs import kernel_pairs_page
@@ -32,7 +29,7 @@ from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.site.result_lists import NAMES, ResultLists
 from ktrial.report.tables.matrix import matrix
 from ktrial.report.tables.site_index import StudyRow
-from ktrial.store import StoredStudy
+from ktrial.store.study_rows import StoredStudy
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _PAGE = re.compile(r"(?P<page>.*)\.(?P<form>html|json)")

@@ -7,7 +7,7 @@ others come.
 from collections.abc import Sequence
 
 from ktrial.report.html.result_list import Around, ListPage
-from ktrial.store import StoredStudy
+from ktrial.store.study_rows import StoredStudy
 
 A_PAGE = 500
 """Results on a page, and on the front page."""

@@ -10,7 +10,7 @@ from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.pages import Pages, Tell
 from ktrial.report.site.whole_pages import MOST_AT_ONCE, files_of, left_in_brief
 from ktrial.report.site.written_pages import WrittenPages
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 MARK = "ktrial-site"
 """The file that tells a directory is one of ktrial's sites."""

@@ -27,8 +27,8 @@ from ktrial.format.table import (
     verdict,
 )
 from ktrial.model.comparison import Comparison, Scatter
-from ktrial.model.levels import told_apart
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import told_apart
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.text import dispersion
 from ktrial.report.text.study_summary import TreatmentComparisons

@@ -22,7 +22,7 @@ from ktrial.format.table import (
     table,
 )
 from ktrial.model.comparison import Verdict
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.report.text import study_summary
 

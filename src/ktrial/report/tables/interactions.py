@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from ktrial.format.table import Column, Field, Table, change, interval, name, table, verdict
 from ktrial.model.comparison import Interaction
-from ktrial.model.levels import level_shown
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.design import level_shown
+from ktrial.model.study import StudyRecord
 from ktrial.report.text.study_summary import row_names
 
 MEANING = (

@@ -22,10 +22,9 @@ from ktrial.format.table import (
     number,
     table,
 )
-from ktrial.model.comparison import Comparison, Scatter, Verdict
-from ktrial.model.levels import told_apart
-from ktrial.model.matrix import Matrix, MatrixCell, MatrixRow
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.comparison import Comparison, Matrix, MatrixCell, MatrixRow, Scatter, Verdict
+from ktrial.model.design import told_apart
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 from ktrial.report.tables.comparisons import FIELDS, ComparisonRow
 from ktrial.report.text import dispersion

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import Cell, Column, Field, Kind, Table, name, own, table
-from ktrial.model.proof import Proof, ProofSide, Status, Tried
+from ktrial.model.attribution import Proof, ProofSide, Status, Tried
 
 _VALUE_COLUMNS = 24
 

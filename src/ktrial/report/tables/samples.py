@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from ktrial.format.table import Cell, Column, Field, Table, table
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.time_series import Series, TrialSampled
-from ktrial.model.trial import Trial
+from ktrial.model.study import StudyRecord
+from ktrial.model.trial import Series, Trial, TrialSampled
 from ktrial.model.workload import Sample
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.format.table import Cell, Column, Field, Output, Table, name, table
-from ktrial.model.scaling import CoefficientEstimate, ScalingCurve, ScalingPoint
+from ktrial.model.parallel import CoefficientEstimate, ScalingCurve, ScalingPoint
 
 MEANING = (
     "Speed-up is the throughput by that of the fewest CPUs, efficiency what of each added CPU is used. The "

@@ -8,9 +8,7 @@ from urllib.parse import urlencode
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import beginning
 from ktrial.format.table import Cell, Column, Field, Kind, Table, change, name, own, table
-from ktrial.model.history import History
-from ktrial.model.kernel_pairs import KernelPairs, MeasuredKernel
-from ktrial.model.machine_agreement import Across, OnSystem
+from ktrial.model.history import Across, History, KernelPairs, MeasuredKernel, OnSystem
 from ktrial.model.workload import short_labels
 
 _LONGEST_ANSWER = 240

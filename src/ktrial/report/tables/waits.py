@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ktrial.format.table import Cell, Column, Field, Table, name, table
-from ktrial.model.waits import Waits
+from ktrial.model.parallel import Waits
 
 MEANING = (
     "Waiting: in loops until another CPU has done something; idle: with nothing to run; in percent of the "

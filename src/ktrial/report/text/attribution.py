@@ -9,17 +9,23 @@ from ktrial.analysis.errors import ExplanationError
 from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, ProfileSide
+from ktrial.model.attribution import (
+    Attribution,
+    Count,
+    Explanation,
+    FunctionDifference,
+    Match,
+    ProfileSide,
+    Proof,
+)
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.conditions_diff import Attribution
-from ktrial.model.proof import Proof
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.charts.flame_frames import Frames, frames
 from ktrial.report.text import study_summary as summary
 from ktrial.report.text.call_tree import CallTree, laid_stacks, tree_of_stacks
 from ktrial.report.text.conditions_diff import Section, causes, sections
-from ktrial.store import Store
+from ktrial.store.store import Store
 
 TOP = 15
 """Functions that are shown by name."""

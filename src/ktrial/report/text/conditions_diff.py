@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.conditions_diff import Differences, OptionDifference, ValueDifference
+from ktrial.model.attribution import Differences, OptionDifference, ValueDifference
 from ktrial.report.text.kconfig_option import followers_of, option_change
 
 _MOST = 12

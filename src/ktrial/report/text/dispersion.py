@@ -2,7 +2,7 @@
 
 from ktrial.format import number_format
 from ktrial.model.comparison import Comparison, Scatter, Variability
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 
 _WORDS = {
     Scatter.WIDER: "scatters more",

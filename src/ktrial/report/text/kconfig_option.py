@@ -4,7 +4,7 @@ from typing import Protocol
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
-from ktrial.model.conditions_diff import OptionDifference
+from ktrial.model.attribution import OptionDifference
 
 _VALUE_COLUMNS = 24
 _LIST = 4

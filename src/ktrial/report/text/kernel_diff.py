@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
-from ktrial.model.kernel_diff import (
+from ktrial.model.kernel import (
     KernelDifference,
     KernelSide,
     ModuleChange,

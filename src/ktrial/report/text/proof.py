@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ktrial.format import number_format
-from ktrial.model.proof import GroupKind, Proof, Status, Together, Tried
+from ktrial.model.attribution import GroupKind, Proof, Status, Together, Tried
 from ktrial.report.tables.proof import spread
 
 _MOST_STUDIES = 3

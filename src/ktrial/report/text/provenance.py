@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 
 from ktrial.model.design import Treatment
 from ktrial.model.kernel import Build
-from ktrial.model.plan import treatments
-from ktrial.model.study import build_of
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord, build_of, treatments
 from ktrial.model.trial import Provenance, Trial
 from ktrial.report.text.study_summary import treatment_labels
 

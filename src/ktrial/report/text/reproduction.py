@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ktrial.format.sanitize import one_line
 from ktrial.model.design import FactorKind
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.report.text.provenance import built_kernels, kernels
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from ktrial.experiment.regression_check import Decision
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.patch_series import SeriesKind
+from ktrial.model.kernel import SeriesKind
 from ktrial.series.result import INSIDE, SeriesCell, SeriesResult, Step, StepState
 from ktrial.series.run import Alone
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ktrial.format.labels import VERDICTS
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.study_record import StudyRecord
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import BESIDE_THE_OWN, STRING_BYTES, Direction, Mode

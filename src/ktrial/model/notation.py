@@ -1,24 +1,42 @@
 """Quantities as people write them: durations, sizes and shares, in the same way wherever they are written."""
 
+import difflib
 import re
+from collections.abc import Iterable
 from decimal import Decimal
+
+# Quantities as people write them: durations, sizes and shares, in the same way wherever they are written.
 
 DURATIONS = '"100 ms", "90 s", "10 min", "1.5h", "7 d"'
 """Durations as examples, for messages."""
+
+
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
 _DURATION = re.compile(rf"([0-9]*\.?[0-9]+) ?({'|'.join(_SECONDS)})?")
 
+
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
 _SIZE = re.compile(r"([0-9]{1,15}) ?(?:([KMGT])(?:iB|B)?|(B))?")
 """512M, 512 MiB and 512 MB are one size: a K is 1024 bytes, as memory and caches are counted."""
 
+
 _SHARE = re.compile(r"([+-]?[0-9]*\.?[0-9]+) ?(%?)")
+
 
 _LARGEST_NAMED = 1e6
 """Larger ones are no margin in either reading."""
 
+
 SMALLEST_MEMORY_MIB = 64
+
+
 LARGEST_MEMORY_MIB = 1024 * 1024
+
+
 _SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.01, 3600.0
 
 
@@ -104,3 +122,14 @@ def margin(value: str | float) -> float:
     if not 0 < fraction < 1:
         raise ValueError("a margin lies above 0 % and below 100 %")
     return float(fraction)
+
+
+# Name what was probably meant.
+
+
+def nearest(wanted: str, known: Iterable[str], count: int = 3) -> str:
+    """Return ` (did you mean a, b or c?)`, or an empty string where nothing is near."""
+    *first, last = difflib.get_close_matches(wanted, list(known), n=count) or [""]
+    if not last:
+        return ""
+    return f" (did you mean {' or '.join(filter(None, [', '.join(first), last]))}?)"

@@ -1,5 +1,7 @@
 """The tables of a study file. Each field's description says what it may be; messages and docs quote it."""
 
+import math
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -8,40 +10,54 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
 
+from ktrial.model import notation
+from ktrial.model.design import LevelValue
 from ktrial.model.parallel import QUANTA_NS, QUANTUM_NS
-from ktrial.studyfile.value_types import (
-    LARGEST_INTEGER,
-    Bandwidth,
-    BootParameter,
-    Budget,
-    CommandText,
-    Environment,
-    GuestPath,
-    Interval,
-    IoLimit,
-    Level,
-    Margin,
-    Memory,
-    Name,
-    OptionValue,
-    Prose,
-    Regex,
-    Text,
-    by_format,
-    by_kind,
-    by_name,
-    cgroup_memory,
-)
+
+# The tables of a study file. Each field's description says what it may be; messages and docs quote it.
 
 
 class KeyTable(BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _one_line(text: str) -> str:
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise ValueError("it holds control characters")
+    return text
+
+
+def plain_text(text: str) -> str:
+    """Text of one line. Raises ValueError where it is empty or holds control characters."""
+    if not text.strip():
+        raise ValueError("it is empty")
+    return _one_line(text)
+
+
+Text = Annotated[str, AfterValidator(plain_text)]
+
+
+def _io_limit(text: str) -> str:
+    # Documentation/admin-guide/cgroup-v2.rst, io.max
+    if not re.fullmatch(r"[0-9]+:[0-9]+( (rbps|wbps|riops|wiops)=([0-9]+|max))+", text):
+        raise ValueError("a limit names a device and what it may do: 8:0 rbps=1048576 wiops=120")
+    return text
+
+
+IoLimit = Annotated[Text, AfterValidator(_io_limit)]
+
+
+def cgroup_memory(text: str) -> str:
+    """A size of memory from 1 MiB on. Raises ValueError."""
+    notation.memory_mib(text, smallest=1)
+    return text
 
 
 class CgroupTable(KeyTable):
@@ -56,6 +72,22 @@ class CgroupTable(KeyTable):
     io: list[IoLimit] = Field([], description='a list of lines of io.max: ["8:0 wbps=1048576"]')
 
 
+def _bandwidth(text: str) -> str:
+    notation.memory_mib(text, smallest=1)
+    return text
+
+
+Bandwidth = Annotated[str, AfterValidator(_bandwidth)]
+
+
+def _memory(text: str) -> str:
+    notation.memory_mib(text)
+    return text
+
+
+Memory = Annotated[Text, AfterValidator(_memory)]
+
+
 class DiskTable(KeyTable):
     """`[machine.disk]`."""
 
@@ -68,6 +100,17 @@ class DiskTable(KeyTable):
         0, ge=0, le=1_000_000, allow_inf_nan=False, description="microseconds from 0 to 1000000"
     )
     rotational: bool = Field(False, description="true or false")
+
+
+def _option_value(value: object) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError('an option is "y", "n", "m", a number or text: SLAB = "y", HZ = 250')
+    if isinstance(value, str):
+        return plain_text(value)
+    return value
+
+
+OptionValue = Annotated[int | str, PlainValidator(_option_value)]
 
 
 class KernelTable(KeyTable):
@@ -100,6 +143,34 @@ class TopologyTable(KeyTable):
     nodes: list[Memory] = Field(
         [], max_length=64, description='a list of sizes, one for each NUMA node: ["256M", "256M"]'
     )
+
+
+def boot_text(text: str) -> str:
+    """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
+    # A quoted value may hold spaces: dyndbg="file sched.c +p".
+    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")*', text):
+        raise ValueError("spaces separate boot parameters: give one at a time, or quote its value")
+    return text
+
+
+BootParameter = Annotated[Text, AfterValidator(boot_text)]
+
+
+def _interval(text: str) -> str:
+    notation.interval(text)
+    return text
+
+
+Interval = Annotated[str, AfterValidator(_interval)]
+
+
+# What a value of a study file may be: text, a level, a duration, a size, a share.
+
+LARGEST_INTEGER = 2**63 - 1
+"""TOML's own limit."""
+
+
+Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
 class MachineTable(KeyTable):
@@ -158,6 +229,14 @@ class MachineTable(KeyTable):
     )
 
 
+def _budget(text: str) -> str:
+    notation.seconds(text)
+    return text
+
+
+Budget = Annotated[str, AfterValidator(_budget)]
+
+
 class TimedTable(KeyTable):
     """`[timed]`."""
 
@@ -187,6 +266,24 @@ class SearchTable(KeyTable):
     at_once: int | None = Field(
         None, ge=1, le=1024, description="trials at once in exact mode, from 1 to 1024; else one a core"
     )
+
+
+def level(value: object) -> LevelValue:
+    """A level of a factor, or a parameter's value. Raises ValueError, which says what is allowed."""
+    if isinstance(value, bool):
+        raise ValueError('levels are numbers and text: write 0 and 1, or "on" and "off"')
+    if isinstance(value, str):
+        return _one_line(value)
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise ValueError("whole numbers have at most 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("it is not a finite number")
+    if not isinstance(value, int | float):
+        raise ValueError('levels are numbers and text: 60, 0.5, "madvise"')
+    return value
+
+
+Level = Annotated[LevelValue, PlainValidator(level)]
 
 
 class FactorTable(KeyTable):
@@ -222,6 +319,22 @@ class FactorTable(KeyTable):
     )
 
 
+Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
+
+
+def _regex(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(f"it has {groups} groups, and needs one, around the number: ([0-9.]+)")
+    return text
+
+
+Regex = Annotated[str, AfterValidator(_regex)]
+
+
 class MetricTable(KeyTable):
     """One of a command's `metrics`."""
 
@@ -232,6 +345,43 @@ class MetricTable(KeyTable):
     direction: Literal["higher", "lower"] = Field("lower", description="higher or lower: which is better")
     regex: Regex | None = Field(None, description="a regular expression with one group, around the number")
     json_path: Text | None = Field(None, alias="json", description='keys joined by dots: "results.0.rps"')
+
+
+def _command(value: object) -> str | list[str]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise ValueError('a command is text, or a list of words: "./bench.sh 10", ["./bench.sh", "10"]')
+    plain_text(words[0])
+    return value if isinstance(value, str) else words
+
+
+CommandText = Annotated[str | list[str], PlainValidator(_command)]
+
+
+def _environment(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError('it is a table of texts: { LANG = "C.UTF-8" }')
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise ValueError(f"{name!r} cannot be a variable's name, or its value holds a NUL")
+    return value
+
+
+Environment = Annotated[dict[str, str], PlainValidator(_environment)]
+
+
+def _absolute(text: str) -> str:
+    if not text.startswith("/") or ".." in text.split("/"):
+        raise ValueError("it is a path in the guest: it begins with / and holds no ..")
+    return text
+
+
+GuestPath = Annotated[Text, AfterValidator(_absolute)]
+
+
+def by_format(value: object) -> object:
+    """A format alone stands for a list of one table with it."""
+    return [{"format": value}] if isinstance(value, str) else value
 
 
 class WorkloadTable(KeyTable):
@@ -275,6 +425,31 @@ def _or_auto(value: object, number: ValidatorFunctionWrapHandler) -> object:
 
 Perturbations = Annotated[int, Field(ge=1, le=1000), WrapValidator(_or_auto)]
 """How many."""
+
+
+FROM_FILE = "from-file"
+"""The name of a workload that has the name that its file gives it."""
+
+
+def _margin(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError('a margin is a percentage: "1 %"')
+    return notation.margin(value)
+
+
+Margin = Annotated[float, PlainValidator(_margin)]
+
+
+def by_kind(value: object) -> object:
+    """A kind alone stands for a table with it."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+def by_name(value: object) -> object:
+    """A name, or the file of a workload: that has its name in it, unless the table gives another."""
+    if isinstance(value, str):
+        value = {"file": value} if value.endswith(".toml") else {"name": value}
+    return {"name": FROM_FILE, **value} if isinstance(value, dict) and "file" in value else value
 
 
 class StudyTable(KeyTable):

@@ -5,9 +5,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ktrial.model.suggestions import nearest
-from ktrial.studyfile import bundled_studies
+from ktrial.installation import package_directory
+from ktrial.model.notation import nearest
 from ktrial.studyfile.errors import StudyIsYaml, StudySyntaxError, StudyUnreadable
+
+# Files of TOML: their text, and what it holds, or the place where it holds nothing.
 
 _LARGEST_FILE = 1024 * 1024
 
@@ -31,7 +33,11 @@ def text_of(path: Path) -> str:
 
 
 _YAML_LINE = re.compile(r"\s*(- |[\w.-]+:(\s|$))")
+
+
 _TWICE = re.compile(r"Cannot declare \((.*)\) twice")
+
+
 _PARTS = re.compile(r"'([^']*)'")
 """How tomllib names a table: ('kernels', 'mine')."""
 
@@ -65,7 +71,7 @@ def _similar(path: Path) -> str:
     if path.exists():
         return ""
     beside = sorted(path.parent.glob("*.toml")) if path.parent.is_dir() else []
-    shipped = bundled_studies.names() if path.parent == Path() else ()
+    shipped = names() if path.parent == Path() else ()
     return nearest(str(path), [*shipped, *map(str, beside)], 2)
 
 
@@ -77,3 +83,27 @@ def _is_yaml(text: str, line: int) -> bool:
 
 def _sentence(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+# The studies that come with ktrial: `studies/`, inside of the package in a wheel, above it in a checkout.
+
+
+def directory() -> Path:
+    """Where they are."""
+    package = package_directory()
+    in_wheel = package / "studies"
+    return in_wheel if in_wheel.is_dir() else package.parents[1] / "studies"
+
+
+def names() -> dict[str, str]:
+    """Name → question, by name."""
+    files = sorted(directory().glob("*.toml"))
+    return {file.stem: tomllib.loads(file.read_text(encoding="utf-8")).get("question", "") for file in files}
+
+
+def file_of(given: Path) -> Path:
+    """The file itself where it is there; else, for a plain name, the study that comes with ktrial."""
+    if given.parent != Path() or given.suffix or given.exists():
+        return given
+    shipped = directory() / f"{given}.toml"
+    return shipped if shipped.is_file() else given

@@ -2,32 +2,35 @@
 
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ktrial.model import quantities
+from ktrial.model import notation
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
 from ktrial.model.workload import WorkloadUse
-from ktrial.studyfile.diagnostics import Mistakes, StudySource
-from ktrial.studyfile.errors import StudyEmpty
-from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
+from ktrial.studyfile.diagnostics import Mistakes, StudySource, read_tables
+from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyEmpty
+from ktrial.studyfile.factors import FactorReader, check_values, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
-from ktrial.studyfile.knob_values import check_values
 from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
-from ktrial.studyfile.patches import with_patches
-from ktrial.studyfile.references import KernelReader, resolved
-from ktrial.studyfile.registry import Registry
-from ktrial.studyfile.schema import AS_MANY_AS_IT_TAKES, StudyTable, TimedTable
+from ktrial.studyfile.references import KernelReader, Registry, resolved
 from ktrial.studyfile.search import search_of
-from ktrial.studyfile.toml_text import parsed, text_of
-from ktrial.studyfile.validation import read_tables
+from ktrial.studyfile.tables import AS_MANY_AS_IT_TAKES, StudyTable, TimedTable
+from ktrial.studyfile.toml_files import parsed, text_of
 from ktrial.studyfile.workloads import workload_uses
 
+# A study file as a whole: its tables are read in turn, and what they say is checked against each other.
+
 _MOST_TRIALS = 100_000
+
+
 _CHAOTIC = "exact-parallel"
 """The machine on which every trial depends on its seed, unless so many are asked for."""
+
+
 _PERTURBATIONS = 3
 
 
@@ -159,7 +162,7 @@ def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes
         blocks=table.blocks,
         stopping=Stopping(table.stopping),
         alpha=table.alpha,
-        budget_seconds=quantities.seconds(table.budget) if table.budget else 0.0,
+        budget_seconds=notation.seconds(table.budget) if table.budget else 0.0,
         primary=tuple(table.primary),
     )
 
@@ -171,3 +174,74 @@ def _check_primary(table: TimedTable, uses: Sequence[WorkloadUse], mistakes: Mis
         label = name if name in labels else name.partition(": ")[0]
         if label not in labels:
             mistakes.unknown(("timed", "primary", place), "workload", label, labels)
+
+
+# Patches that a study leaves to its user: the level `"?"` of a factor of kind `patch`; `--patch FILE`.
+
+AWAITED = "?"
+"""The level."""
+
+
+def with_patches(data: Mapping[str, Any], patches: Sequence[str], where: Path) -> dict[str, Any]:
+    """The study's data with each awaited patch in its place, as an absolute path.
+
+    `patches`: files, or FACTOR=FILE; relative ones are below the working directory. Raises PatchNotGiven,
+    PatchNotAwaited.
+    """
+    filled, awaiting = dict(data), _awaiting(data)
+    for text in patches:
+        name, file = _split(text, awaiting, where)
+        filled = _filled(filled, name, shlex.quote(str(Path(file).expanduser().absolute())))
+        awaiting.remove(name)
+    if awaiting:
+        option = "--patch FILE" if len(awaiting) == 1 and not patches else f"--patch {awaiting[0]}=FILE"
+        raise PatchNotGiven(where=where, factor=awaiting[0], option=option)
+    return filled
+
+
+def _awaiting(data: Mapping[str, Any]) -> list[str]:
+    """Factors with a patch to be named. What else is wrong with the data is found out later."""
+    factors = data.get("factors")
+    tables = factors.items() if isinstance(factors, dict) else ()
+    return [name for name, table in tables if _is_patch(table) and AWAITED in _levels(table)]
+
+
+def _is_patch(table: object) -> bool:
+    return isinstance(table, dict) and table.get("kind") == "patch"
+
+
+def _levels(table: Mapping[str, Any]) -> list[Any]:
+    levels = table.get("levels")
+    return levels if isinstance(levels, list) else []
+
+
+def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
+    """The factor, and the file."""
+    name, equals, file = text.partition("=")
+    if equals and file and name in awaiting:
+        return name, file
+    if len(awaiting) == 1:
+        return awaiting[0], text
+    if not awaiting:
+        raise PatchNotAwaited(where=where, patch=text, problem="no level of it is a patch to be named")
+    names = ", ".join(awaiting)
+    raise PatchNotAwaited(where=where, patch=text, problem=f"for which factor? {names}: --patch FACTOR=FILE")
+
+
+def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:
+    """With the factor's level in place of the one that is awaited, wherever it is named."""
+    table = dict(data["factors"][factor])
+    table["levels"] = [_or(written, level) for written in table["levels"]]
+    if "baseline" in table:
+        table["baseline"] = _or(table["baseline"], level)
+    filled = {**data, "factors": {**data["factors"], factor: table}}
+    if isinstance(rows := data.get("treatments"), list):
+        filled["treatments"] = [
+            {**row, factor: _or(row[factor], level)} if isinstance(row, dict) and factor in row else row
+            for row in rows
+        ]
+    return filled
+
+
+def _or(written: object, level: str) -> object:
+    return level if written == AWAITED else written

@@ -1,8 +1,4 @@
-"""Who has which real machine: one row a machine, taken in one transaction, held by being written again.
-
-All moments are of one clock, the database server's, whatever the clocks of those who hold machines say. Of
-a file it is the clock of the host that writes it.
-"""
+"""Who runs which study now. Told for those who look on: nothing rests on it, and it may be lost."""
 
 import os
 import socket
@@ -12,10 +8,42 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from ktrial import process_identity
-from ktrial.model.machine_lease import MachineLease
-from ktrial.store import row_conversion
-from ktrial.store.existing_tables import has
-from ktrial.store.schema import machine_leases
+from ktrial.model.machine import Activity, MachineLease
+from ktrial.store import schema
+from ktrial.store.schema import activities, has, machine_leases
+
+# Who runs which study now. Told for those who look on: nothing rests on it, and it may be lost.
+
+
+def tell_activity(connection: Connection, study_id: int, activity: Activity) -> None:
+    """In place of what the same run told before."""
+    forget_activities(connection, activity.key)
+    row = {
+        "study_id": study_id,
+        "key": activity.key,
+        "heard": schema.to_utc(activity.heard.astimezone(UTC)),
+        "content": activity.model_dump(mode="json"),
+    }
+    connection.execute(insert(activities).values(**row))
+
+
+def forget_activities(connection: Connection, *keys: str) -> None:
+    """Of runs that have ended."""
+    connection.execute(delete(activities).where(activities.c.key.in_(keys)))
+
+
+def every_activity(connection: Connection) -> tuple[tuple[int, Activity], ...]:
+    """Each with its study's number, in the order of telling. Raises pydantic.ValidationError."""
+    if not has(connection, activities):
+        return ()
+    rows = connection.execute(select(activities).order_by(activities.c.study_id, activities.c.key))
+    return tuple((row.study_id, Activity.model_validate(row.content)) for row in rows)
+
+
+# Who has which real machine: one row a machine, taken in one transaction, held by being written again.
+#
+# All moments are of one clock, the database server's, whatever the clocks of those who hold machines say.
+# Of a file it is the clock of the host that writes it.
 
 
 class Taking(NamedTuple):
@@ -38,7 +66,7 @@ class Held(NamedTuple):
     """Whether its holder is gone: who asks next has the machine."""
 
 
-def take(connection: Connection, asked: MachineLease) -> Taking:
+def take_machine(connection: Connection, asked: MachineLease) -> Taking:
     """Take the machine unless somebody has it; `since` and `heard` of what is asked do not matter."""
     this_one = machine_leases.c.machine == asked.machine
     now = _now(connection)
@@ -52,20 +80,20 @@ def take(connection: Connection, asked: MachineLease) -> Taking:
     return Taking(lease, is_taken=True, before=current.lease if current else None)
 
 
-def renew(connection: Connection, lease: MachineLease) -> bool:
+def renew_machine(connection: Connection, lease: MachineLease) -> bool:
     """Say that its holder is there. False where the machine is another's by now."""
     own = (machine_leases.c.machine == lease.machine, machine_leases.c.key == lease.key)
-    heard = row_conversion.to_utc(_now(connection))
+    heard = schema.to_utc(_now(connection))
     return bool(connection.execute(update(machine_leases).where(*own).values(heard=heard)).rowcount)
 
 
-def give_back(connection: Connection, lease: MachineLease) -> None:
+def give_machine_back(connection: Connection, lease: MachineLease) -> None:
     """Its holder needs the machine no more."""
     own = (machine_leases.c.machine == lease.machine, machine_leases.c.key == lease.key)
     connection.execute(delete(machine_leases).where(*own))
 
 
-def every(connection: Connection) -> tuple[Held, ...]:
+def every_machine(connection: Connection) -> tuple[Held, ...]:
     """By the machines' names. Raises pydantic.ValidationError."""
     if not has(connection, machine_leases):
         return ()
@@ -86,7 +114,7 @@ def _row(lease: MachineLease) -> dict[str, object]:
     return {
         "machine": lease.machine,
         "key": lease.key,
-        "heard": row_conversion.to_utc(lease.heard),
+        "heard": schema.to_utc(lease.heard),
         "content": lease.model_dump(mode="json"),
     }
 

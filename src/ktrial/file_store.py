@@ -1,8 +1,4 @@
-"""A place of files, where each lies once, under the SHA-256 of its content.
-
-fsspec reads and writes it: a directory that all have mounted, sftp://, s3://, gs://, and what else it knows.
-What lies there is not believed: who takes it compares it with its digest.
-"""
+"""Files by the digest of their content, where fsspec reaches: a fleet's, or large parts of a store's."""
 
 import contextlib
 import os
@@ -15,12 +11,22 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ktrial.errors import KtrialError
-from ktrial.file_store.errors import BadFileStore, FileStoreFailed
+
+# A place of files, where each lies once, under the SHA-256 of its content.
+#
+# fsspec reads and writes it: a directory that all have mounted, sftp://, s3://, gs://, and what else it
+# knows. What lies there is not believed: who takes it compares it with its digest.
 
 OF_FLEETS = "ktrial-files"
 """The directory at the URL in which fleets have theirs."""
+
+
 _PART_BYTES = 2 << 20
+
+
 _ARRIVING = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
+
+
 _ABANDONED_SECONDS = 86_400.0
 """Since something arrived in part: who sent it has ended."""
 
@@ -210,3 +216,28 @@ def _opened(url: str, directory: str) -> tuple[Any, str]:
 
 def _without_secrets(url: str) -> str:
     return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
+
+
+# Errors about stores of files.
+
+
+class BadFileStore(KtrialError):
+    """The store of files {url!r}: {problem}"""
+
+    hint = (
+        "name a directory that all have mounted, or a URL of fsspec's (sftp://head/srv/ktrial, "
+        "s3://bucket/ktrial); passwords and keys belong where its own programs look for them"
+    )
+    exit_code = 2
+
+
+class FileStoreFailed(KtrialError):
+    """The store of files {url}: {problem}"""
+
+    hint = (
+        "is it there, and may this user write to it? pip install fsspec, and what it asks for: s3fs, gcsfs, "
+        "paramiko"
+    )
+
+
+__all__ = ["FileStore", "checked"]
