@@ -29,11 +29,10 @@ from ktrial.cli.render.history import print_matrix
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.study import Study, plan, treatments
 from ktrial.report import comparisons_csv, samples_csv, study_html, study_markdown
-from ktrial.report.html.history import history_page
-from ktrial.report.html.matrix import matrix_page
+from ktrial.report.history import history_page
+from ktrial.report.matrix import matrix, matrix_page
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.report.tables.matrix import matrix
 from ktrial.store.store import Store, open_store
 
 LARGE = "KTRIAL_BENCH_LARGE"

@@ -14,14 +14,14 @@ from typing import Any
 
 from ktrial.model.comparison import Comparison
 from ktrial.model.workload import STRING_BYTES
-from ktrial.report.charts import palette, ratios
-from ktrial.report.text.study_summary import TreatmentComparisons
+from ktrial.report import charts
+from ktrial.report.study_summary import TreatmentComparisons
 
 HERE = Path(__file__).parent
 KEPT, PICTURE = HERE / "quick.json", HERE / "quick.svg"
 _MARGIN = 0.01
 """As studies/quick.toml has it."""
-_PAPER = f'<rect width="100%" height="100%" fill="{palette.PAPER}"/>'
+_PAPER = f'<rect width="100%" height="100%" fill="{charts.PAPER}"/>'
 """A page of its own: what shows the README may be dark."""
 
 
@@ -37,7 +37,7 @@ def drawing(numbers: dict[str, Any]) -> str:
     """The picture as an SVG file. `numbers`: as `kept` gives them."""
     comparisons = tuple(Comparison.model_validate(one) for one in numbers["comparisons"])
     group = TreatmentComparisons(comparisons[0].baseline, comparisons[0].treatment, comparisons)
-    svg = ratios.draw(group, (group,), _MARGIN, ratios.ALONE, "quick")
+    svg = charts.ratio_chart(group, (group,), _MARGIN, charts.ALONE, "quick")
     head, end, rest = svg.partition("</desc>")
     return head + end + _PAPER + rest + "\n"
 

@@ -9,7 +9,7 @@ from tests.support.profiles import a_profile, with_calls
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.report.charts import flame_graph
+from ktrial.report import flame_graph
 
 pytestmark = needs_a_browser
 

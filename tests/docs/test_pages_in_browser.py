@@ -15,9 +15,9 @@ from tests.unit.analysis.test_fidelity import COUNTED, LIKE_IT, measured
 from ktrial.analysis.fidelity import fidelity
 from ktrial.analysis.replication import compared
 from ktrial.model.replication import Circumstance, KernelHad
-from ktrial.report.html import fidelity as fidelity_page
-from ktrial.report.html import replication as replication_page
-from ktrial.report.html import tuning
+from ktrial.report import fidelity as fidelity_page
+from ktrial.report import replication as replication_page
+from ktrial.report import tuning
 
 pytestmark = needs_a_browser
 
@@ -67,7 +67,9 @@ def a_replication() -> str:
                 for name in FIVE)  # fmt: skip
     comparisons = compared(before, now, had)
     differs = Circumstance(what="guest program lockstep", before="3afd59290f8d", now="b24281e21b5f")
-    return replication_page.page(comparisons.model_copy(update={"circumstances": (differs,)}), before, now)
+    return replication_page.replication_page(
+        comparisons.model_copy(update={"circumstances": (differs,)}), before, now
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +78,8 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], di
     tuned = a_result()
     pages = {
         "replication": a_replication(),
-        "tuning": tuning.page(a_study(tuned), tuned),
-        "fidelity": fidelity_page.page(
+        "tuning": tuning.tuning_page(a_study(tuned), tuned),
+        "fidelity": fidelity_page.fidelity_page(
             fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))]), "two"
         ),
     }

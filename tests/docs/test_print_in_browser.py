@@ -14,7 +14,7 @@ from tests.support.tuned_results import a_result, a_study
 
 from ktrial import report
 from ktrial.model.kernel import KernelDifference, KernelSide, OptionChange, Respect
-from ktrial.report.html import tuning
+from ktrial.report import tuning
 
 pytestmark = needs_a_browser
 
@@ -104,7 +104,7 @@ def pages() -> dict[str, str]:
         "matrix": report.study_html(a_matrix()),
         "functions": report.study_html(record, whys_for(record)),
         "kernel-diff": report.kernel_difference_html(a_kernel_difference()),
-        "tuning": tuning.page(a_study(tuned), tuned),
+        "tuning": tuning.tuning_page(a_study(tuned), tuned),
     }
 
 

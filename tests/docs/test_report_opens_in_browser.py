@@ -12,7 +12,7 @@ from tests.support.browser import measured_at_widths, needs_a_browser
 from tests.support.report_whys import a_counted_matrix, whys_for
 
 from ktrial import report
-from ktrial.report.html import packing
+from ktrial.report import study_page
 
 pytestmark = needs_a_browser
 
@@ -72,11 +72,11 @@ addEventListener('load', async () => {
 """
 
 
-@pytest.mark.parametrize("large", [packing.LARGE, 1000])
+@pytest.mark.parametrize("large", [study_page.LARGE, 1000])
 def test_what_is_closed_is_made_when_it_is_opened(
     large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "LARGE", large)
+    monkeypatch.setattr(study_page, "LARGE", large)
     record = a_counted_matrix()
     whys = whys_for(record)
     (tmp_path / "page.html").write_text(report.study_html(record, whys))

@@ -7,7 +7,7 @@ from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser
 from tests.support.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
 from tests.support.stored_results import a_store
 
-from ktrial.report.site import result_lists
+from ktrial.report.site import front_page
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.store.store import open_store
@@ -31,7 +31,7 @@ def site_in_brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("brief")
     records = (a_record(FIVE, tuple(VALUES)), a_study_with_failures(), a_hostile_record())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(result_lists, "A_PAGE", 1)
+        patched.setattr(front_page, "A_PAGE", 1)
         with open_store(str(a_store(directory / "store", *records))) as store:
             build(store, directory / "pages", full=0, cache=PageCache(directory / "cache"))
     return directory / "pages"

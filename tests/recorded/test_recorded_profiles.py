@@ -9,7 +9,7 @@ from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WI
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import KernelEntry, kernel_entries
 from ktrial.model.profile import Profile
-from ktrial.report.text.call_tree import call_tree
+from ktrial.report.call_tree import call_tree
 
 Pairs = dict[str, tuple[Profile, Profile]]
 OUTSIDE = 0.02

@@ -13,7 +13,7 @@ from ktrial.model.design import LevelValue, Treatment
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report.text.attribution import whys
+from ktrial.report.attribution import whys
 from ktrial.store.store import open_store
 
 

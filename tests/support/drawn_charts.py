@@ -14,8 +14,7 @@ from tests.support.drawn_svg import Axis, Drawing, Line, Symbol, Text, axis, dra
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.study import StudyRecord
-from ktrial.report.charts import palette, ratios
-from ktrial.report.text import study_summary
+from ktrial.report import charts, study_summary
 
 _NEAR = 0.75
 """Pixels: what rounding in the SVG may move a mark by."""
@@ -103,7 +102,7 @@ def _assert_overview(chart: Drawing, group: study_summary.TreatmentComparisons) 
         _assert_near(row.high, at(max(ends, default=None)), where)
     colours = [symbol.stroke for symbol in sorted(chart.symbols, key=lambda one: one.y)]
     with_mark = [one for one in group.comparisons if at(one.ratio) is not None]
-    assert colours == [palette.VERDICTS[one.verdict] for one in with_mark]
+    assert colours == [charts.VERDICT_COLOURS[one.verdict] for one in with_mark]
 
 
 def _place_of(read: Axis) -> "_Place":
@@ -119,7 +118,7 @@ class _Place(NamedTuple):
     def __call__(self, ratio: float | None) -> float | None:
         if ratio is None or math.isnan(ratio):
             return None
-        shown = min(max(ratio, 1 / ratios.FARTHEST), ratios.FARTHEST)
+        shown = min(max(ratio, 1 / charts.FARTHEST), charts.FARTHEST)
         return (math.log(shown) - self.origin) / self.per_pixel
 
 

@@ -12,7 +12,7 @@ from ktrial.format.sanitize import shortened
 from ktrial.model.history import History, Line
 from ktrial.model.study import StudyRecord
 from ktrial.model.tuning import Tuned
-from ktrial.report.charts import sparkline
+from ktrial.report import sparkline
 from ktrial.series.result import SeriesResult
 
 _NEAR = 0.75

@@ -7,8 +7,8 @@ from itertools import combinations
 from tests.support.drawn_svg import Axis, Drawing, Line, Text, axis, drawing, drawings_in, figure
 
 from ktrial.model.fidelity import Change, FidelityPair, FidelityResult
-from ktrial.report.charts.fidelity import agreement
-from ktrial.report.charts.palette import BETTER, RULE, WORSE
+from ktrial.report.charts import BETTER, RULE, WORSE
+from ktrial.report.fidelity import agreement
 
 _TICK = 5.0
 _INTERVAL = 0.7

@@ -16,8 +16,8 @@ from ktrial.model.attribution import (
 from ktrial.model.profile import Profile
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.text import study_summary as summary
-from ktrial.report.text.attribution import Why, explained
+from ktrial.report import study_summary as summary
+from ktrial.report.attribution import Why, explained
 
 
 def by_the_plugin(record: StudyRecord) -> StudyRecord:

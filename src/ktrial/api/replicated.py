@@ -6,8 +6,8 @@ from pathlib import Path
 from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.replicating import Replicated, ReplicationRequest, replicate
 from ktrial.model.replication import Agreement, Replication
-from ktrial.report.html.notebook import replication_fragment
-from ktrial.report.html.replication import page
+from ktrial.report.notebook import replication_fragment
+from ktrial.report.replication import replication_page
 from ktrial.store.store import open_store
 
 
@@ -30,7 +30,7 @@ class ReplicatedStudy:
 
     def to_html(self) -> str:
         """The page that shows both."""
-        return page(self._made.replication, self._made.before, self._made.now)
+        return replication_page(self._made.replication, self._made.before, self._made.now)
 
     def _repr_html_(self) -> str:
         return replication_fragment(self._made.replication)

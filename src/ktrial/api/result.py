@@ -138,7 +138,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: the answer, and the table of comparisons."""
-        from ktrial.report.html.notebook import result_fragment
+        from ktrial.report.notebook import result_fragment
 
         return result_fragment(self._record)
 

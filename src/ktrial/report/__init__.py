@@ -10,7 +10,7 @@ from ktrial.model.kernel import KernelDifference
 from ktrial.model.study import StudyRecord
 
 if TYPE_CHECKING:
-    from ktrial.report.text.attribution import Why
+    from ktrial.report.attribution import Why
     from ktrial.store.store import Store
 
 __all__ = [
@@ -32,16 +32,16 @@ def study_html(record: StudyRecord, whys: "Sequence[Why]" = (), *, whole: bool =
     drawn, to be printed; else what is closed is made when it is opened. The same record yields the same text,
     to the last byte.
     """
-    from ktrial.report.html.study import page
+    from ktrial.report.study_page import study_page
 
-    return page(record, whys, whole=whole)
+    return study_page(record, whys, whole=whole)
 
 
 def study_markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     """GitHub-flavoured Markdown for a pull request: the answer, the table, and the rest folded."""
-    from ktrial.report.markdown.study import text
+    from ktrial.report.markdown import study_markdown
 
-    return text(record, whys)
+    return study_markdown(record, whys)
 
 
 def whys(
@@ -53,46 +53,44 @@ def whys(
 
     Raises StoreError.
     """
-    from ktrial.report.text.attribution import whys as whys_of
+    from ktrial.report.attribution import whys as whys_of
 
     return whys_of(store, record, most, graphs=graphs)
 
 
 def kernel_difference_html(difference: KernelDifference) -> str:
     """What differs between two kernels, as one self-contained HTML page."""
-    from ktrial.report.html.kernel_diff import page
+    from ktrial.report import templating
 
-    return page(difference)
+    return templating.kernel_difference_page(difference)
 
 
 def comparisons_csv(record: StudyRecord) -> str:
     """One row a comparison, with a header row, as RFC 4180 has it. Numbers carry all their digits."""
-    from ktrial.report.csv import rendered
-    from ktrial.report.tables.comparisons import of_all
+    from ktrial.report.comparisons import of_all
+    from ktrial.report.csv_and_json import csv_text
 
-    return rendered(of_all(record))
+    return csv_text(of_all(record))
 
 
 def samples_csv(record: StudyRecord) -> str:
     """One row a sample, with its trial's treatment, perturbation and outcome, as RFC 4180 has it."""
-    from ktrial.report.csv import rendered
-    from ktrial.report.tables.samples import samples
+    from ktrial.report.csv_and_json import csv_text, samples_table
 
-    return rendered(samples(record))
+    return csv_text(samples_table(record))
 
 
 def scaling_csv(record: StudyRecord) -> str:
     """One row a number of CPUs of each workload and treatment, as RFC 4180 has it."""
     from ktrial.analysis.scaling import curves
-    from ktrial.report.csv import rendered
-    from ktrial.report.tables.scaling import of_curves
+    from ktrial.report.csv_and_json import csv_text
+    from ktrial.report.scaling import scaling_table
 
-    return rendered(of_curves(curves(record)))
+    return csv_text(scaling_table(curves(record)))
 
 
 def series_csv(record: StudyRecord) -> str:
     """One row a moment of what was read over time, in each treatment's first trial, as RFC 4180 has it."""
-    from ktrial.report.csv import rendered
-    from ktrial.report.tables.samples import series
+    from ktrial.report.csv_and_json import csv_text, series_table
 
-    return rendered(series(record))
+    return csv_text(series_table(record))

@@ -9,9 +9,9 @@ from ktrial.analysis.result import record_of
 from ktrial.analysis.store_queries import running_studies
 from ktrial.optimize.session import ended
 from ktrial.report import study_html, whys
-from ktrial.report.html.tuning import page as search_page
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.site.pages import Pages
+from ktrial.report.tuning import tuning_page as search_page
 from ktrial.store.errors import StoreGone
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy

@@ -15,7 +15,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import printable
 from ktrial.model.machine import Activity
-from ktrial.report.text import study_summary
+from ktrial.report import study_summary
 from ktrial.store.errors import StoreError, StoreGone
 from ktrial.store.store import Store
 

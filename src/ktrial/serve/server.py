@@ -3,12 +3,26 @@
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import uvicorn
+from anyio import sleep
+from anyio.to_thread import run_sync
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
+from ktrial.errors import KtrialError
+from ktrial.report.history import site_environment
+from ktrial.report.site.front_page import SHEET, crumbs, notice_page
+from ktrial.serve.content import Content
 from ktrial.serve.errors import AddressNotHad, BadAddress
+from ktrial.serve.live import Live
 
 _SECONDS_TO_END = 3
 """How long requests may still take at the end."""
@@ -79,3 +93,135 @@ def _listening(address: str, port: int) -> socket.socket:
         made.close()
         raise AddressNotHad(address=ip, port=port, problem=error.strerror) from error
     return made
+
+
+# What answers requests: pages by their places, and the events of what runs. GET and HEAD, nothing else.
+#
+# No place is a path in a file system: it is looked up among the pages that the store has.
+
+_TYPES = {"html": "text/html", "json": "application/json", "css": "text/css"}
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+_GLANCE_SECONDS = 0.25
+
+
+_GLANCES_BETWEEN_SIGNS = 60
+"""A connection on which nothing is said is taken for dead by proxies, often after a minute."""
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is shown, and to whom."""
+
+    content: Content
+    live: Live
+    names: Collection[str] = ()
+    """Names of hosts that requests may be for, beside localhost and addresses."""
+    tell_bug: Callable[[Exception], None] = lambda _error: None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """Set at the end: events stop."""
+
+
+def application(served: Served) -> Starlette:
+    """The ASGI application."""
+
+    async def page(request: Request) -> Response:
+        return await _page(served, request)
+
+    async def events(request: Request) -> Response:
+        headers = {**_HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_events(served), media_type="text/event-stream", headers=headers)
+
+    routes = [
+        Route("/events", _for_its_names(served, events), methods=["GET"]),
+        Route("/{place:path}", _for_its_names(served, page), methods=["GET"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={404: _not_found})
+
+
+async def _not_found(request: Request, _error: Exception) -> Response:
+    return _notice(request, 404, "Not found", "There is no such page in this store.")
+
+
+def _for_its_names(served: Served, endpoint: Endpoint) -> Endpoint:
+    """Refuses requests for other hosts.
+
+    A page of somebody else's whose name suddenly leads to this address (DNS rebinding) would read it all.
+    """
+
+    async def checked(request: Request) -> Response:
+        host = request.url.hostname or ""
+        if is_its_own(host, served.names):
+            return await endpoint(request)
+        said = f"This server does not answer for “{host[:100]}”: ktrial serve --name HOST lets it."
+        return _notice(request, 421, "Another host", said)
+
+    return checked
+
+
+def is_its_own(host: str, names: Collection[str]) -> bool:
+    """Whether requests for a host are answered: an address, localhost, this machine's name, a given one."""
+    plain = host.strip("[]").rstrip(".").lower()
+    if plain in {"localhost", socket.gethostname().lower(), *(one.lower() for one in names)}:
+        return True
+    try:
+        ipaddress.ip_address(plain)
+    except ValueError:
+        return False
+    return True
+
+
+async def _page(served: Served, request: Request) -> Response:
+    place, asked = request.path_params["place"] or "index.html", request.query_params
+    try:
+        text = await run_sync(served.content.text, place, (asked.get("from"), asked.get("to")))
+    except KtrialError as error:
+        return _notice(request, 503, "Not now", f"{error.message}. {error.advice}")
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told here and not to the browser
+        served.tell_bug(error)
+        return _notice(request, 500, "A bug", "This is a bug in ktrial; who started the server is told more.")
+    if text is None:
+        raise HTTPException(404)
+    return _whole(request, text, place.rpartition(".")[2])
+
+
+def _whole(request: Request, text: str, form: str) -> Response:
+    tag = f'"{sha256(text.encode()).hexdigest()[:32]}"'
+    headers = {**_HEADERS, "Cache-Control": "no-cache", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(text, media_type=_TYPES[form], headers=headers)
+
+
+def _notice(request: Request, status: int, title: str, said: str) -> Response:
+    up = "../" * (request.scope["path"].count("/") - 1)
+    links = tuple((text, place) for text, place in crumbs(up)[:1])
+    text = notice_page(title, said, links, f"{up}{SHEET}", "", site_environment())
+    return Response(text, status_code=status, media_type="text/html", headers=_HEADERS)
+
+
+async def _events(served: Served) -> AsyncIterator[str]:
+    """What runs, each time that it has changed."""
+    said: Any = None
+    silent = 0
+    while not served.stopping.is_set():
+        text = await run_sync(served.live.text)
+        silent += 1
+        if text != said:
+            said, silent = text, 0
+            yield f"event: running\ndata: {text}\n\n"
+        elif silent >= _GLANCES_BETWEEN_SIGNS:
+            silent = 0
+            yield ": nothing new\n\n"
+        await sleep(_GLANCE_SECONDS)

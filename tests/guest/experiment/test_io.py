@@ -15,7 +15,7 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy, WorkloadUse
-from ktrial.report.text.attribution import whys
+from ktrial.report.attribution import whys
 from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest

@@ -24,7 +24,7 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Disk, MachineSettings, Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.text.attribution import Why, whys
+from ktrial.report.attribution import Why, whys
 from ktrial.store.store import open_store
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -17,9 +17,9 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
-from ktrial.report.charts.flame_frames import FlameFrame, frames
+from ktrial.report.call_tree import aligned, stacks, stacks_of_both
 from ktrial.report.exports import exports
+from ktrial.report.flame_graph import FlameFrame, flame_frames
 from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
@@ -65,7 +65,7 @@ def test_the_tree_that_is_drawn_is_what_was_counted(forks: tuple[Profile, Profil
 @pytest.mark.nightly
 def test_what_both_kernels_run_is_one_frame_however_it_is_called(forks: tuple[Profile, Profile]) -> None:
     before, after = stacks_of_both(*forks, explain(*forks))
-    drawn = frames(aligned(before, after), after).frames
+    drawn = flame_frames(aligned(before, after), after).frames
     # x64_sys_call stands between do_syscall_64 and every system call of 6.12, and is not in 5.10.
     (process,) = (
         one for one in drawn if path(drawn, one)[-3:] == ["__x64_sys_fork", "kernel_clone", "copy_process"]
@@ -73,7 +73,7 @@ def test_what_both_kernels_run_is_one_frame_however_it_is_called(forks: tuple[Pr
     assert "x64_sys_call" in path(drawn, process)
     assert process.whole.before > 10_000
     assert process.whole.after > 10_000
-    apart = frames(before, after).frames
+    apart = flame_frames(before, after).frames
     assert all(0 in one.whole for one in apart if one.name == "copy_process")
 
 

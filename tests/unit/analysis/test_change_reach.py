@@ -22,7 +22,7 @@ from ktrial.model.study import MachineSettings, Study, StudyRecord, kernel_name
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.report import study_html, study_markdown
-from ktrial.report.json.study import as_json
+from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.store import open_store
 
 PATCH = Patch(path="/sched.patch", digest="1" * 64)
@@ -109,7 +109,7 @@ def test_a_patch_whose_code_ran_nowhere_is_told_loudly_with_its_options(tmp_path
     assert said in warning.text
     assert "switch on what it brings" in warning.advice
     assert said in on_the_terminal(whole)
-    assert said in json.dumps(as_json(whole, "x.db"), ensure_ascii=False)
+    assert said in json.dumps(record_as_json(whole, "x.db"), ensure_ascii=False)
     assert said.replace("_", r"\_") in study_markdown(whole)
     assert said in study_html(whole)
 

@@ -13,8 +13,7 @@ from ktrial.model.fidelity import CrossSection
 from ktrial.model.profile import CycleModel
 from ktrial.model.study import StudyRecord, Timing
 from ktrial.model.workload import STRING_BYTES, Command, Mode, WorkloadUse
-from ktrial.report.html.fidelity import page
-from ktrial.report.text.fidelity import lines
+from ktrial.report.fidelity import fidelity_page, lines
 
 KERNELS = ("debian:6.1", "debian:6.12")
 COUNTED = {"stat": 1000.0, "epoll": 2000.0, "pipe": 4000.0, "mmap": 9000.0, "fork": 90000.0}
@@ -105,6 +104,6 @@ def test_it_is_told_in_the_text_and_on_the_page() -> None:
     text = "\n".join(lines(told))
     assert "Workloads beside each other" in text
     assert told.across[0].sentence in text
-    html = page(told, "across")
+    html = fidelity_page(told, "across")
     assert "Workloads beside each other" in html
     assert "90,000" in html or "90\u202f000" in html

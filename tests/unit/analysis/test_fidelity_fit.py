@@ -15,8 +15,7 @@ from ktrial.model.fidelity import FidelityResult
 from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import OperationCounts, PageCount, Profile, RegionCounts, StringCounts
 from ktrial.model.study import StudyRecord
-from ktrial.report.html.fidelity import page
-from ktrial.report.text.fidelity import lines
+from ktrial.report.fidelity import fidelity_page, lines
 from ktrial.studyfile.machine_model_files import machine_model
 
 OPERATIONS, STUDIES = 10, 12
@@ -148,7 +147,7 @@ def test_too_few_operations_and_two_models_are_refused(predicted: tuple[Fidelity
 
 
 def test_the_page_shows_each_count_and_the_fit(predicted: tuple[FidelityResult, list[Both]]) -> None:
-    shown = page(predicted[0], "two studies")
+    shown = fidelity_page(predicted[0], "two studies")
     assert shown.count("<svg") == len(predicted[0].all)
     assert "Fitted to 36 operations" in shown
     assert "Other sign by modelled-cycles" in shown
@@ -172,6 +171,6 @@ def test_every_pair_is_drawn_where_its_changes_are(predicted: tuple[FidelityResu
         for pair in predicted[0].pairs
     )
     compared = predicted[0].model_copy(update={"pairs": pairs})
-    assert_scatters_are_true(page(compared, "two studies"), compared)
+    assert_scatters_are_true(fidelity_page(compared, "two studies"), compared)
     with pytest.raises(AssertionError):
-        assert_scatters_are_true(page(compared, "two studies"), predicted[0])
+        assert_scatters_are_true(fidelity_page(compared, "two studies"), predicted[0])

@@ -26,8 +26,7 @@ from ktrial.model.kernel import version_order
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.html.matrix import matrix_page
-from ktrial.report.tables.matrix import answer_of, matrix
+from ktrial.report.matrix import answer_of, matrix, matrix_page
 from ktrial.store.store import open_store
 
 

@@ -5,7 +5,7 @@ from tests.support.report_records import FIVE
 
 from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.workload import Direction, Mode
-from ktrial.report.charts.history import picture
+from ktrial.report.history import picture
 
 
 def a_line(*values: float) -> Line:

@@ -20,7 +20,7 @@ from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
 from ktrial.model.kernel import Build, Kernel, KernelDifference, OptionCause, Origin, Patch, Respect
 from ktrial.report import kernel_difference_html
-from ktrial.report.text.kernel_diff import shown
+from ktrial.report.kernel_diff import shown
 from ktrial.store.store import open_store
 
 PATCH = """\

@@ -10,7 +10,7 @@ from tests.support.places import ROOT
 from tests.support.report_records import a_matrix
 
 import ktrial
-from ktrial.report.html.notebook import result_fragment
+from ktrial.report.notebook import result_fragment
 
 BUNDLE = ROOT / "docs" / "notebooks" / "quick.zip"
 

@@ -17,7 +17,7 @@ from ktrial.bundle.errors import BundleError
 from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.replicating import ReplicationRequest, study_again
 from ktrial.errors import KtrialError
-from ktrial.report.json.study import as_json
+from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.store import open_store
 
 OF_EACH_CHANGE, AT_NIGHT = 240, 100_000
@@ -73,7 +73,7 @@ def taken_in(file: Path, store: Path) -> str:
     with open_bundle(file) as bundle, open_store(store) as filled:
         number = bundle.fill(filled)
         record = record_of(filled, number)
-        as_json(record, filled.name)
+        record_as_json(record, filled.name)
         report.study_markdown(record)
     return f"read, {len(trials)} trials"
 

@@ -10,7 +10,7 @@ from tests.unit.experiment.test_proof import ASKED, by_name, proven
 from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
 from ktrial.model.attribution import GroupKind, Proof, ProofSide, Status
-from ktrial.report.text.proof import closing, known_so_far
+from ktrial.report.proof import closing, known_so_far
 from ktrial.store.store import Store, open_store
 
 MANY = 24

@@ -19,7 +19,7 @@ from ktrial.model.parallel import RUN_DELAY, WAITS
 from ktrial.model.study import MachineSettings, StudyRecord, perturbation
 from ktrial.model.trial import CounterDelta, Outcome
 from ktrial.model.warnings import WarningKind
-from ktrial.report.json.study import as_json
+from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.store import open_store
 
 MACHINE = MachineSettings(kind="exact-parallel", monitors=(WAITS, RUN_DELAY))
@@ -107,7 +107,7 @@ def test_the_page_markdown_and_json_have_them(tmp_path: Path) -> None:
     for text in (page, markdown):
         assert SPIN in text
         assert "finish_fault" in text
-    rows = as_json(made, "s.db")["waits"]
+    rows = record_as_json(made, "s.db")["waits"]
     assert [(row["cpus"], row["waiting_in"]) for row in rows] == [(2, place), (4, place)] * 2
 
 

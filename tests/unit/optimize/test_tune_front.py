@@ -11,8 +11,8 @@ from ktrial.model.tuning import Budget, Dimension, Goal, Objective, Observation,
 from ktrial.model.workload import Direction, Mode
 from ktrial.optimize import tune
 from ktrial.optimize.evaluation_log import Ask
-from ktrial.report.markdown.markup import grid
-from ktrial.report.tables import tuning as tables
+from ktrial.report import tuning as tables
+from ktrial.report.markdown import grid
 
 SPACE = Space(
     dimensions=(

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.support.profiles import with_calls
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.report.tables.call_tree import of_tree
-from ktrial.report.text.call_tree import CallTree, call_tree
+from ktrial.report.call_tree import CallTree, call_tree, call_tree_table
 
 Calls = dict[tuple[str, ...], int]
 Rows = list[tuple[int, str, float]]
@@ -88,7 +87,7 @@ def test_the_table_ends_with_the_sum_of_what_no_other_row_has() -> None:
     before, after, _ = CASES["something new stands by itself"]
     tree = tree_of(before, after)
     assert tree is not None
-    texts = [[cell.text for cell in row.cells] for row in of_tree(tree, ("6.1", "6.12")).rows]
+    texts = [[cell.text for cell in row.cells] for row in call_tree_table(tree, ("6.1", "6.12")).rows]
     assert texts[0][0] == "entry › … › audit"
     assert texts[-1] == ["the sum of own", "100", "170", "+70", "100.0", "+70"]
 

@@ -10,7 +10,7 @@ from tests.unit.report.test_report_scaling import a_record as a_scaling_record
 
 from ktrial import report
 from ktrial.model.study import StudyRecord
-from ktrial.report.charts import altair_svg
+from ktrial.report import charts
 
 SVG = '<svg viewBox="0 0 1 1"></svg>'
 
@@ -24,10 +24,10 @@ def test_every_chart_of_a_page(
 ) -> None:
     drawn = []
 
-    def checked(draw: Callable[[], altair_svg.Drawing]) -> str:
+    def checked(draw: Callable[[], charts.Drawing]) -> str:
         drawn.append(draw().to_dict(validate=True, context={"pre_transform": False}))
         return SVG
 
-    monkeypatch.setattr(altair_svg, "as_svg", checked)
+    monkeypatch.setattr(charts, "as_svg", checked)
     report.study_html(record(tmp_path))
     assert len(drawn) >= least

@@ -11,10 +11,9 @@ from tests.support.profiles import a_profile, with_calls
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.exact import plugin
 from ktrial.model.profile import Profile
-from ktrial.report.charts import flame_graph
-from ktrial.report.charts.call_stacks import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both
-from ktrial.report.charts.flame_frames import frames
-from ktrial.report.charts.flame_graph import Width
+from ktrial.report import flame_graph
+from ktrial.report.call_tree import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both
+from ktrial.report.flame_graph import Width, flame_frames
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -106,7 +105,7 @@ def test_a_pair_of_stacks_is_folded_in_three_columns() -> None:
 
 
 def test_frames_sum_to_the_profile_and_callers_hold_their_callees() -> None:
-    graph = frames(BEFORE, AFTER).frames
+    graph = flame_frames(BEFORE, AFTER).frames
     assert graph[0].whole == (100, 108)
     assert sum(frame.own.before for frame in graph) == 100
     assert sum(frame.own.after for frame in graph) == 108
@@ -117,14 +116,14 @@ def test_frames_sum_to_the_profile_and_callers_hold_their_callees() -> None:
 
 def test_small_frames_are_left_out_and_counted_but_not_what_has_changed() -> None:
     before, after = told("a 1000\nb 1\nc 5"), told("a 1000\nb 1\nc 9")
-    graph = frames(before, after, 0.01)
+    graph = flame_frames(before, after, 0.01)
     assert [frame.name for frame in graph.frames] == ["all", "a", "c"]
     assert graph.left_out == 1
 
 
 def test_a_page_has_at_most_so_many_frames() -> None:
     many: Stacks = {("entry", f"f{number}"): Fraction(number) for number in range(1, 2000)}
-    graph = frames(many, many, most=100)
+    graph = flame_frames(many, many, most=100)
     assert len(graph.frames) == 100
     assert graph.left_out + len(graph.frames) == 2001
 

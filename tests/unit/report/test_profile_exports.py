@@ -13,7 +13,7 @@ from tests.support.profiles import a_profile, with_calls
 from tests.unit.report.test_flame_graph import AFTER, BEFORE, told
 
 from ktrial.model.profile import Profile
-from ktrial.report.charts.call_stacks import folded_pair
+from ktrial.report.call_tree import folded_pair
 from ktrial.report.exports import exports, folded
 from ktrial.report.exports.perf_script import SAMPLES
 

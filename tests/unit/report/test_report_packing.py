@@ -9,7 +9,7 @@ from tests.support.report_records import a_record
 from tests.support.report_whys import a_counted_matrix, whys_for
 
 from ktrial import report
-from ktrial.report.html import packing
+from ktrial.report import study_page
 
 _LATER = re.compile(r'<noscript class="later">(.*?)</noscript>', re.DOTALL)
 _PLACE = re.compile(r'<span class="later" data-part="(\d+)"></span>')
@@ -36,8 +36,8 @@ def plain() -> str:
 def test_a_packed_page_holds_each_closed_part_once_and_in_its_place(
     plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "LARGE", 1000)
-    page = packing.packed(plain.replace("</nav>", "</nav><!-- parts -->", 1))
+    monkeypatch.setattr(study_page, "LARGE", 1000)
+    page = study_page.packed(plain.replace("</nav>", "</nav><!-- parts -->", 1))
     assert unpacked(page) == _LATER.findall(plain)
     assert [int(number) for number in _PLACE.findall(page)] == list(range(len(unpacked(page))))
     assert len(page) < len(plain) / 2
@@ -46,7 +46,7 @@ def test_a_packed_page_holds_each_closed_part_once_and_in_its_place(
 
 def test_words_that_come_again_are_listed_once() -> None:
     parts = ["<td>do_sys_poll</td>", "<td>do_sys_poll</td>", "<b>do_sys_poll</b> once_only"]
-    listed, *short = packing.shortened(parts)
+    listed, *short = study_page.words_and_parts(parts)
     assert listed == "do_sys_poll"
     assert short[0] == "<td>\ue000</td>"
     assert lengthened(listed, *short) == parts
@@ -54,7 +54,7 @@ def test_words_that_come_again_are_listed_once() -> None:
 
 @pytest.mark.parametrize("parts", [["again again again \ue000"], [""], ["no word three times"]])
 def test_without_a_word_to_list_or_a_character_to_spare_parts_stay_as_they_are(parts: list[str]) -> None:
-    assert packing.shortened(parts) == ("", *parts)
+    assert study_page.words_and_parts(parts) == ("", *parts)
 
 
 def test_a_small_page_shows_what_is_closed_without_its_script() -> None:

@@ -21,11 +21,9 @@ from ktrial.format.sanitize import beginning, one_line, printable, shortened
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
-from ktrial.report.charts import levels, ratios
-from ktrial.report.html import study as as_html
-from ktrial.report.markdown import study as as_markdown
-from ktrial.report.tables import counters
-from ktrial.report.text import provenance, reproduction, study_summary
+from ktrial.report import charts, counters, provenance, study_summary
+from ktrial.report import markdown as as_markdown
+from ktrial.report import study_page as as_html
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -127,9 +125,9 @@ def test_levels_come_baseline_first_with_a_sample_a_trial() -> None:
 
 def test_a_level_without_numbers_is_drawn_empty() -> None:
     by_name = {one.workload: one for one in study_summary.metric_levels(a_study_with_failures())}
-    assert "– " not in levels.describe(by_name["fork"])
-    assert "debian:6.12: –" in levels.describe(by_name["fork"])
-    assert "debian:6.12</text>" in levels.draw(by_name["fork"], "x")
+    assert "– " not in charts.level_description(by_name["fork"])
+    assert "debian:6.12: –" in charts.level_description(by_name["fork"])
+    assert "debian:6.12</text>" in charts.level_chart(by_name["fork"], "x")
 
 
 def a_group(low: float | None, ratio: float | None, high: float | None) -> study_summary.TreatmentComparisons:
@@ -142,17 +140,17 @@ def a_group(low: float | None, ratio: float | None, high: float | None) -> study
     ("low", "ratio", "high"),
     [(0.0, 1.0, math.inf), (1e-9, 1e-6, 1e9), (None, None, None), (math.nan,) * 3, (1.0, 1.0, 1.0)],
 )
-@pytest.mark.parametrize("layout", [ratios.ALONE, ratios.NARROW, ratios.rows_of_panels(["a", "b"])[0][0]])
+@pytest.mark.parametrize("layout", [charts.ALONE, charts.NARROW, charts.rows_of_panels(["a", "b"])[0][0]])
 def test_extreme_ratios_are_drawn(
-    low: float | None, ratio: float | None, high: float | None, layout: ratios.Layout
+    low: float | None, ratio: float | None, high: float | None, layout: charts.Layout
 ) -> None:
     group = a_group(low, ratio, high)
-    assert "NaN" not in ratios.draw(group, (group,), 0.01, layout, "x")
+    assert "NaN" not in charts.ratio_chart(group, (group,), 0.01, layout, "x")
 
 
 @pytest.mark.parametrize("domain", [(0.97, 1.03), (0.5, 2.0), (0.9, 1.5), (0.001, 1000.0)])
 def test_the_axis_marks_no_change_and_some_round_changes(domain: tuple[float, float]) -> None:
-    ticks = ratios.ticks_within(domain)
+    ticks = charts.ticks_within(domain)
     assert "0" in [tick["label"] for tick in ticks]
     assert 2 <= len(ticks) <= 8
     assert all(domain[0] < tick["at"] < domain[1] for tick in ticks)
@@ -163,7 +161,7 @@ def test_the_axis_marks_no_change_and_some_round_changes(domain: tuple[float, fl
     ("name", "most"), [("debian:6.12", 4), ("debian:6.12 · swappiness=100", 3), ("x" * 99, 1)]
 )
 def test_panels_of_a_row_fill_it_together(count: int, name: str, most: int) -> None:
-    rows = ratios.rows_of_panels([name] * count)
+    rows = charts.rows_of_panels([name] * count)
     assert sum(map(len, rows)) == count
     assert max(map(len, rows)) <= most
     for row in rows:
@@ -196,7 +194,7 @@ def test_what_differs_between_trials_is_shown_with_its_treatments() -> None:
 
 
 def test_the_recipe_adds_the_kernels_and_runs_the_study() -> None:
-    assert reproduction.recipe(a_record()).commands == (
+    assert provenance.recipe(a_record()).commands == (
         "ktrial --version  # ktrial 0.1.0",
         "ktrial kernel add debian:6.1",
         "ktrial kernel add debian:6.12",
@@ -295,7 +293,7 @@ def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown
     assert second.shown == (other,)
     terminal = io.StringIO()
     print_result(record, Console(file=terminal, width=120, markup=False, emoji=False))
-    for text in (as_html.page(record), as_markdown.text(record)):
+    for text in (as_html.study_page(record), as_markdown.study_markdown(record)):
         assert all(one.text in text for one in (*wide, other))
     assert terminal.getvalue().count("metric ") == shown
     assert (f"and {count - shown} more like these" in terminal.getvalue()) == (count > shown)

@@ -25,9 +25,9 @@ from ktrial.model.attribution import (
     ValueDifference,
 )
 from ktrial.model.study import StudyRecord
-from ktrial.report.json.study import whys_as_json
-from ktrial.report.text.attribution import Why, explained
-from ktrial.report.text.proof import closing
+from ktrial.report.attribution import Why, explained
+from ktrial.report.csv_and_json import whys_as_json
+from ktrial.report.proof import closing
 from ktrial.store.store import open_store
 
 READ_AHEAD = "/sys/block/ram0/queue/read_ahead_kb"

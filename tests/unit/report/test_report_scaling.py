@@ -19,7 +19,7 @@ from ktrial.model.parallel import ScalingCurve
 from ktrial.model.study import StudyRecord, perturbation
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Sample
-from ktrial.report.json.study import as_json
+from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.store import open_store
 
 CPUS = (1, 2, 4, 8)
@@ -141,6 +141,6 @@ def test_all_outputs_have_the_table(made: StudyRecord) -> None:
     markdown = report.study_markdown(made)
     assert "| open | debian:6.1 | 4 |" in markdown.replace("`", "")
     assert "| Contention σ |" in markdown
-    data = as_json(made, "store")["scaling"]
+    data = record_as_json(made, "store")["scaling"]
     assert [point["cpus"] for point in data[0]["points"]] == list(CPUS)
     assert data[0]["contention"]["low"] <= data[0]["contention"]["value"] <= data[0]["contention"]["high"]

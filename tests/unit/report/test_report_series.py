@@ -9,8 +9,7 @@ from tests.support.making import a_study, a_trial, planned
 from ktrial.analysis.result import record
 from ktrial.model.study import MachineSettings, StudyRecord
 from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
-from ktrial.report import study_html
-from ktrial.report.charts import sparkline
+from ktrial.report import sparkline, study_html
 from ktrial.store.store import open_store
 
 TIMES = (0.0, 1.0, 2.0, 2.0, 4.0)

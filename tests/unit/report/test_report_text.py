@@ -14,7 +14,7 @@ from tests.support.report_records import (
 )
 
 from ktrial import report
-from ktrial.report.markdown.markup import code, prose
+from ktrial.report.markdown import code, prose
 
 
 def rendered(text: str) -> str:

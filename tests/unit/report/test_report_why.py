@@ -24,9 +24,8 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.design import FactorKind
 from ktrial.model.profile import Profile
 from ktrial.model.study import StudyRecord
-from ktrial.report.json.study import whys_as_json
-from ktrial.report.text.attribution import TOP, Why, explained
-from ktrial.report.text.conditions_diff import sections
+from ktrial.report.attribution import TOP, Why, explained, sections
+from ktrial.report.csv_and_json import whys_as_json
 from ktrial.store.store import Store, open_store
 
 CHANGED = {Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE}
@@ -247,7 +246,7 @@ def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
     def explain_record(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr("ktrial.report.text.attribution.explain_record", explain_record)
+    monkeypatch.setattr("ktrial.report.attribution.explain_record", explain_record)
     with open_store(str(tmp_path / "store.db")) as store:
         assert report.whys(store, stored(record, store)) == ()
 

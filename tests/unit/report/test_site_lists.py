@@ -10,7 +10,7 @@ from tests.support.command_line import CommandLine
 from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.stored_results import a_store
 
-from ktrial.report.site import result_lists
+from ktrial.report.site import front_page
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
 from ktrial.store.store import open_store
@@ -21,7 +21,7 @@ _RESULT = re.compile(r'href="(?:\.\./)?results/(\d+)\.html"')
 
 @pytest.fixture(autouse=True)
 def two_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_lists, "A_PAGE", 2)
+    monkeypatch.setattr(front_page, "A_PAGE", 2)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from ktrial.model.attribution import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point, SystemIdentity
 from ktrial.model.workload import Direction, Mode
-from ktrial.report.html.history import site_environment
+from ktrial.report.history import site_environment
 
 VERSIONS = ("debian:5.10", "debian:6.1", "debian:6.12")
 LINE = Line(

@@ -10,10 +10,10 @@ from tests.support.report_records import a_record
 from ktrial.cli.render import table as terminal
 from ktrial.format.table import Cell, Column, Field, Kind, Output, Row, Table, row, table
 from ktrial.model.comparison import Verdict
-from ktrial.report import csv as as_csv
-from ktrial.report.html.templating import environment
-from ktrial.report.markdown import markup
-from ktrial.report.tables.comparisons import FIELDS, ComparisonRow
+from ktrial.report import csv_and_json as as_csv
+from ktrial.report import markdown
+from ktrial.report.comparisons import FIELDS, ComparisonRow
+from ktrial.report.templating import environment
 
 _NEW = Field[ComparisonRow](
     Column("energy", "energy", "J", numeric=True), lambda it: Cell(f"{it.comparison.workload} 17", "17")
@@ -38,9 +38,9 @@ def comparisons(*more: Field[ComparisonRow]) -> Table:
 def test_a_field_that_is_added_is_in_every_output() -> None:
     made = comparisons(_NEW)
     assert "energy, J" in printed(made)
-    assert "| Energy, J |" in markup.grid(made)
+    assert "| Energy, J |" in markdown.grid(made)
     assert "Energy, J</th>" in page(made)
-    assert next(csv.DictReader(io.StringIO(as_csv.rendered(made), newline="")))["energy"] == "fork 17"
+    assert next(csv.DictReader(io.StringIO(as_csv.csv_text(made), newline="")))["energy"] == "fork 17"
     assert made.data()[0]["energy"] == "fork 17"
 
 
@@ -54,9 +54,9 @@ def test_a_column_is_shown_only_where_it_says(output: Output) -> None:
     made = table([Field[str](Column("only", "only", outputs=output), Cell)], ["here"])
     drawn = {
         Output.TERMINAL: printed(made),
-        Output.MARKDOWN: markup.grid(made),
+        Output.MARKDOWN: markdown.grid(made),
         Output.HTML: page(made),
-        Output.CSV: as_csv.rendered(made),
+        Output.CSV: as_csv.csv_text(made),
     }
     assert {one for one, text in drawn.items() if "nly" in text} == {output}
     assert made.data() == [{}]
@@ -65,7 +65,7 @@ def test_a_column_is_shown_only_where_it_says(output: Output) -> None:
 def test_words_come_before_numbers_in_markdown() -> None:
     columns = (Column("value", "value", numeric=True), Column("verdict", "verdict"))
     made = Table(columns, (Row((Cell(1, "1"), Cell("worse", "worse"))),))
-    assert markup.grid(made).splitlines() == ["| Verdict | Value |", "| --- | --: |", "| worse | 1 |"]
+    assert markdown.grid(made).splitlines() == ["| Verdict | Value |", "| --- | --: |", "| worse | 1 |"]
 
 
 def test_names_are_no_markup_anywhere() -> None:
@@ -73,7 +73,7 @@ def test_names_are_no_markup_anywhere() -> None:
     made = Table((Column("name", "name"),), (Row((hostile,)),))
     assert "<b>" not in page(made)
     assert "\x1b" not in printed(made)
-    assert markup.grid(made).splitlines()[-1] == "| `` <b>\\|`x` `` |"
+    assert markdown.grid(made).splitlines()[-1] == "| `` <b>\\|`x` `` |"
 
 
 def test_a_row_may_have_a_few_cells_only() -> None:

@@ -20,10 +20,8 @@ from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.charts.cumulative import apart, picture
-from ktrial.report.html.patch_series import page
-from ktrial.report.text.series import answer as answer_of
-from ktrial.report.text.series import as_text
+from ktrial.report.patch_series import answer as answer_of
+from ktrial.report.patch_series import apart, as_text, picture, series_page
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.store.store import open_store
@@ -89,7 +87,7 @@ def test_a_limit_that_another_metric_passes_is_told_with_its_name(result: Series
 
 
 def test_each_step_is_drawn_at_its_patch_and_as_high_as_it_is(result: SeriesResult) -> None:
-    text = page(result, "ktrial series")
+    text = series_page(result, "ktrial series")
     assert_steps_are_true(text, result)
     later = tuple(
         replace(one, number=5 - one.number) if one.number in {2, 3} else one for one in result.cells
@@ -99,14 +97,14 @@ def test_each_step_is_drawn_at_its_patch_and_as_high_as_it_is(result: SeriesResu
 
 
 def test_without_profiles_the_page_has_no_script(result: SeriesResult) -> None:
-    text = page(result, "ktrial series")
+    text = series_page(result, "ktrial series")
     assert "<script" not in text
     assert "script-src" not in text
     assert "What the changes are made of" not in text
 
 
 def test_each_changed_cell_has_its_graph_and_no_other_one(result: SeriesResult) -> None:
-    text = page(counted(result), "ktrial series")
+    text = series_page(counted(result), "ktrial series")
     drawn = [json.loads(one) for one in re.findall(r'class="frames">(.*?)</script>', text)]
     assert [one["title"] for one in drawn] == ["2 mm: cost-fork-50: fork +5.00%"]
     names = {frame[0]: frame[2:5] for frame in drawn[0]["frames"]}
@@ -115,7 +113,7 @@ def test_each_changed_cell_has_its_graph_and_no_other_one(result: SeriesResult) 
 
 
 def test_the_content_policy_names_the_pages_own_script(result: SeriesResult) -> None:
-    text = page(counted(result), "ktrial series")
+    text = series_page(counted(result), "ktrial series")
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     assert "default-src 'none'" in policy
     assert re.search(r"script-src 'sha256-[\w+/=]+'", policy)
@@ -127,13 +125,13 @@ def test_a_subject_is_no_markup(result: SeriesResult) -> None:
         replace(one, patch=one.patch.model_copy(update={"subject": evil})) if one.patch else one
         for one in result.steps
     )
-    text = page(replace(counted(result), steps=steps), "ktrial series")
+    text = series_page(replace(counted(result), steps=steps), "ktrial series")
     assert "<b>bold" not in text
     assert text.count("</script>") == text.count("<script")
 
 
 def test_the_picture_fits_a_telephone_and_no_two_names_stand_on_each_other(result: SeriesResult) -> None:
-    text = page(result, "ktrial series")
+    text = series_page(result, "ktrial series")
     widths = [float(one) for one in re.findall(r'<svg role="img" viewBox="0 0 ([\d.]+)', text)]
     assert widths == [720.0, 340.0]
     drawn = picture(result, width=340.0)
@@ -148,7 +146,7 @@ def test_a_page_of_many_changed_cells_stays_below_a_megabyte(result: SeriesResul
     why = explain(before, after, files_before, files_after)
     (cell,) = (one for one in result.cells if one.workload == "fork" and one.is_told)
     many = (replace(cell, profiles=(before, after), explanation=why),) * 20
-    text = page(replace(result, cells=many), "ktrial series")
+    text = series_page(replace(result, cells=many), "ktrial series")
     assert text.count('class="frames">') == 20
     assert 500_000 < len(text.encode()) < 1_000_000
     assert len(re.findall(r"<[a-z]", re.sub(r"(?s)<script.*?</script>", "", text))) < 10_000

@@ -18,7 +18,7 @@ from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.text.series import COLUMNS, as_text
+from ktrial.report.patch_series import COLUMNS, as_text
 from ktrial.series.result import SeriesCell, SeriesResult, StepState
 from ktrial.series.run import SeriesRun, differs
 from ktrial.store.store import Store, open_store

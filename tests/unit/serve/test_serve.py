@@ -22,11 +22,10 @@ from ktrial.experiment.session import run
 from ktrial.model.machine import Boot
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.serve.application import Served, application, is_its_own
 from ktrial.serve.content import Content
 from ktrial.serve.errors import AddressNotHad, BadAddress
 from ktrial.serve.live import Live
-from ktrial.serve.server import Server, is_loopback
+from ktrial.serve.server import Served, Server, application, is_its_own, is_loopback
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 

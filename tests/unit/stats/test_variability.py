@@ -15,10 +15,9 @@ from ktrial.analysis.result import result
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.report import csv as as_csv
-from ktrial.report.html.matrix import matrix_page
-from ktrial.report.json.study import as_json
-from ktrial.report.tables.matrix import for_programs, matrix
+from ktrial.report import csv_and_json as as_csv
+from ktrial.report.csv_and_json import record_as_json
+from ktrial.report.matrix import for_programs, matrix, matrix_page
 from ktrial.stats.dispersion import PairedArms, spread_p, variability
 
 RATE = Metric(name="rate", unit="requests/s", direction=Direction.HIGHER)
@@ -173,12 +172,12 @@ def test_the_finding_stands_beside_the_verdict_wherever_it_is_shown() -> None:
     assert "±" in report.study_markdown(record)
     assert "scatters more: 45" in report.study_html(record)
     assert report.comparisons_csv(record).splitlines()[1].endswith(",wider")
-    (stored,) = as_json(record, "store")["variability"]
+    (stored,) = record_as_json(record, "store")["variability"]
     assert (stored["scatter"], stored["treatment"]) == ("wider", "debian:6.12")
     table = matrix(record)
     assert table.rows[0].cells[0].scatter == (Scatter.WIDER,)
     assert "±" in matrix_page(table)
-    assert as_csv.rendered(for_programs(table)).splitlines()[1].endswith(",wider")
+    assert as_csv.csv_text(for_programs(table)).splitlines()[1].endswith(",wider")
 
 
 def test_a_steady_study_says_nothing_of_it() -> None:

@@ -206,7 +206,7 @@ def _replicate_data(made: "Replicated", page: Path | None) -> dict[str, Any]:
 def _replicate_print(made: "Replicated", page: Path | None) -> None:
     from ktrial.cli.console import breakable, output, print_link
     from ktrial.cli.render.table import rendered
-    from ktrial.report.tables import replication as tables
+    from ktrial.report import replication as tables
 
     replication, console = made.replication, output()
     for kernel in replication.kernels:

@@ -277,7 +277,7 @@ def _default_page(name: str, store: str | None) -> Path:
 def _fidelity_print(result: "FidelityResult") -> None:
     from ktrial.cli.console import output
     from ktrial.format.sanitize import one_line
-    from ktrial.report.text.fidelity import lines
+    from ktrial.report.fidelity import lines
 
     console = output()
     for line in lines(result):

@@ -176,8 +176,8 @@ def explain(
         why,
     )
     from ktrial.format.sanitize import one_line
-    from ktrial.report.json.proof import proof_as_json
-    from ktrial.report.text.call_tree import call_tree
+    from ktrial.report.call_tree import call_tree
+    from ktrial.report.proof import proof_as_json
 
     check_writable([path for path in (folded, flame_graph) if path])
     given = ExplainOptions(
@@ -453,7 +453,7 @@ def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_al
     from ktrial.cli.console import output
     from ktrial.cli.render.table import rendered
     from ktrial.format.sanitize import one_line
-    from ktrial.report.tables.counters import against_baseline
+    from ktrial.report.counters import against_baseline
 
     console = output()
     console.print(Text(one_line(f"{record.study.name}: {record.study.question}".rstrip(": ")), style="bold"))
@@ -487,7 +487,7 @@ def _rest(own: "list[CounterRow]", shown: "list[CounterRow]", top: int, show_all
 
 def _as_json(record: "StudyRecord", rows: "list[CounterRow]") -> dict[str, Any]:
     """What `counters --json` prints; docs/check.md names every field."""
-    from ktrial.report.tables.counters import against_baseline
+    from ktrial.report.counters import against_baseline
 
     return {
         "study": record.study.name,

@@ -145,7 +145,7 @@ def history(
         tell_left_out(left_out)
         raise _nothing(name, label, studies, metric, kernels or [])
     if html:
-        from ktrial.report.html.history import history_page
+        from ktrial.report.history import history_page
 
         write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
     if json:
@@ -252,7 +252,7 @@ class CommitsAsked:
         from ktrial.cli.console import output, print_json, write_page
         from ktrial.cli.render.history import print_history
         from ktrial.kernels.patch_series import series_in_git
-        from ktrial.report.html.history import history_page
+        from ktrial.report.history import history_page
         from ktrial.series.commit_ranges import commit_history
 
         series = series_in_git(self.git or Path.cwd(), self.text)
@@ -340,10 +340,9 @@ def matrix(
     """
     from ktrial.cli.running.preflight import check_first, fetching_tools
     from ktrial.cli.studies import open_existing
-    from ktrial.report import whys
-    from ktrial.report.html.matrix import matrix_page
-    from ktrial.report.tables.matrix import matrix as matrix_of
-    from ktrial.report.text import study_summary
+    from ktrial.report import study_summary, whys
+    from ktrial.report.matrix import matrix as matrix_of
+    from ktrial.report.matrix import matrix_page
     from ktrial.store.location import default_location
     from ktrial.store.store import open_store
 
@@ -389,13 +388,13 @@ def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | N
 def _print(matrix: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.render.history import print_matrix
-    from ktrial.report.csv import rendered
-    from ktrial.report.tables.matrix import for_programs
+    from ktrial.report.csv_and_json import csv_text
+    from ktrial.report.matrix import for_programs
 
     if json:
         print_json(matrix.model_dump(mode="json"))
     elif csv:
-        typer.echo(rendered(for_programs(matrix)).encode(), nl=False)
+        typer.echo(csv_text(for_programs(matrix)).encode(), nl=False)
     else:
         print_matrix(matrix, output())
         if html:
@@ -531,7 +530,7 @@ def recommend(
 
 
 def _table(recommendation: "Recommendation") -> "RichTable":
-    from ktrial.cli.render.table import rendered
+    from ktrial.cli.render.table import csv_text
     from ktrial.format.table import Cell, Column, Row, RowKind, Table, name, own
     from ktrial.model.workload import short_labels
 
@@ -551,7 +550,7 @@ def _table(recommendation: "Recommendation") -> "RichTable":
     ]
     worst = row(own("worst"), (f"{(one.worst - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
     mean = row(own("geometric mean"), (f"{(one.mean - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
-    return rendered(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
+    return csv_text(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
 
 
 def _behind(one: "KernelCandidate", place: int, margin: float) -> str:

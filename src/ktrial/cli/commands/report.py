@@ -141,7 +141,7 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
     from ktrial.cli.render.study_result import MOST_WORKLOADS
     from ktrial.cli.studies import open_named
     from ktrial.report import whys
-    from ktrial.report.json.study import as_json
+    from ktrial.report.csv_and_json import record_as_json
 
     with open_named(store, study, signers) as (opened, stored):
         if stored.study.search and form != "consoles":
@@ -155,13 +155,15 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
             return ""
         most = None if form == "json" else MOST_WORKLOADS + 1
         name, reasons = opened.name, whys(opened, record, most, graphs=False)
-    return json_text(as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
+    return (
+        json_text(record_as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
+    )
 
 
 def _print_consoles(record: "StudyRecord") -> None:
     from ktrial.cli.render.study_result import failure
     from ktrial.format.sanitize import printable
-    from ktrial.report.text import study_summary
+    from ktrial.report import study_summary
 
     failed = study_summary.failed_trials(record)
     if not failed:
@@ -289,8 +291,7 @@ def site(
     """
     from ktrial.cli.console import print_json, say
     from ktrial.cli.studies import open_existing
-    from ktrial.report.site.site import build
-    from ktrial.report.site.whole_pages import MOST_AT_ONCE
+    from ktrial.report.site.site import MOST_AT_ONCE, build
 
     most = MOST_AT_ONCE if full is None else _most(full)
     with open_existing(store) as opened:
@@ -325,7 +326,7 @@ def _in_brief(built: "Site") -> str:
 
 
 def _lists(built: "Site") -> str:
-    from ktrial.report.site.result_lists import A_PAGE
+    from ktrial.report.site.front_page import A_PAGE
 
     return (
         f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in lists/ "

@@ -134,9 +134,7 @@ def series(
     from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.options.own_command import own_words
     from ktrial.cli.running.series import SeriesOptions, as_json, show_plan
-    from ktrial.report.html.patch_series import page
-    from ktrial.report.markdown.series import as_markdown
-    from ktrial.report.text.series import as_text
+    from ktrial.report.patch_series import as_markdown, as_text, series_page
 
     with Endings():
         given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, own_words(context))
@@ -173,7 +171,7 @@ def series(
         if markdown:
             write_text(markdown, as_markdown(result, asked.command, top, alone))
         if html:
-            write_page(html, page(result, asked.command, top, alone), asked.command)
+            write_page(html, series_page(result, asked.command, top, alone), asked.command)
         if json:
             print_json(as_json(result, asked.command, alone))
         else:

@@ -216,7 +216,7 @@ def revalidate(
     from ktrial.cli.running.study import RunOptions, run_and_show
     from ktrial.cli.studies import open_existing
     from ktrial.optimize.revalidation import judged, shown_again
-    from ktrial.report.json.study import as_json
+    from ktrial.report.csv_and_json import record_as_json
 
     with open_existing(store) as opened:
         searched, tuned = _tuned(opened, study)
@@ -231,7 +231,7 @@ def revalidate(
     again_tuned = shown_again(searched, tuned, now)
     files = files_of(searched, again_tuned, ended.record.trials, answer) if answer and holds.good else ()
     if json:
-        result = as_json(ended.record, ended.store, ended.report, ended.whys)
+        result = record_as_json(ended.record, ended.store, ended.report, ended.whys)
         print_json({**result, "holds": holds.value, "was": was, "said": said, "files": list(map(str, files))})
     else:
         print(said)

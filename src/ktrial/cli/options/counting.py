@@ -241,13 +241,13 @@ def write_difference(
     width: WidthOf = WidthOf.TO,
 ) -> None:
     """Write the files of a difference that were asked for. Raises FileNotWritten."""
-    from ktrial.report.charts import call_stacks
-    from ktrial.report.charts.call_stacks import aligned
-    from ktrial.report.charts.flame_graph import Width, of_difference
+    from ktrial.report import call_tree
+    from ktrial.report.call_tree import aligned
+    from ktrial.report.flame_graph import Width, of_difference
 
     if folded:
-        old, new = call_stacks.stacks_of_both(before, after, explanation)
-        lines = call_stacks.folded_pair(aligned(old, new), new, after.operations)
+        old, new = call_tree.stacks_of_both(before, after, explanation)
+        lines = call_tree.folded_pair(aligned(old, new), new, after.operations)
         write_text(folded, "".join(f"{line}\n" for line in lines))
     if flame_graph:
         side = Width.BEFORE if width is WidthOf.FROM else Width.AFTER

@@ -31,13 +31,11 @@ from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
 from ktrial.model.profile import Profile
 from ktrial.model.workload import MODELLED_CYCLES
 from ktrial.program_outputs.protocol import is_by_clock
-from ktrial.report.tables import attribution as tables
-from ktrial.report.tables.call_tree import MEANING, of_tree
-from ktrial.report.tables.proof import of_proof
-from ktrial.report.text.call_tree import CallTree
-from ktrial.report.text.conditions_diff import CAUSES, causes
-from ktrial.report.text.kconfig_option import followers_of, option_change
-from ktrial.report.text.proof import closing, headline, known_so_far
+from ktrial.report import attribution as tables
+from ktrial.report.attribution import CAUSES, causes
+from ktrial.report.call_tree import CALL_TREE_MEANING, CallTree, call_tree_table
+from ktrial.report.kernel_diff import followers_of, option_change
+from ktrial.report.proof import causes_table, closing, headline, known_so_far
 
 # Explanations as tables for the terminal: functions, subsystems, and whether they add up.
 
@@ -78,19 +76,19 @@ def print_explanation(
     if tree:
         _print_tree(tree, explanation, console)
     shown = [row for row in explanation.rows if explanation.weight(row)][:top]
-    functions = tables.of_explanation(explanation, shown, side_headings(explanation))
+    functions = tables.functions_table(explanation, shown, side_headings(explanation))
     console.print(rendered(functions))
     console.print()
     if any(abs(part) >= _SMALLEST for part in explanation.subsystems.values()):
-        console.print(rendered(tables.of_subsystems(explanation, _SMALLEST)))
+        console.print(rendered(tables.subsystems_table(explanation, _SMALLEST)))
         console.print()
     for line in _closing(explanation, shown):
         console.print(line)
 
 
 def _print_tree(tree: CallTree, explanation: Explanation, console: Console) -> None:
-    console.print(rendered(of_tree(tree, side_headings(explanation))))
-    console.print(Text(MEANING, style="dim"))
+    console.print(rendered(call_tree_table(tree, side_headings(explanation))))
+    console.print(Text(CALL_TREE_MEANING, style="dim"))
     console.print()
     gross, net = number_format.number(tree.gross), number_format.signed(float(explanation.total))
     title = f"by function, without what it calls (without their signs {gross} for a difference of {net})"
@@ -413,7 +411,7 @@ def print_proof(proof: Proof, console: Console) -> None:
     """The table, all together, and what was not tried."""
     console.print()
     console.print(Text(headline(proof), style="bold"))
-    table = of_proof(proof)
+    table = causes_table(proof)
     if table.rows:
         console.print(rendered(table))
     for line in closing(proof):

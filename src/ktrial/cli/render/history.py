@@ -15,8 +15,8 @@ from ktrial.format.table import Table
 from ktrial.model.comparison import Matrix, MatrixCell
 from ktrial.model.design import told_apart
 from ktrial.model.history import Across, ChangeKind, ChangePoint, History, Line
-from ktrial.report.tables.history import versions
-from ktrial.report.tables.matrix import answer_of, heat_map
+from ktrial.report.history import versions
+from ktrial.report.matrix import answer_of, heat_map
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
 

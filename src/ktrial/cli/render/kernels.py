@@ -19,9 +19,9 @@ from ktrial.kernels.cache.disk_space import shown
 from ktrial.kernels.cache.full_check import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.model.kernel import Kernel, KernelDifference, Origin, options_shown
-from ktrial.report.tables.kernel_diff import facts as kernel_facts
-from ktrial.report.text.kernel_diff import KernelChange, Listing, MenuGroup, OptionLine
-from ktrial.report.text.kernel_diff import shown as change_shown
+from ktrial.report.kernel_diff import KernelChange, Listing, MenuGroup, OptionLine
+from ktrial.report.kernel_diff import facts_table as kernel_facts
+from ktrial.report.kernel_diff import shown as change_shown
 
 SHORT_DIGEST = 12
 """How many digits of a digest are shown."""

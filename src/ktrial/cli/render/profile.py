@@ -26,7 +26,7 @@ from ktrial.format.table import Table, of_texts
 from ktrial.model.attribution import Attribution, Count, Explanation, FunctionDifference, ProfileSide
 from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount, Profile
 from ktrial.model.workload import Mode
-from ktrial.report.text.call_tree import call_tree
+from ktrial.report.call_tree import call_tree
 
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShapes

@@ -12,7 +12,7 @@ from ktrial.cli.console import without_columns
 
 if TYPE_CHECKING:
     from ktrial.model.study import StudyRecord
-    from ktrial.report.text.attribution import Why
+    from ktrial.report.attribution import Why
 
 
 class Recorder(Console):

@@ -26,9 +26,9 @@ from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs.protocol import is_by_clock
-from ktrial.report.markdown import series as markdown
-from ktrial.report.markdown.markup import block, code, grid, prose
-from ktrial.report.text import series as text
+from ktrial.report import patch_series as markdown
+from ktrial.report import patch_series as text
+from ktrial.report.markdown import block, code, grid, prose
 from ktrial.series.commit_ranges import CommitsBetween
 
 _AS_VERDICT = {

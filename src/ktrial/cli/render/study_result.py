@@ -17,13 +17,11 @@ from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
-from ktrial.report.charts import sparkline
-from ktrial.report.tables import interactions, scaling
-from ktrial.report.tables import waits as waits_table
-from ktrial.report.tables.comparisons import one_below_another, side_by_side
-from ktrial.report.text import dispersion, study_summary
-from ktrial.report.text.attribution import Why
-from ktrial.report.text.proof import shares
+from ktrial.report import comparisons, scaling, sparkline, study_summary
+from ktrial.report import scaling as waits_table
+from ktrial.report.attribution import Why
+from ktrial.report.comparisons import one_below_another, side_by_side
+from ktrial.report.proof import shares
 
 _NAME_COLUMNS = 60
 
@@ -65,7 +63,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
 
 def _print_scaling(record: StudyRecord, console: Console) -> None:
     """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
-    tables = (*(scaling.both(curves(record)) or ()), waits_table.of_all(waits(record)))
+    tables = (*(scaling.scaling_tables(curves(record)) or ()), waits_table.waits_table(waits(record)))
     for table in tables:
         if table and table.rows:
             console.print(rendered(table))
@@ -88,7 +86,7 @@ def _print_variability(record: StudyRecord, console: Console) -> None:
     for one in unsteady[:_MOST_VARIABILITY]:
         treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
         what = f"{treatment}{one.workload}, {one.metric}"
-        console.print(one_line(f"{SCATTER_MARK} {what}: {dispersion.beside(one)}"))
+        console.print(one_line(f"{SCATTER_MARK} {what}: {comparisons.scatter_text(one)}"))
     if len(unsteady) > _MOST_VARIABILITY:
         left = breakable(number_format.counted(len(unsteady) - _MOST_VARIABILITY, "more treatment"))
         console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
@@ -98,7 +96,7 @@ def _print_variability(record: StudyRecord, console: Console) -> None:
 
 def _print_interactions(record: StudyRecord, console: Console) -> None:
     """For every two factors: what the first changes, beside each level of the second."""
-    every = interactions.tables(record)
+    every = comparisons.interaction_tables(record)
     for one in every[:_MOST_INTERACTIONS]:
         console.print(one_line(f"{one.title}: what the first changes, with and without the second"))
         console.print(rendered(one.table))

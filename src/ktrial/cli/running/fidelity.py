@@ -19,7 +19,7 @@ from ktrial.experiment.single_kernel import COUNTED_SUFFIX, counted_study
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.profile import Profile
 from ktrial.model.study import EXACT_MACHINES, MachineSettings, Study, StudyRecord
-from ktrial.report.html.fidelity import page
+from ktrial.report.fidelity import fidelity_page
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
 
@@ -60,7 +60,7 @@ def compared(asked: FidelityRequest) -> FidelityResult:
 
 def written(result: FidelityResult, name: str, path: Path) -> Path:
     """Write the page. Raises ReportNotWritten."""
-    return write_page(path, page(result, name), "ktrial fidelity … --html FILE")
+    return write_page(path, fidelity_page(result, name), "ktrial fidelity … --html FILE")
 
 
 def _stored_two(store: Store, given: Sequence[str]) -> list[Both] | None:

@@ -14,7 +14,7 @@ from ktrial.cli.console import say, write_page
 from ktrial.cli.progress import progress
 from ktrial.format.sanitize import one_line
 from ktrial.model.base import digest
-from ktrial.report.html.replication import page
+from ktrial.report.replication import replication_page
 from ktrial.store.store import Store, open_store
 
 _KEY = 16
@@ -47,7 +47,7 @@ def replicated(
 def written(made: Replicated, path: Path) -> Path:
     """Write the page. Raises ReportNotWritten."""
     again = "the same command again: what is measured is kept"
-    return write_page(path, page(made.replication, made.before, made.now), again)
+    return write_page(path, replication_page(made.replication, made.before, made.now), again)
 
 
 def _introduce(bundle: Bundle) -> None:

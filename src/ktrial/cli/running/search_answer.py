@@ -21,8 +21,8 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer, answer_of, write_answer
 from ktrial.optimize.search_space import search_of
-from ktrial.report.tables import tuning as tables
-from ktrial.report.text.tuning import left_open, two_estimates, wanted
+from ktrial.report import tuning as tables
+from ktrial.report.tuning import goal_text, left_open, two_estimates
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
@@ -82,9 +82,9 @@ def report_search(stored: StoredStudy, store: Store, html: Path | None, *, whole
 
 def markdown_of_search(stored: StoredStudy, store: Store) -> str:
     """The search as Markdown. Raises Interrupted where it has not ended."""
-    from ktrial.report.markdown.tuning import text
+    from ktrial.report.tuning import tuning_markdown
 
-    return text(stored.study, *_ended(stored, store), stored.id)
+    return tuning_markdown(stored.study, *_ended(stored, store), stored.id)
 
 
 def with_confirmation(record: StudyRecord, stored: StoredStudy, store: Store) -> StudyRecord:
@@ -113,7 +113,7 @@ def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | N
         if wanted and levels == wanted and trial.outcome is Outcome.COMPLETED:
             in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
             return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
-    return answer_of(study, tuned, wanted)
+    return answer_of(study, tuned, goal_text)
 
 
 def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: Path) -> tuple[Path, ...]:
@@ -143,10 +143,12 @@ def _written(
     *,
     whole: bool = False,
 ) -> Path:
-    from ktrial.report.html.tuning import page
+    from ktrial.report.tuning import tuning_page
 
     path = html or reports_beside(store) / f"{study.name}-{number}.html"
-    return write_page(path, page(study, tuned, answer, number=number, whole=whole), f"ktrial report {number}")
+    return write_page(
+        path, tuning_page(study, tuned, answer, number=number, whole=whole), f"ktrial report {number}"
+    )
 
 
 def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, number: int) -> dict[str, Any]:
@@ -176,7 +178,7 @@ _LEAST_SUMMARY = 20
 def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     """What will be searched, for how long, and what can come of it."""
     search, space = search_of(study)
-    console.print(Text(f"{study.name}: {wanted(search.goal)}", style="bold"))
+    console.print(Text(f"{study.name}: {goal_text(search.goal)}", style="bold"))
     console.print(Text(f"{search.goal.workload} on the machine {study.machine.kind}"))
     console.print()
     console.print(rendered(_space(space, console.width)))
@@ -198,9 +200,13 @@ def _space(space: Space, columns: int) -> Table:
     return made.cut("summary", room) if room >= _LEAST_SUMMARY else without
 
 
-def _indented(text: str, columns: int) -> str:
+def _indented(tuning_markdown: str, columns: int) -> str:
     return textwrap.fill(
-        text, max(columns, 40), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        tuning_markdown,
+        max(columns, 40),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
     )
 
 
@@ -258,7 +264,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
 def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, number: int, console: Console) -> None:
     """The answer with its settings, what was dropped, what went wrong. `number`: in its store."""
     goal = tuned.goal
-    console.print(Text(f"{study.name}: {wanted(goal)}", style="bold"))
+    console.print(Text(f"{study.name}: {goal_text(goal)}", style="bold"))
     console.print(Text(_spent(tuned), style="dim"))
     console.print()
     if tuned.comparisons:

@@ -16,7 +16,7 @@ from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.model.machine import NO_MODEL
-from ktrial.report.text.series import answer, exercised
+from ktrial.report.patch_series import answer, exercised
 from ktrial.series.result import SeriesCell, SeriesResult, Step
 from ktrial.series.run import Alone
 

@@ -33,10 +33,9 @@ def serving(
     Raises ServeExtraMissing, BadAddress, AddressNotHad, StoreError.
     """
     _check_packages()
-    from ktrial.serve.application import Served, application
     from ktrial.serve.content import Content
     from ktrial.serve.live import Live
-    from ktrial.serve.server import Server, is_loopback
+    from ktrial.serve.server import Served, Server, application, is_loopback
 
     if not is_loopback(address):
         tell(

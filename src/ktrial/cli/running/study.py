@@ -36,10 +36,9 @@ from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.history import Across
 from ktrial.model.study import Study, StudyRecord, treatments
-from ktrial.report import study_html, whys
-from ktrial.report.json.study import as_json
-from ktrial.report.text import study_summary
-from ktrial.report.text.attribution import Why
+from ktrial.report import study_html, study_summary, whys
+from ktrial.report.attribution import Why
+from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.location import default_location, masked
 from ktrial.store.store import open_store
 from ktrial.studyfile.references import resolved
@@ -70,11 +69,13 @@ def run_and_print(study: Study, options: RunOptions, confirmation: Study | None 
     """
     ended = run_and_show(study, options)
     failed = study_summary.failed_trials(ended.record)
-    result = as_json(ended.record, ended.store, ended.report, ended.whys)
+    result = record_as_json(ended.record, ended.store, ended.report, ended.whys)
     if confirmation:
         confirmed = run_and_show(confirmation, dataclasses.replace(options, html=None))
         failed = failed or study_summary.failed_trials(confirmed.record)
-        result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
+        result["confirmation"] = record_as_json(
+            confirmed.record, confirmed.store, confirmed.report, confirmed.whys
+        )
     if options.json:
         print_json(result)
     else:
@@ -120,7 +121,7 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
             problem = error
     if problem:
         if options.json:
-            print_json(as_json(record, name, whys=reasons))
+            print_json(record_as_json(record, name, whys=reasons))
         raise problem
     if report and not options.json:
         print_link("report", report, output())
@@ -188,7 +189,7 @@ def run_and_advise(study: Study, options: RunOptions) -> None:
     ended = run_and_show(study, options)
     steps = next_steps(ended.record, options.store)
     if options.json:
-        result = as_json(ended.record, ended.store, ended.report, ended.whys)
+        result = record_as_json(ended.record, ended.store, ended.report, ended.whys)
         print_json(result | {"next": [command for command, _ in steps]})
     else:
         _print_steps(steps)

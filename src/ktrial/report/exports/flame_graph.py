@@ -1,7 +1,7 @@
 """The flame graph: an SVG file for a browser."""
 
 from ktrial.model.profile import Profile
-from ktrial.report.charts.flame_graph import of_profile
+from ktrial.report.flame_graph import of_profile
 
 
 class FlameGraph:

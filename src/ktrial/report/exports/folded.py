@@ -1,7 +1,7 @@
 """Folded stacks: one line a stack, `a;b;c instructions`, the outermost function first."""
 
 from ktrial.model.profile import Profile
-from ktrial.report.charts.call_stacks import folded
+from ktrial.report.call_tree import folded
 
 
 class Folded:

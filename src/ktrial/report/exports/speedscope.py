@@ -7,7 +7,7 @@ import json
 from importlib.metadata import version
 
 from ktrial.model.profile import Profile
-from ktrial.report.charts.call_stacks import stacks
+from ktrial.report.call_tree import stacks
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from jinja2 import Environment
+from pydantic_core import to_json
 
 from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results
 from ktrial.analysis.errors import NoMatrix
@@ -13,32 +16,56 @@ from ktrial.analysis.history.machine_agreement import on_several_machines
 from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.result import pair_record, record_of
+from ktrial.format import number_format
+from ktrial.format.labels import MODE_NAMES, VERDICTS, metric_name
 from ktrial.model.base import digest
-from ktrial.model.comparison import BriefResult, Matrix
+from ktrial.model.comparison import BriefResult, Matrix, Verdict
+from ktrial.model.design import told_apart
 from ktrial.model.history import History, KernelPairs
-from ktrial.model.study import StudyRecord, baseline, treatment_count, treatments
-from ktrial.report.html.brief_result import brief_as_json, brief_page
-from ktrial.report.html.history import history_page, site_environment, style
-from ktrial.report.html.kernel_pairs import kernel_pairs_page
-from ktrial.report.html.matrix import matrix_page
-from ktrial.report.html.notice import notice_page
-from ktrial.report.html.result_list import NamedResult, names_page, result_list
-from ktrial.report.html.site import SHEET, Front, crumbs, index, json_text, result_page
-from ktrial.report.html.treatment_pair import pair_as_json, pair_of, treatment_pair_page
+from ktrial.model.study import Study, StudyRecord, baseline, treatment_count, treatments
+from ktrial.model.workload import short_labels
+from ktrial.report.csv_and_json import record_as_json
+from ktrial.report.history import Crumbs, history_page, kernel_pairs_page, site_environment, style
+from ktrial.report.matrix import matrix, matrix_page
+from ktrial.report.site.front_page import (
+    NAMES,
+    SHEET,
+    Front,
+    NamedResult,
+    ResultLists,
+    StudyRow,
+    crumbs,
+    index,
+    json_text,
+    names_page,
+    notice_page,
+    result_list,
+    result_page,
+)
 from ktrial.report.site.page_cache import PageCache, ResultPage
-from ktrial.report.site.result_lists import NAMES, ResultLists
-from ktrial.report.tables.matrix import matrix
-from ktrial.report.tables.site_index import StudyRow
+from ktrial.report.study_page import study_facts
 from ktrial.store.study_rows import StoredStudy
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
 _PAGE = re.compile(r"(?P<page>.*)\.(?P<form>html|json)")
+
+
 _RESULT = re.compile(r"results/([1-9][0-9]{0,17})")
+
+
 Tell = Callable[[str], None]
+
+
 _MOST_KEPT = 200
 """Pages in memory: each up to some 100 KB."""
+
+
 Step = tuple[int, str, str]
 """A study's number, a workload, and a treatment that is compared with the baseline."""
+
+
 _NO_MATRIX = "No study compares anything yet."
 
 
@@ -359,3 +386,149 @@ def _file_name(label: str) -> str:
 
 def _cells(stored: StoredStudy) -> int:
     return (treatment_count(stored.study) - 1) * len(stored.study.workloads)
+
+
+# The page on which two treatments of a study are chosen and compared. Its address says which.
+
+
+class TreatmentPair(NamedTuple):
+    """Two treatments, by their places among the study's, from 0."""
+
+    before: int
+    after: int
+
+
+FIRST = TreatmentPair(0, 1)
+"""What is compared where nobody has chosen."""
+
+
+def pair_of(study: Study, before: str | None, after: str | None) -> TreatmentPair | None:
+    """What an address says: places from 1, as in the study's plan; None where the study has no such two."""
+    asked = zip((before, after), FIRST, strict=True)
+    chosen = [usual if text is None else _place(text) for text, usual in asked]
+    count = len(treatments(study))
+    return TreatmentPair(*chosen) if all(0 <= one < count for one in chosen) else None
+
+
+def _place(text: str) -> int:
+    return int(text) - 1 if text.isascii() and text.isdigit() and len(text) < 10 else -1
+
+
+def treatment_pair_page(
+    study: Study,
+    pair: TreatmentPair,
+    record: StudyRecord | None,
+    crumbs: Crumbs,
+    sheet: str,
+    made: Environment,
+) -> str:
+    """The page as text. `study`: the whole one; `record`: of the two, None where both are the same."""
+    known = study_facts(record) if record else {}
+    said: dict[str, Any] = {
+        "title": study.name,
+        "eyebrow": "ktrial: two treatments",
+        "question": study.question,
+        "names": [one.label for one in treatments(study)],
+        "pair": pair,
+        "forms": True,
+        "crumbs": crumbs,
+        "sheet": sheet,
+        "json": "",
+        "foot": "The address of this page says what is compared: a link to it shows the same.",
+    }
+    return made.get_template("treatment_pair.html.j2").render(**known, **said)
+
+
+def pair_as_json(record: StudyRecord | None, store: str) -> dict[str, Any] | None:
+    """The numbers of the page."""
+    if record is None:
+        return None
+    return {
+        key: value
+        for key, value in record_as_json(record, store).items()
+        if key in {"study", "question", "answer", "comparisons", "warnings", "store", "id"}
+    }
+
+
+# A result's page in brief: from what the store keeps of it, without reading its trials.
+#
+# It costs a thousandth of a second where the whole page takes a tenth, so that a site of ten thousand
+# results can be built at once.
+
+_MOST_CHANGES, _MOST_HISTORIES = 12, 40
+
+
+class _Change(NamedTuple):
+    workload: str
+    metric: str
+    treatment: str
+    change: str
+    interval: str
+    verdict: str
+    symbol: str
+
+
+def brief_page(
+    stored: StoredStudy,
+    brief: BriefResult,
+    histories: Mapping[str, str],
+    crumbs: Crumbs,
+    sheet: str,
+    made: Environment,
+) -> str:
+    """The page as text. `histories`: workload → the page of its history, as seen from this one."""
+    study = stored.study
+    labels = [use.label for use in study.workloads]
+    short = short_labels(labels)
+    counts, measured = brief.verdicts, brief.measured
+    changed = counts[Verdict.BETTER] + counts[Verdict.WORSE]
+    return made.get_template("brief_result.html.j2").render(
+        title=study.name,
+        eyebrow="ktrial result, in brief",
+        question=study.question,
+        crumbs=crumbs,
+        sheet=sheet,
+        json=f"{stored.id}.json",
+        foot=f"Study {stored.id}, digest {stored.digest[:16]}",
+        script=None,
+        number=stored.id,
+        brief=brief,
+        verdicts=[(one, label, counts[one]) for one, label in VERDICTS.items() if counts[one]],
+        modes=[MODE_NAMES[mode] for mode in brief.modes],
+        margin=number_format.percentage(study.margin),
+        started=datetime.fromisoformat(brief.started) if brief.started else None,
+        changes=[_change(one) for one in brief.largest(_MOST_CHANGES)],
+        more=max(0, changed - _MOST_CHANGES),
+        histories=[(short[one], histories[one]) for one in labels if one in measured][:_MOST_HISTORIES],
+    )
+
+
+def _change(one: Mapping[str, Any]) -> _Change:
+    verdict = Verdict(one["verdict"])
+    return _Change(
+        one["workload"],
+        metric_name(one["metric"], one["unit"]),
+        told_apart(one["treatment"], one["baseline"]),
+        number_format.step(one["ratio"], one["value"]),
+        number_format.interval(one["low"], one["high"]),
+        verdict.value,
+        VERDICTS[verdict].symbol,
+    )
+
+
+def brief_as_json(stored: StoredStudy, brief: BriefResult, store: str) -> str:
+    """The numbers of the page: of what `ktrial show --json` prints the part that is known without trials."""
+    said = {
+        "study": stored.study.name,
+        "question": stored.study.question,
+        "answer": brief.answer,
+        "in_brief": True,
+        "comparisons": brief.comparisons,
+        "warnings": [one.first.model_dump(mode="json") for one in brief.warnings],
+        "planned": brief.planned,
+        "completed": brief.completed,
+        "created": stored.created.isoformat(),
+        "store": store,
+        "id": stored.id,
+    }
+    return to_json(said, inf_nan_mode="null").decode() + "\n"

@@ -1,0 +1,452 @@
+"""Why workloads have changed: the functions that a study's differences are made of."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice
+from typing import NamedTuple
+
+from ktrial.analysis.errors import ExplanationError
+from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Output,
+    Row,
+    RowKind,
+    Table,
+    number,
+    own,
+    table,
+)
+from ktrial.kernels.errors import KernelError
+from ktrial.model.attribution import (
+    Attribution,
+    Count,
+    Differences,
+    Explanation,
+    FunctionDifference,
+    Match,
+    OptionDifference,
+    ProfileSide,
+    Proof,
+    ValueDifference,
+)
+from ktrial.model.attribution import FunctionDifference as FunctionRow
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.study import StudyRecord
+from ktrial.model.workload import Mode
+from ktrial.report import study_summary as summary
+from ktrial.report.call_tree import CallTree, laid_stacks, tree_of_stacks
+from ktrial.report.flame_graph import Frames, flame_frames
+from ktrial.report.kernel_diff import followers_of, option_change
+from ktrial.store.store import Store
+
+# Why workloads have changed: the functions that a study's differences are made of.
+
+TOP = 15
+"""Functions that are shown by name."""
+
+
+_MOST_SUBSYSTEMS = 8
+
+
+_SMALLEST = 0.5
+"""Instructions an operation: subsystems below are left out."""
+
+
+_FRAMES_OF_A_PAGE = 8000
+
+
+_FRAMES = (60, 400)
+"""At least and at most so many frames in one flame graph of a page: some 300 bytes each."""
+
+
+_CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
+
+
+class DifferencePart(NamedTuple):
+    """A function's part in a difference, or that of several. Numbers are instructions an operation."""
+
+    name: str
+    before: float | None
+    """None where it did not run."""
+    after: float | None
+    difference: float
+    share: float | None
+    """Of the whole difference; None where there is none."""
+    byte_difference: float = 0.0
+    """By how much the bytes grew, an operation, that its string instructions worked on."""
+    subsystem: str = ""
+    match: Match = Match.SAME
+
+
+class Section(NamedTuple):
+    """What differs, of one kind."""
+
+    title: str
+    lines: tuple[str, ...]
+    left_out: int
+    """How many more there are."""
+
+
+class Why(NamedTuple):
+    """What one workload's difference between two treatments is made of."""
+
+    workload: str
+    baseline: str
+    treatment: str
+    comparisons: tuple[Comparison, ...]
+    """Those that it explains: of instructions, of string bytes."""
+    parts: tuple[DifferencePart, ...]
+    """The heaviest, at most TOP."""
+    others: DifferencePart
+    whole: DifferencePart
+    subsystems: tuple[DifferencePart, ...]
+    unexplained: float
+    frames: Frames | None
+    """The differential flame graph's; None where calls were not followed."""
+    around: tuple[Section, ...] = ()
+    """What else differs, and may be the cause."""
+    causes: tuple[str, ...] = ()
+    """Settings that differ, each with the metrics that it governs and that moved as it says; none that was
+    measured."""
+    tree: CallTree | None = None
+    """The net differences along the tree of calls; None where calls were not followed."""
+    proof: Proof | None = None
+    """What of the difference was measured, by taking causes back."""
+
+    @property
+    def rows(self) -> tuple[DifferencePart, ...]:
+        """All that is shown: it ends with the sum, which the rows above it add up to."""
+        return (*self.parts, self.others, self.whole)
+
+    @property
+    def bytes(self) -> bool:
+        """Whether string instructions worked on more or fewer bytes."""
+        return any(part.byte_difference for part in (*self.parts, self.others))
+
+
+def whys(
+    store: Store, record: StudyRecord, most: int | None = None, *, graphs: bool = True
+) -> tuple[Why, ...]:
+    """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
+
+    In the order of the report; `most`: only so many; `graphs=False`: without frames of flame graphs. Nothing
+    is booted or fetched: of a kernel that is not in the cache, and of settings that were never read, less is
+    said. Raises StoreError.
+    """
+    wanted = list(_wanted(record, store.profiled(record.id)))
+    fewest, enough = _FRAMES
+    room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // max(1, len(wanted)))) if graphs else 0
+    maps = FunctionMaps(store, record)
+    every = (_why(store, record, comparisons, room, maps) for comparisons in wanted)
+    return tuple(islice((why for why in every if why), most))
+
+
+def explained(
+    comparisons: Sequence[Comparison],
+    attribution: Attribution,
+    most_frames: int = _FRAMES[1],
+    proofs: Sequence[Proof] = (),
+) -> Why:
+    """What the comparisons of one workload are made of. `proofs`: those that the study has."""
+    explanation = attribution.explanation
+    shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
+    names = {(row.function, row.module, row.match) for row in shown}
+    rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
+    first = comparisons[0]
+    key = (first.workload, first.baseline, first.treatment)
+    proof = next((one for one in proofs if one.difference_key == key), None)
+    profiles = (attribution.before, attribution.after)
+    followed = all(one.region.nodes is not None for one in profiles)
+    laid = laid_stacks(*profiles, explanation) if followed else None
+    taken_back = {one.candidate.target for one in proof.tested} if proof else set()
+    return Why(
+        workload=first.workload,
+        baseline=first.baseline,
+        treatment=first.treatment,
+        comparisons=tuple(comparisons),
+        parts=tuple(part_of(explanation, row) for row in shown),
+        others=sum_of(explanation, rest, number_format.counted(len(rest), "other row")),
+        whole=sum_of(explanation, explanation.rows, "the sum"),
+        subsystems=tuple(_subsystems(explanation)),
+        unexplained=float(explanation.unexplained),
+        frames=flame_frames(laid.old, laid.new, most=most_frames) if laid and most_frames else None,
+        around=sections(attribution.differences, taken_back),
+        causes=tuple(causes(attribution.differences, taken_back)),
+        tree=tree_of_stacks(laid, explanation) if laid else None,
+        proof=proof,
+    )
+
+
+def _wanted(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:
+    """Comparisons by workload, of each pair of treatments: of workloads that have profiles."""
+    for group in summary.groups(record):
+        counted = [one for one in group.comparisons if one.mode is Mode.EXACT_PLUGIN]
+        for workload in dict.fromkeys(one.workload for one in counted):
+            its = tuple(one for one in counted if one.workload == workload)
+            if workload in profiled and any(one.verdict in _CHANGED for one in its):
+                yield its
+
+
+def _why(
+    store: Store,
+    record: StudyRecord,
+    comparisons: tuple[Comparison, ...],
+    most_frames: int,
+    maps: FunctionMaps,
+) -> Why | None:
+    one = comparisons[0]
+    try:
+        attribution = explain_record(
+            store, record, one.workload, one.baseline, one.treatment, Guests(run=False), maps
+        )
+    except (ExplanationError, KernelError):
+        # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
+        # cache that is damaged by now): `ktrial explain` says what is missing.
+        return None
+    return explained(comparisons, attribution, most_frames, record.proofs)
+
+
+def part_of(explanation: Explanation, row: FunctionDifference) -> DifferencePart:
+    """One function's part."""
+    difference = explanation.difference(row)
+    return DifferencePart(
+        name=row.name,
+        before=_value(row.before, explanation.before),
+        after=_value(row.after, explanation.after),
+        difference=float(difference),
+        share=explanation.share(difference),
+        byte_difference=float(explanation.byte_difference(row)),
+        subsystem=row.subsystem,
+        match=row.match,
+    )
+
+
+def _value(count: Count, side: ProfileSide) -> float | None:
+    return count.instructions / side.operations if count.names else None
+
+
+def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: str) -> DifferencePart:
+    """The part of several functions together."""
+    summed = list(rows)
+    difference = sum(map(explanation.difference, summed), Fraction(0))
+    return DifferencePart(
+        name=name,
+        before=sum(row.before.instructions for row in summed) / explanation.before.operations,
+        after=sum(row.after.instructions for row in summed) / explanation.after.operations,
+        difference=float(difference),
+        share=explanation.share(difference),
+        byte_difference=float(sum(map(explanation.byte_difference, summed), Fraction(0))),
+    )
+
+
+def _subsystems(explanation: Explanation) -> Iterator[DifferencePart]:
+    for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]:
+        if abs(part) >= _SMALLEST:
+            yield DifferencePart(name, None, None, float(part), explanation.share(part))
+
+
+# What differs around two profiles, as lines of a report: levels, options, settings, counters.
+
+_MOST = 12
+"""Lines of each kind; what is left is counted."""
+
+
+_VALUE_COLUMNS = 32
+
+
+CAUSES = "Suspected causes, not measured: settings whose metrics moved as they say (explain --prove measures)"
+
+
+_PLACES = ("/proc/sys/", "/sys/")
+
+
+def sections(differences: Differences, measured: Container[str] = ()) -> tuple[Section, ...]:
+    """The kinds in which something differs, and what could not be compared.
+
+    `measured`: files of settings, options and boot parameters that were taken back: nothing suspects them.
+    """
+    owned = [_option(one) for one in differences.options if one.owners and one.option not in measured]
+    changed = [one for one in differences.values if None not in (one.before, one.after)]
+    kinds = (
+        _section(CAUSES, causes(differences, measured)),
+        _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in differences.levels]),
+        _section("Boot parameters", list(_boot(differences))),
+        _section(
+            "Suspected, not measured: options of the configuration that own these functions by their names",
+            owned,
+        ),
+        _section("Settings, as the kernels boot", [_setting(one) for one in changed]),
+        _section(
+            "Counters, an operation",
+            [
+                f"{one.counter}: {number_format.number(one.before)} → {number_format.number(one.after)}"
+                for one in differences.counters
+            ],
+        ),
+        _section("Not compared", list(differences.unknown)),
+    )
+    return tuple(kind for kind in kinds if kind.lines)
+
+
+def causes(differences: Differences, measured: Container[str] = ()) -> list[str]:
+    """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
+    return [
+        f"{_setting(one)}: {_governed(one)}"
+        for one in differences.values
+        if one.governs and one.path not in measured
+    ]
+
+
+def _governed(one: ValueDifference) -> str:
+    return ", ".join(
+        f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
+        for metric in one.governs
+    )
+
+
+def _section(title: str, lines: Sequence[str]) -> Section:
+    return Section(title, tuple(map(one_line, lines[:_MOST])), max(0, len(lines) - _MOST))
+
+
+def _boot(differences: Differences) -> Iterator[str]:
+    yield from (f"{number_format.MINUS}{one}" for one in differences.boot_before)
+    yield from (f"+{one}" for one in differences.boot_after)
+
+
+def _option(one: OptionDifference) -> str:
+    owner = f" ({one.owners[0]})" if one.owners else ""
+    return f"{option_change(one)}{followers_of(one)}{owner}"
+
+
+def _setting(one: ValueDifference) -> str:
+    path = next((one.path.removeprefix(place) for place in _PLACES if one.path.startswith(place)), one.path)
+    return f"{path}: {_text(one.before)} → {_text(one.after)}"
+
+
+def _text(value: str | None) -> str:
+    return shortened(value or "", _VALUE_COLUMNS) or '""'
+
+
+# The tables of what a difference is made of: kernel functions, what is left of them, and the sum.
+
+_MOST_IN_MARKDOWN = 8
+
+
+_SIDE_COLUMNS = 24
+
+
+def functions_of_page(why: Why) -> Table:
+    """All functions that are shown by name, the others together, the sum."""
+    return _table(why.rows, with_bytes=why.bytes)
+
+
+def functions_of_document(why: Why) -> Table:
+    """Fewer of them, for a pull request."""
+    shown = why.parts[:_MOST_IN_MARKDOWN]
+    return _table((*shown, _others(why), why.whole), with_bytes=why.bytes)
+
+
+def functions_table(explanation: Explanation, shown: Sequence[FunctionRow], sides: tuple[str, str]) -> Table:
+    """The functions that are shown, the others, the sum. `sides`: what stands above their numbers."""
+    places = {id(row) for row in shown}
+    left = [row for row in explanation.rows if id(row) not in places]
+    parts = (
+        *(part_of(explanation, row) for row in shown),
+        sum_of(explanation, left, number_format.counted(len(left), "other row")),
+        sum_of(explanation, explanation.rows, "the sum"),
+    )
+    made = _table(parts, with_bytes=bool(explanation.byte_rows))
+    for key, heading in zip(("before", "after"), sides, strict=True):
+        made = made.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
+    return made
+
+
+def subsystems_table(explanation: Explanation, smallest: float) -> Table:
+    """The same by subsystem, without those that are shown as 0."""
+    parts = (
+        DifferencePart(subsystem, None, None, float(difference), explanation.share(difference))
+        for subsystem, difference in explanation.subsystems.items()
+        if abs(difference) >= smallest
+    )
+    return table(
+        (
+            Field[DifferencePart](Column("subsystem", "subsystem"), lambda part: own(part.name)),
+            Field(Column("difference", "difference", numeric=True), _difference),
+            Field(Column("share", "share", "%", numeric=True), _share),
+        ),
+        parts,
+    )
+
+
+def _others(why: Why) -> DifferencePart:
+    """What is below the rows that are shown: other functions as one row."""
+    left = [*why.parts[_MOST_IN_MARKDOWN:], why.others]
+    shares = [part.share for part in left if part.share is not None]
+    return DifferencePart(
+        name="all others",
+        before=sum(part.before or 0 for part in left),
+        after=sum(part.after or 0 for part in left),
+        difference=sum(part.difference for part in left),
+        share=sum(shares) if shares else None,
+        byte_difference=sum(part.byte_difference for part in left),
+    )
+
+
+def _table(parts: Sequence[DifferencePart], *, with_bytes: bool) -> Table:
+    """The last two rows are others together, and the sum."""
+    made = table(tuple(_fields(with_bytes=with_bytes)), parts, "functions")
+    *named, others, whole = made.rows
+    return replace(made, rows=(*named, _in_words(others), replace(_in_words(whole), kind=RowKind.SUM)))
+
+
+def _in_words(row: Row) -> Row:
+    first, *others = row.cells
+    return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
+
+
+def _fields(*, with_bytes: bool) -> Iterator[Field[DifferencePart]]:
+    yield Field(Column("function", "function", wraps=True), _function)
+    yield Field(
+        Column("before", "baseline", numeric=True, wide=True),
+        lambda part: number(part.before),
+    )
+    yield Field(Column("after", "value", numeric=True, wide=True), lambda part: number(part.after))
+    yield Field(Column("difference", "difference", numeric=True), _difference)
+    yield Field(
+        Column("share", "share", "%", numeric=True),
+        _share,
+    )
+    if with_bytes:
+        yield Field(Column("bytes", "bytes", numeric=True, wide=True), _bytes)
+    yield Field(
+        Column("subsystem", "subsystem", outputs=Output.HTML, wide=True),
+        lambda part: own(part.subsystem, emphasis=Emphasis.MUTED),
+    )
+
+
+def _function(part: DifferencePart) -> Cell:
+    values = f"{number_format.number(part.before)} → {number_format.number(part.after)}"
+    moved = f"; {number_format.signed(part.byte_difference)} bytes" if part.byte_difference else ""
+    return Cell(part.name, part.name, Kind.CODE, narrow=values + moved)
+
+
+def _difference(part: DifferencePart) -> Cell:
+    colour = Verdict.WORSE if part.difference > 0 else Verdict.BETTER
+    return Cell(part.difference, number_format.signed(part.difference), verdict=colour)
+
+
+def _share(part: DifferencePart) -> Cell:
+    return Cell(part.share, number_format.share(part.share))
+
+
+def _bytes(part: DifferencePart) -> Cell:
+    text = number_format.signed(part.byte_difference) if part.byte_difference else ""
+    return Cell(part.byte_difference, text)

@@ -1,0 +1,477 @@
+"""Call stacks of profiles as flame graph tools know them: folded, one line a stack, the outermost first."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+from ktrial.format.table import Cell, Column, Emphasis, Field, Kind, Row, RowKind, Table, number, own, table
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match
+from ktrial.model.comparison import Verdict
+from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, RegionCounts
+
+# Call stacks of profiles as flame graph tools know them: folded, one line a stack, the outermost first.
+
+Stack = tuple[str, ...]
+"""Names of functions, the outermost first."""
+
+
+Stacks = dict[Stack, Fraction]
+"""Stack → instructions an operation that its last function ran itself."""
+
+
+Naming = Callable[[FunctionCount], str]
+
+
+_JOINED = frozenset({Match.MERGED, Match.SPLIT})
+
+
+_NO_FILE = "(vDSO, generated code)"
+
+
+def shown_name(function: FunctionCount) -> str:
+    """`map [ext4]`; a semicolon, which separates functions, becomes a colon as in stackcollapse-perf.pl."""
+    name = f"{function.symbol} [{function.module}]" if function.module else function.symbol
+    return _name(name)
+
+
+def stacks(profile: Profile, name_of: Naming = shown_name) -> Stacks:
+    """The profile's stacks. Where calls were not followed, every function is a stack of its own."""
+    counted: Stacks = {}
+    for stack, instructions in _counted(profile, name_of):
+        if instructions:
+            counted[stack] = counted.get(stack, Fraction(0)) + Fraction(instructions, profile.operations)
+    return counted
+
+
+def stacks_of_both(before: Profile, after: Profile, explanation: Explanation) -> tuple[Stacks, Stacks]:
+    """The stacks of two profiles, with one name for what the explanation takes for one function."""
+    old = _row_names(explanation, lambda row: row.before)
+    new = _row_names(explanation, lambda row: row.after)
+    return stacks(before, _naming(old)), stacks(after, _naming(new))
+
+
+def folded(profile: Profile) -> Iterator[str]:
+    """Lines `entry_SYSCALL_64;do_syscall_64;… instructions` of the whole region: the folded format.
+
+    Source: stackcollapse.pl of github.com/brendangregg/FlameGraph, whose output all flame graph tools read.
+    """
+    for stack, value in sorted(stacks(profile).items()):
+        yield f"{';'.join(stack)} {int(value * profile.operations)}"
+
+
+def folded_pair(before: Stacks, after: Stacks, operations: int) -> Iterator[str]:
+    """Lines `stack count-before count-after`: what difffolded.pl writes and flamegraph.pl draws.
+
+    Counts are instructions in `operations` operations, of both, rounded where the two did not do that many.
+    """
+    for stack in sorted(before.keys() | after.keys()):
+        counts = (round(side.get(stack, Fraction(0)) * operations) for side in (before, after))
+        yield f"{';'.join(stack)} {' '.join(map(str, counts))}"
+
+
+def _counted(profile: Profile, name_of: Naming) -> Iterator[tuple[Stack, int]]:
+    region = profile.region
+    if region.nodes is None:
+        yield from (((name_of(each),), each.instructions) for each in region.functions)
+        yield from _programs(profile, region.program)
+        return
+    paths = _paths(region, name_of)
+    for index, (path, node) in enumerate(zip(paths, region.nodes, strict=True)):
+        if index == 1:
+            yield from _programs(profile, node.instructions)
+        else:
+            yield path, node.instructions
+
+
+def _paths(region: RegionCounts, name_of: Naming) -> list[Stack]:
+    names = [name_of(each) for each in region.functions]
+    paths: list[Stack] = [(UNKNOWN,), (PROGRAM,)]
+    for node in (region.nodes or ())[2:]:
+        above = () if node.parent == 0 else paths[node.parent]
+        paths.append((*above, names[node.function]))
+    return paths
+
+
+def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]]:
+    """User mode by program; what no program is known for stands in the frame of all of them."""
+    known = sum(each.instructions for each in profile.programs)
+    if known <= instructions:
+        for each in profile.programs:
+            yield (PROGRAM, _name(each.program or _NO_FILE)), each.instructions
+        instructions -= known
+    # The tree of calls counts user mode by itself; a program's call that faults is counted twice there.
+    yield (PROGRAM,), instructions
+
+
+def _row_names(
+    explanation: Explanation, count_of: Callable[[FunctionDifference], Count]
+) -> Mapping[tuple[str, str], str]:
+    """Symbol and module → the name of its row; with an empty module, also where the module has changed."""
+    names: dict[tuple[str, str], str] = {}
+    # Two functions that stand beside one keep their names: one may have called the other.
+    for row in (each for each in explanation.rows if each.match not in _JOINED):
+        name = f"{row.function} [{row.module}]" if row.module else row.function
+        for symbol in count_of(row).names:
+            names[symbol, row.module] = _name(name)
+    return names
+
+
+def _naming(names: Mapping[tuple[str, str], str]) -> Naming:
+    # A function that moved into the image, or out of it, has the other kernel's module in its row.
+    by_symbol = {symbol: name for (symbol, _), name in names.items()}
+
+    def name_of(function: FunctionCount) -> str:
+        known = names.get((function.symbol, function.module)) or by_symbol.get(function.symbol)
+        return known or shown_name(function)
+
+    return name_of
+
+
+def _name(text: str) -> str:
+    return one_line(text).replace(";", ":")
+
+
+def aligned(before: Stacks, after: Stacks) -> Stacks:
+    """The stacks of `before`, with the functions in them that only `after` runs, where the callers agree.
+
+    A function that only `before` runs stands where it did, with its own instructions; what it called is under
+    the same callers as in `after`, if it is called there. Nothing is lost: the sum is that of `before`.
+    """
+    common = _functions(before) & _functions(after)
+    places = _places(after, common)
+    counted: Stacks = {}
+    for stack, instructions in before.items():
+        place = _place(stack, common, places)
+        counted[place] = counted.get(place, Fraction(0)) + instructions
+    return counted
+
+
+def _functions(stacks: Stacks) -> set[str]:
+    return {name for stack in stacks for name in stack}
+
+
+def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
+    """Path without functions of one kernel only → the path in `after` that is taken for it: the heaviest."""
+    weights: dict[Stack, float] = {}
+    for stack, instructions in after.items():
+        weight = float(instructions)
+        for end in range(1, len(stack) + 1):
+            weights[stack[:end]] = weights.get(stack[:end], 0.0) + weight
+    places: dict[Stack, Stack] = {}
+    for path in sorted(weights, key=lambda path: (-weights[path], path)):
+        if path[-1] in common:
+            places.setdefault(_without(path, common), path)
+    return places
+
+
+def _place(stack: Stack, common: set[str], places: dict[Stack, Stack]) -> Stack:
+    for end in range(len(stack), 0, -1):
+        if stack[end - 1] in common and (outer := places.get(_without(stack[:end], common))):
+            return (*outer, *stack[end:])
+    return stack
+
+
+def _without(path: Stack, common: set[str]) -> Stack:
+    return tuple(name for name in path if name in common)
+
+
+# A difference along the tree of calls: net, with all that a function calls. What cancels below is one row.
+#
+# A function that is rewritten, split or inlined moves instructions between itself, its callers and what it
+# calls: by function these are many large rows that cancel. Here the trees of both kernels are laid on each
+# other, and a row is the difference of everything below one place in them.
+
+MOST = 20
+"""Rows at most."""
+
+
+_SMALLEST = 0.01
+
+
+_SMALLEST_OF_ALL = 0.001
+"""Of the whole difference, and of all that the second runs: what is smaller, with all that it calls, has no
+row."""
+
+
+_NAMED = 2
+"""Functions that a row names of those that stand in one place."""
+
+
+_COARSER = 1.25
+
+
+_CANCELS = 1.5
+"""Where parts without their signs are more than that of their sum, they cancel and are one."""
+
+
+class NetRow(NamedTuple):
+    """One place in the tree of calls. Numbers are instructions an operation, of all below it."""
+
+    functions: tuple[str, ...]
+    """The function, the innermost last; before it those that call it and do nothing else that differs."""
+    depth: int
+    """How many rows stand above it, each of which calls the next."""
+    before: float | None
+    """None where it was not called there."""
+    after: float | None
+    difference: float
+    share: float | None
+    """Of the whole difference; None where there is none."""
+    rest: float
+    """The part of the difference that no row below it has: its own, and what is too small or cancels."""
+
+
+class LaidStacks(NamedTuple):
+    """The stacks of two profiles, those of the first with the functions in them that only the second runs."""
+
+    old: Stacks
+    new: Stacks
+    in_old: frozenset[str]
+    """The functions that the first runs."""
+
+
+class CallTree(NamedTuple):
+    """The rows, callers first: `rest` of all of them, and what no row has, sum to the difference."""
+
+    rows: tuple[NetRow, ...]
+    before: float
+    after: float
+    gross: float
+    """The differences by function, without their signs."""
+    rest: float
+    """What no row has."""
+
+
+@dataclass
+class _Node:
+    name: str = ""
+    own: list[int] = field(default_factory=lambda: [0, 0])
+    """Instructions of the function itself, in the first and the second."""
+    below: list[int] = field(default_factory=lambda: [0, 0])
+    """The same with all that it calls."""
+    ran: list[bool] = field(default_factory=lambda: [False, False])
+    known: list[bool] = field(default_factory=lambda: [True, True])
+    """Whether each of the two runs it anywhere: the first's stacks are laid on what only the second runs."""
+    calls: "dict[str, _Node]" = field(default_factory=dict)
+    joined: bool = False
+    """It stands for several functions."""
+
+    @property
+    def net(self) -> int:
+        return self.below[1] - self.below[0]
+
+    @property
+    def sides(self) -> tuple[bool, bool]:
+        """Whether it is called at this place in each."""
+        return self.ran[0] and self.known[0], self.ran[1] and self.known[1]
+
+
+def call_tree(before: Profile, after: Profile, explanation: Explanation, most: int = MOST) -> CallTree | None:
+    """The net differences, the heaviest first among those that one function calls; at most so many.
+
+    None where calls were not followed, or nothing differs.
+    """
+    if before.region.nodes is None or after.region.nodes is None:
+        return None
+    return tree_of_stacks(laid_stacks(before, after, explanation), explanation, most)
+
+
+def laid_stacks(before: Profile, after: Profile, explanation: Explanation) -> LaidStacks:
+    """The stacks of both, those of the first laid on the second's."""
+    old, new = stacks_of_both(before, after, explanation)
+    return LaidStacks(aligned(old, new), new, frozenset(name for stack in old for name in stack))
+
+
+def tree_of_stacks(laid: LaidStacks, explanation: Explanation, most: int = MOST) -> CallTree | None:
+    """The same of stacks that were laid on each other before."""
+    if not explanation.total:
+        return None
+    unit = explanation.before.operations * explanation.after.operations
+    root = _tree(laid, unit)
+    smallest = max(abs(root.net) * _SMALLEST, root.below[1] * _SMALLEST_OF_ALL)
+    _join(root, smallest)
+    while len(rows := tuple(_below(root, 0, smallest, unit, root.net))) > most:
+        smallest *= _COARSER
+    top = sum(one.net for one in _shown(root, smallest))
+    gross = sum((abs(explanation.difference(row)) for row in explanation.rows), Fraction(0))
+    means = (explanation.before.mean, explanation.after.mean)
+    return CallTree(rows, *means, float(gross), (root.net - top) / unit)
+
+
+def _tree(laid: LaidStacks, unit: int) -> _Node:
+    """With all counts in instructions of `unit` operations, which are whole numbers."""
+    root = _Node()
+    functions = (laid.in_old, frozenset(name for stack in laid.new for name in stack))
+    for side, counted in enumerate((laid.old, laid.new)):
+        for stack, instructions in counted.items():
+            count = instructions.numerator * (unit // instructions.denominator)
+            node = root
+            for name in stack:
+                node.below[side] += count
+                called = node.calls.get(name)
+                if called is None:
+                    called = node.calls[name] = _Node(name, known=[name in one for one in functions])
+                node = called
+                node.ran[side] = True
+            node.below[side] += count
+            node.own[side] += count
+    return root
+
+
+def _join(node: _Node, smallest: float) -> None:
+    """Take together what one caller calls in the first only and what it calls in the second only, where these
+    cancel: the one is there in place of the other. What both call below is then laid on each other.
+    """
+    large = [one for one in node.calls.values() if abs(one.net) >= smallest]
+    gone = [one for one in large if one.sides == (True, False)]
+    come = [one for one in large if one.sides == (False, True)]
+    if gone and come and _cancel((*gone, *come)) and not node.joined:
+        joined = _Node(f"{_names(gone)} → {_names(come)}", ran=[True, True], joined=True)
+        for one in (*gone, *come):
+            del node.calls[one.name]
+            _add(joined, one)
+        node.calls[joined.name] = joined
+    for one in node.calls.values():
+        _join(one, smallest)
+
+
+def _cancel(nodes: Sequence[_Node], own: int = 0) -> bool:
+    """Whether the parts of these, and this one, are together much less than each by itself."""
+    net = own + sum(one.net for one in nodes)
+    gross = abs(own) + sum(abs(one.net) for one in nodes)
+    return gross > _CANCELS * abs(net)
+
+
+def _names(nodes: Sequence[_Node]) -> str:
+    """The heaviest two."""
+    ranked = sorted(nodes, key=lambda one: (-abs(one.net), one.name))
+    return " + ".join(one.name for one in ranked[:_NAMED])
+
+
+def _add(node: _Node, other: _Node) -> None:
+    """Add what the other has, and all below it, by name."""
+    for side in (0, 1):
+        node.own[side] += other.own[side]
+        node.below[side] += other.below[side]
+    for name, one in other.calls.items():
+        if name not in node.calls:
+            node.calls[name] = one
+        else:
+            _add(node.calls[name], one)
+            node.calls[name].ran = [any(pair) for pair in zip(node.calls[name].ran, one.ran, strict=True)]
+
+
+def _below(node: _Node, depth: int, smallest: float, unit: int, whole: int) -> Iterator[NetRow]:
+    for one in _shown(node, smallest):
+        chain, inner = _chain(one, smallest)
+        rest = one.net - sum(each.net for each in _shown(inner, smallest))
+        yield NetRow(
+            functions=chain,
+            depth=depth,
+            before=inner.below[0] / unit if inner.ran[0] else None,
+            after=inner.below[1] / unit if inner.ran[1] else None,
+            difference=inner.net / unit,
+            share=inner.net / whole if whole else None,
+            rest=rest / unit,
+        )
+        yield from _below(inner, depth + 1, smallest, unit, whole)
+
+
+def _chain(node: _Node, smallest: float) -> tuple[tuple[str, ...], _Node]:
+    """As long as a function only calls the next, as far as differences go: all of these are one row."""
+    names = [node.name]
+    while len(shown := _shown(node, smallest)) == 1 and abs(node.net - shown[0].net) < smallest:
+        node = shown[0]
+        names.append(node.name)
+    return tuple(names), node
+
+
+def _shown(node: _Node, smallest: float) -> Sequence[_Node]:
+    """What it calls and has a row: large by itself, and nothing that only takes the place of something else.
+
+    What only one of the two calls here, and the function's own part (into which callees are inlined), are
+    taken together: where they cancel they are left to the function's rest.
+    """
+    both = [one for one in node.calls.values() if all(one.sides)]
+    alone = [one for one in node.calls.values() if not all(one.sides)]
+    own = node.own[1] - node.own[0]
+    every = both if _cancel(alone, own) and not node.joined else both + alone
+    large = [one for one in every if abs(one.net) >= smallest]
+    return sorted(large, key=lambda one: (-abs(one.net), one.name))
+
+
+# The table of a difference along the tree of calls: net, with all that is called, callers above.
+
+CALL_TREE_MEANING = (
+    "Net: each row with all that it calls, at the same place in both kernels' trees of calls; below it what "
+    "it calls. a → b: only the first calls a there, only the second b. own: what no row below it has, "
+    "because it cancels or is too small."
+)
+
+
+_CALLS = " › "
+
+
+_BELOW = "· "
+
+
+_SIDE_COLUMNS = 24
+
+
+_LEFT_OUT = "…"
+
+
+_MOST_CALLERS = 1
+"""Functions that are named of those that only lead to a row's own."""
+
+
+def call_tree_table(tree: CallTree, sides: tuple[str, str] | None = None) -> Table:
+    """One row a place, then what is elsewhere, then the sum. `sides`: the names that stand above their
+    numbers.
+    """
+    whole = tree.after - tree.before
+    rest = NetRow(("elsewhere",), 0, None, None, tree.rest, tree.rest / whole, tree.rest)
+    last = NetRow(("the sum of own",), 0, tree.before, tree.after, whole, 1.0, whole)
+    made = table(tuple(_fields()), (*tree.rows, rest, last), "functions")
+    for key, heading in zip(("before", "after"), sides or (), strict=False):
+        made = made.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
+    *named, others, total = made.rows
+    return replace(made, rows=(*named, _in_words(others), replace(_in_words(total), kind=RowKind.SUM)))
+
+
+def _in_words(row: Row) -> Row:
+    first, *others = row.cells
+    return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
+
+
+def _fields() -> Iterator[Field[NetRow]]:
+    yield Field(Column("function", "with what it calls", wraps=True, columns=90), _function)
+    yield Field(Column("before", "baseline", numeric=True, wide=True), lambda row: number(row.before))
+    yield Field(Column("after", "value", numeric=True, wide=True), lambda row: number(row.after))
+    yield Field(Column("difference", "difference", numeric=True), _difference)
+    yield Field(
+        Column("share", "share", "%", numeric=True),
+        lambda row: Cell(row.share, number_format.share(row.share)),
+    )
+    yield Field(
+        Column("own", "own", numeric=True, wide=True),
+        lambda row: own(number_format.signed(row.rest), emphasis=Emphasis.MUTED),
+    )
+
+
+def _function(row: NetRow) -> Cell:
+    *callers, last = row.functions
+    if len(callers) > _MOST_CALLERS:
+        callers = [callers[0], _LEFT_OUT]
+    text = _BELOW * row.depth + _CALLS.join((*callers, last))
+    values = f"{number_format.number(row.before)} → {number_format.number(row.after)}"
+    values += f"; own {number_format.signed(row.rest)}"
+    return Cell(_CALLS.join(row.functions), text, Kind.CODE, narrow=values, title=_CALLS.join(row.functions))
+
+
+def _difference(row: NetRow) -> Cell:
+    colour = Verdict.WORSE if row.difference > 0 else Verdict.BETTER
+    return Cell(row.difference, number_format.signed(row.difference), verdict=colour)

@@ -1,0 +1,171 @@
+"""The tables of event counters: those that differ most in a study, and all against the baseline."""
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple
+
+from ktrial.analysis.counters import CounterRow
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Field,
+    Kind,
+    Output,
+    Table,
+    change,
+    interval,
+    name,
+    number,
+    own,
+    table,
+)
+from ktrial.model.comparison import Verdict
+from ktrial.model.study import StudyRecord
+from ktrial.model.trial import Outcome
+from ktrial.report import study_summary
+
+# The tables of event counters: those that differ most in a study, and all against the baseline.
+
+_SMALL = 10.0
+"""Added to both sides of a ratio: a counter that rose from 0 to 3 is no finding."""
+
+
+_SMALLEST_DIFFERENCE = math.log(1.01)
+
+
+class Counter(NamedTuple):
+    """One counter: the mean of its deltas over the trials of each treatment; None where it was not seen."""
+
+    name: str
+    means: tuple[float | None, ...]
+
+    @property
+    def difference(self) -> float:
+        """Largest distance between two treatments: the logarithm of their ratio, small counts damped."""
+        logs = [math.log(max(mean, 0.0) + _SMALL) for mean in self.means if mean is not None]
+        return max(logs) - min(logs) if logs else 0.0
+
+
+class CounterMeans(NamedTuple):
+    """The counters of one workload that differ most, with their table."""
+
+    workload: str
+    table: Table
+
+
+class WorkloadCounters(NamedTuple):
+    """The counters of one workload that differ most, largest difference first."""
+
+    workload: str
+    treatments: tuple[str, ...]
+    counters: tuple[Counter, ...]
+
+
+def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters, ...]:
+    """Up to `most` counters a workload that differ by 1 % or more; workloads without any are left out."""
+    deltas = _deltas(record)
+    seen = {treatment for _, _, treatment in deltas}
+    treatments = tuple(treatment for treatment in study_summary.treatment_labels(record) if treatment in seen)
+    by_workload: dict[str, list[Counter]] = {}
+    for workload, counter in dict.fromkeys(place[:2] for place in deltas):
+        means = tuple(_mean(deltas.get((workload, counter, treatment))) for treatment in treatments)
+        by_workload.setdefault(workload, []).append(Counter(counter, means))
+    ranked = (
+        WorkloadCounters(workload, treatments, _ranked(counters)[:most])
+        for workload, counters in by_workload.items()
+    )
+    return tuple(one for one in ranked if one.counters)
+
+
+def of_study(record: StudyRecord) -> tuple[CounterMeans, ...]:
+    """A table a workload: the means of every treatment."""
+    return tuple(
+        CounterMeans(one.workload, table(_means(one.treatments), one.counters))
+        for one in most_different(record)
+    )
+
+
+def _means(treatments: tuple[str, ...]) -> tuple[Field[Counter], ...]:
+    return (
+        Field(Column("counter", "counter"), lambda counter: Cell(counter.name, counter.name, Kind.CODE)),
+        *(
+            Field(
+                Column(f"treatment-{place}", treatment, numeric=True, named=True),
+                partial(_mean_of, place=place),
+            )
+            for place, treatment in enumerate(treatments)
+        ),
+    )
+
+
+def _mean_of(counter: Counter, place: int) -> Cell:
+    return number(counter.means[place])
+
+
+def direction(row: CounterRow) -> str:
+    """`more`, `fewer`, `same`, `new`, `gone`; `?` where that is not decided: a counter has no good side."""
+    one = row.comparison
+    if row.one_sided:
+        return "new" if one.value else "gone"
+    words = {
+        Verdict.WORSE: "more",
+        Verdict.BETTER: "fewer",
+        Verdict.EQUIVALENT: "same",
+        Verdict.IDENTICAL: "same",
+    }
+    return words.get(one.verdict, "?")
+
+
+def against_baseline(rows: Iterable[CounterRow]) -> Table:
+    """A row a counter. JSON has more of it than people are shown."""
+    return table(_COMPARED, rows)
+
+
+_COMPARED: tuple[Field[CounterRow], ...] = (
+    Field(Column("workload", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.workload)),
+    Field(
+        Column("counter", "counter", wraps=True, columns=1000),
+        lambda row: name(row.comparison.metric),
+    ),
+    Field(Column("unit", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.unit)),
+    Field(Column("baseline", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.baseline)),
+    Field(Column("treatment", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.treatment)),
+    Field(
+        Column("baseline_value", "baseline", numeric=True),
+        lambda row: number(row.comparison.baseline_value),
+    ),
+    Field(Column("value", "value", numeric=True), lambda row: number(row.comparison.value)),
+    Field(Column("ratio", "change", numeric=True), lambda row: change(row.comparison.ratio)),
+    Field(
+        Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE),
+        lambda row: interval(row.comparison.low, row.comparison.high),
+    ),
+    Field(Column("low", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.low)),
+    Field(Column("high", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.high)),
+    Field(Column("change"), lambda row: own(direction(row))),
+    Field(Column("changed", outputs=Output.PROGRAMS), lambda row: Cell(row.changed)),
+    Field(Column("mode", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.mode)),
+)
+
+
+def _deltas(record: StudyRecord) -> dict[tuple[str, str, str], list[float]]:
+    deltas: dict[tuple[str, str, str], list[float]] = {}
+    for trial in record.trials:
+        if trial.outcome is not Outcome.COMPLETED:
+            continue
+        for counter in trial.counters:
+            if math.isfinite(counter.delta):
+                key = (counter.workload, counter.name, trial.planned.treatment.label)
+                deltas.setdefault(key, []).append(counter.delta)
+    return deltas
+
+
+def _mean(deltas: list[float] | None) -> float | None:
+    return fmean(deltas) if deltas else None
+
+
+def _ranked(counters: list[Counter]) -> tuple[Counter, ...]:
+    different = [counter for counter in counters if counter.difference >= _SMALLEST_DIFFERENCE]
+    return tuple(sorted(different, key=lambda counter: (-counter.difference, counter.name)))

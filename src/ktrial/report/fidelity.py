@@ -1,0 +1,369 @@
+"""Fidelity in sentences: figures, disagreements and what of the model could explain them, for all outputs."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ktrial.format import number_format
+from ktrial.format.number_format import number
+from ktrial.format.sanitize import shortened
+from ktrial.format.table import of_texts
+from ktrial.model.fidelity import (
+    Change,
+    CrossSection,
+    Fidelity,
+    FidelityPair,
+    FidelityResult,
+    FittedCosts,
+    Interval,
+    SizeBand,
+)
+from ktrial.report import charts
+from ktrial.report.charts import styled
+from ktrial.report.templating import chart_colours, environment, style_of
+
+# Fidelity in sentences: figures, disagreements and what of the model could explain them, for all outputs.
+
+_LEAST_SHARE = 0.1
+"""Of what modelled cycles moved by: smaller parts are not named."""
+
+
+_NAMES = {
+    "instruction": "instructions",
+    "string_bytes": "bytes of string instructions",
+    "l2": "lines from the second level",
+    "llc": "lines from the last level",
+    "memory": "lines from memory",
+    "stlb": "translations from the second level",
+    "walk": "page walks",
+    "misprediction": "mispredicted branches",
+    "classes": "dear instructions, interrupts and devices, less what stores do not wait for",
+}
+
+
+def figures(one: Fidelity) -> str:
+    """Correlations, error and slope."""
+    if one.rms_error is None or one.slope is None:
+        return f"no pair is decided on both; {one.undecided_in_exact} only in real time"
+    return (
+        f"Spearman {interval(one.spearman)}, Pearson {interval(one.pearson)}, RMS error of log ratios "
+        f"{one.rms_error:.3f}, slope {one.slope:.2f}; {one.undecided_in_exact} decided only in real time"
+    )
+
+
+def interval(one: Interval) -> str:
+    """A figure and its interval."""
+    if one.value is None:
+        return "unknown (too few)"
+    return f"{one.value:.2f}" + (f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None else "")
+
+
+def change(one: Change) -> str:
+    """A ratio as a change, with its interval."""
+    return f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
+
+
+def disagreement(pair: FidelityPair, count: str) -> str:
+    """What the two say, which counts have it right, and what modelled cycles moved by."""
+    right = [name for name, each in pair.exact.items() if each.verdict is pair.time.verdict]
+    better = f"; {', '.join(right)} {'has' if len(right) == 1 else 'have'} it right" if right else ""
+    said = f"counted {change(pair.exact[count])}, in time {change(pair.time)}{better}"
+    return f"{pair.treatment}, {pair.workload}, {pair.metric}: {said}; {explained(pair)}"
+
+
+def explained(pair: FidelityPair) -> str:
+    """Which kinds of modelled cost moved, the largest first."""
+    if not pair.costs:
+        return "no cycles were modelled, so that nothing is known of misses"
+    whole = sum(map(abs, pair.costs.values()))
+    moved = sorted(pair.costs.items(), key=lambda one: -abs(one[1]))
+    parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * whole]
+    if not parts:
+        return "nothing that is modelled moved: waiting, other CPUs, or what is not modelled"
+    return f"modelled cycles an operation moved by {', '.join(parts)}"
+
+
+def lines(result: FidelityResult) -> Iterable[str]:
+    """All of it, as plain lines; headings end with a colon."""
+    for title, all_figures in (("All treatments", result.all), ("The half held out", result.held_out)):
+        yield f"{title}:"
+        for one in all_figures:
+            yield f"  {one.sentence}"
+            yield f"    {figures(one)}"
+    for one in result.all:
+        for pair in one.disagreements:
+            yield f"Other sign by {one.count}: {disagreement(pair, one.count)}"
+    if result.workloads:
+        yield "Workloads beside each other, as the baseline runs them:"
+        yield from (f"  {one.sentence}" for one in result.across)
+    if result.fitted:
+        yield from fit_lines(result.fitted)
+    for reason in result.left_out:
+        yield f"Left out: {reason}"
+
+
+def fit_lines(fit: FittedCosts) -> Iterable[str]:
+    """What was fitted, and the other half by it."""
+    yield (
+        f"Fitted to {fit.operations} operations, from {fit.like}: error of times {fit.error_before:.2f} "
+        f"before and {fit.error_after:.2f} after, as logarithms"
+    )
+    for name, value in fit.after.items():
+        yield f"  {name}: {fit.before[name]:.3g} to {value:.3g}"
+    for title, one in (("before", fit.held_out_before), ("after", fit.held_out)):
+        yield f"  the other half {title}: {one.sentence}; {figures(one)}"
+
+
+# The page of fidelity: signs, figures, a scatter plot a count, disagreements. No network, no script.
+
+_HEADINGS = (
+    "count", "pairs", "undecided in time", "decided only in time", "decided in both", "same sign", "Spearman",
+    "Pearson", "RMS error", "slope",
+)  # fmt: skip
+
+
+_ACROSS_HEADINGS = ("count", "workloads", "Spearman", "scatter")
+
+
+def fidelity_page(result: FidelityResult, name: str) -> str:
+    """The page as text; `name`: of the studies."""
+    charts = [
+        (one.count, scatter_plot(result.pairs, one.count, f"scatter-{number}"))
+        for number, one in enumerate(result.all)
+        if one.pairs
+    ]
+    wrong = [
+        (one.count, [disagreement(pair, one.count) for pair in one.disagreements])
+        for one in result.all
+        if one.disagreements
+    ]
+    return (
+        environment()
+        .get_template("fidelity.html.j2")
+        .render(
+            title=name,
+            eyebrow="ktrial fidelity",
+            question="Do changes that exact mode counts agree with those in real time?",
+            sentences=[one.sentence for one in result.all],
+            figures=replace(of_texts(_HEADINGS, map(row, result.all)), name="figures"),
+            held_out=replace(of_texts(_HEADINGS, map(row, result.held_out)), name="figures"),
+            bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(result)),
+            across=of_texts(_ACROSS_HEADINGS, map(across_row, result.across)) if result.across else None,
+            workloads=of_texts(*workload_rows(result)) if result.workloads else None,
+            charts=charts,
+            wrong=wrong,
+            fit=list(fit_lines(result.fitted)) if result.fitted else [],
+            left_out=result.left_out,
+            crumbs=(),
+            sheet="",
+            style=style_of() + chart_colours(),
+            foot=f"Made by ktrial fidelity, seed {result.seed}. Intervals of correlations: 95 %, by "
+            "bootstrap over treatments.",
+        )
+    )
+
+
+def row(one: Fidelity) -> list[str]:
+    """A count's row of the table of figures."""
+    of_decided = f"{one.same_sign} of {one.decided}"
+    numbers = (one.pairs, one.undecided_in_time, one.undecided_in_exact, one.decided)
+    error = "" if one.rms_error is None else f"{one.rms_error:.3f}"
+    slope = "" if one.slope is None else f"{one.slope:.2f}"
+    return [
+        one.count, *map(str, numbers), of_decided, interval(one.spearman),
+        interval(one.pearson), error, slope,
+    ]  # fmt: skip
+
+
+def across_row(one: CrossSection) -> list[str]:
+    """A count's row of the table of workloads beside each other."""
+    scatter = "" if one.scatter is None else f"{one.scatter:.2f}-fold"
+    return [one.count, str(one.workloads), interval(one.spearman), scatter]
+
+
+def workload_rows(result: FidelityResult) -> tuple[list[str], list[list[str]]]:
+    """Headings, and what an operation of each workload costs by each count and in real time."""
+    counts = [one.count for one in result.across]
+    return ["workload", *counts, "time, ns"], [
+        [one.workload, *(number(one.exact.get(count)) for count in counts), number(one.time)]
+        for one in result.workloads
+    ]
+
+
+def band_rows(result: FidelityResult) -> list[list[str]]:
+    """Of each count and size of change: how often the sign was right."""
+    return [
+        [band_name(band), one.count, f"{band.same_sign} of {band.decided}", str(band.undecided)]
+        for one in result.all
+        for band in one.bands
+        if band.decided or band.undecided
+    ]
+
+
+def band_name(band: SizeBand) -> str:
+    """The sizes of changes in a band, as ratios."""
+    return f"{band.low:g} to {band.high:g}" if band.high else f"beyond {band.low:g}"
+
+
+# Counted changes against those in real time: a point a pair, both intervals, the line of agreement.
+
+SIZE = 460
+
+
+_ROOM = 60
+
+
+_NAME = 30
+
+
+_FAR = 0.2
+"""Decades from the line from which a pair is named."""
+
+
+_PER_CHARACTER, _LINE = 6.5, 12.0
+"""Pixels that a name takes."""
+
+
+_MOST = 3.0
+"""Changes beyond a thousandfold are drawn at the edge (log10 of 1000)."""
+
+
+_NEAR_ONE = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
+"""Marks of axes that reach no further than to a third and three times."""
+
+
+_COLOURS = {True: charts.BETTER, False: charts.WORSE, None: charts.RULE}
+"""By agreement; None: one of the two has not decided."""
+
+
+def scatter_plot(pairs: Sequence[FidelityPair], count: str, name: str) -> str:
+    """The scatter plot of one count as an SVG element."""
+    both = [pair for pair in pairs if count in pair.exact]
+    return charts.inline_svg(
+        lambda: _chart(both, count), name, f"Time by {count}", scatter_description(both, count)
+    )
+
+
+def scatter_description(pairs: Sequence[FidelityPair], count: str) -> str:
+    """What the chart shows, in words."""
+    agreed = [agreement(pair, count) for pair in pairs]
+    return (
+        f"Ratios of {len(pairs)} pairs: {count} across, real time upwards, both logarithmic, with their "
+        f"intervals. {agreed.count(True)} have the same sign in both, {agreed.count(False)} another, "
+        f"{agreed.count(None)} are undecided in one of the two."
+    )
+
+
+def agreement(pair: FidelityPair, count: str) -> bool | None:
+    """Whether both have the same sign; None where one has not decided."""
+    if not (pair.time.decided and pair.exact[count].decided):
+        return None
+    return pair.time.verdict is pair.exact[count].verdict
+
+
+def _chart(pairs: Sequence[FidelityPair], count: str) -> charts.Drawing:
+    import altair
+
+    reach = max((_reach(pair, count) for pair in pairs), default=0.1)
+    axes = _Axes(altair, min(_MOST, reach * 1.05))
+    names = _names(pairs, count, axes.most)
+    rows = [_point(pair, count, axes.most, names.get(place, "")) for place, pair in enumerate(pairs)]
+    base = altair.Chart(altair.InlineData(values=rows))
+    across = base.mark_rule(strokeWidth=0.7).encode(
+        x=axes.x("low"), x2="high:Q", y=axes.y("time"), color=_colour(altair)
+    )
+    upwards = base.mark_rule(strokeWidth=0.7).encode(
+        x=axes.x("counted"), y=axes.y("time_low"), y2="time_high:Q", color=_colour(altair)
+    )
+    points = base.mark_point(filled=True, size=22, opacity=1).encode(
+        x=axes.x("counted"), y=axes.y("time"), color=_colour(altair)
+    )
+    text = base.mark_text(align="left", dx=6, fontSize=10, color=charts.INK).encode(
+        x=axes.x("counted"), y=axes.y("time"), text="name:N"
+    )
+    names = text.transform_filter("datum.name != ''")
+    drawn = altair.layer(_agreement(altair, axes), across, upwards, points, names)
+    padding = {"left": 46, "right": _ROOM, "top": 8, "bottom": 36}
+    return styled(drawn.properties(width=SIZE, height=SIZE, padding=padding))
+
+
+def _reach(pair: FidelityPair, count: str) -> float:
+    """How far from one the pair goes, its intervals with it: none is cut off where the axes end."""
+    ends = [end for one in (pair.time, pair.exact[count]) for end in (one.ratio, one.low, one.high)]
+    return max(abs(math.log10(max(end, 1e-9))) for end in ends)
+
+
+class _Axes:
+    """Both of the same reach, of log10 of ratios."""
+
+    def __init__(self, altair: Any, most: float) -> None:
+        self._altair, self.most = altair, most
+
+    def x(self, field: str) -> Any:
+        """What was counted."""
+        return self._altair.X(f"{field}:Q", **self._both("counted: ratio to the baseline"))
+
+    def y(self, field: str) -> Any:
+        """Real time."""
+        return self._altair.Y(f"{field}:Q", **self._both("real time: ratio to the baseline"))
+
+    def _both(self, title: str) -> dict[str, Any]:
+        marks = _NEAR_ONE if self.most < 0.5 else (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100)
+        values = [math.log10(one) for one in marks if abs(math.log10(one)) <= self.most]
+        axis = self._altair.Axis(
+            title=title, grid=False, values=values, labelExpr="format(pow(10, datum.value), '.3~g')",
+            domainColor=charts.RULE, tickColor=charts.RULE, labelColor=charts.MUTED,
+            titleColor=charts.MUTED, titleFontWeight="normal", labelFontSize=11, titleFontSize=11,
+        )  # fmt: skip
+        return {
+            "scale": self._altair.Scale(domain=[-self.most, self.most], nice=False, clamp=True),
+            "axis": axis,
+        }
+
+
+def _colour(altair: Any) -> Any:
+    return altair.Color("colour:N", scale=None, legend=None)
+
+
+def _agreement(altair: Any, axes: _Axes) -> Any:
+    ends = [{"counted": end, "time": end} for end in (-axes.most, axes.most)]
+    line = altair.Chart(altair.InlineData(values=ends)).mark_line(color=charts.RULE, strokeWidth=1)
+    return line.encode(x=axes.x("counted"), y=axes.y("time"))
+
+
+def _names(pairs: Sequence[FidelityPair], count: str, most: float) -> dict[int, str]:
+    """Place → name, of those of another sign or far from the line: the farthest first, none on another."""
+    decided = [place for place, pair in enumerate(pairs) if agreement(pair, count) is not None]
+    far = [at for at in decided if agreement(pairs[at], count) is False or _off(pairs[at], count) > _FAR]
+    pixels, names = SIZE / (2 * most), dict[int, str]()
+    taken: list[tuple[float, float, float]] = []
+    for place in sorted(far, key=lambda at: -_off(pairs[at], count)):
+        pair = pairs[place]
+        name = shortened(f"{pair.treatment.partition('=')[2] or pair.treatment}, {pair.workload}", _NAME)
+        left, y = (pixels * math.log10(one.ratio) for one in (pair.exact[count], pair.time))
+        right = left + _PER_CHARACTER * len(name)
+        if all(abs(y - other) > _LINE or right < start or end < left for start, end, other in taken):
+            names[place] = name
+            taken.append((left, right, y))
+    return names
+
+
+def _off(pair: FidelityPair, count: str) -> float:
+    """How far the pair is from the line, in decades."""
+    return abs(math.log10(pair.time.ratio) - math.log10(pair.exact[count].ratio))
+
+
+def _point(pair: FidelityPair, count: str, most: float, name: str) -> dict[str, Any]:
+    def logs(change: Change) -> tuple[float, float, float]:
+        three = (math.log10(max(one, 1e-9)) for one in (change.ratio, change.low, change.high))
+        ratio, low, high = (max(-most, min(most, one)) for one in three)
+        return ratio, low, high
+
+    counted, time = logs(pair.exact[count]), logs(pair.time)
+    agreed = agreement(pair, count)
+    return {
+        "counted": counted[0], "low": counted[1], "high": counted[2],
+        "time": time[0], "time_low": time[1], "time_high": time[2],
+        "colour": _COLOURS[agreed], "name": name,
+    }  # fmt: skip

@@ -1,1 +1,0 @@
-"""Results for other programs: what --json prints, and what a site keeps beside its pages."""

@@ -1,0 +1,342 @@
+"""What differs between two kernels, in words and lines: what the terminal, pages and Markdown show."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Cell, Column, Emphasis, Field, Kind, Table, own, table
+from ktrial.model.attribution import OptionDifference
+from ktrial.model.kernel import (
+    KernelDifference,
+    KernelSide,
+    ModuleChange,
+    OptionCause,
+    OptionChange,
+    PatchDifference,
+    RenamedOption,
+    Respect,
+)
+
+# What differs between two kernels, in words and lines: what the terminal, pages and Markdown show.
+
+ELSEWHERE = "menu not known"
+
+
+_BETWEEN = " › "
+
+
+_SHORT_DIGEST = 12
+
+
+class Fact(NamedTuple):
+    """One thing about both kernels."""
+
+    name: str
+    before: str
+    after: str
+
+
+class OptionLine(NamedTuple):
+    """An option that somebody decided on, or the alternatives of a choice, with what follows from it."""
+
+    text: str
+    prompt: str
+    followers: tuple[str, ...]
+    matters: bool = True
+    """False of what is about a driver, a cipher or a file system, or about what an architecture can do."""
+
+
+class MenuGroup(NamedTuple):
+    """The options of one menu."""
+
+    title: str
+    lines: tuple[OptionLine, ...]
+
+    @property
+    def matters(self) -> bool:
+        """Whether one of its lines does."""
+        return any(line.matters for line in self.lines)
+
+
+class Listing(NamedTuple):
+    """Names of one kind."""
+
+    title: str
+    names: tuple[str, ...]
+    matters: bool = False
+    """Whether a short form shows all of it, however long."""
+
+
+class KernelChange(NamedTuple):
+    """A difference, ready to be shown."""
+
+    before: str
+    after: str
+    sentence: str
+    facts: tuple[Fact, ...]
+    groups: tuple[MenuGroup, ...]
+    folded: tuple[Listing, ...]
+    """Options that nobody decided on one by one: the sources offer them or not, the compiler has them."""
+    patches: tuple[Listing, ...]
+    """A patch, with the files that it touches."""
+    modules: tuple[Listing, ...]
+    unknown: tuple[str, ...]
+
+
+def shown(difference: KernelDifference) -> KernelChange:
+    """All of it, in the order in which it is read."""
+    return KernelChange(
+        before=difference.before.name,
+        after=difference.after.name,
+        sentence=sentence(difference),
+        facts=tuple(_facts(difference.before, difference.after)),
+        groups=tuple(_groups(difference)),
+        folded=tuple(_folded(difference)),
+        patches=tuple(_patches(difference)),
+        modules=tuple(_modules(difference.modules)),
+        unknown=tuple(map(one_line, difference.unknown)),
+    )
+
+
+def sentence(difference: KernelDifference) -> str:
+    """`They differ in version, 82 options and compiler.`"""
+    if difference.same_content:
+        return "No difference: image, modules and configuration are the same to the last bit."
+    if difference.nothing:
+        known = "" if not difference.unknown else ", as far as is known"
+        return f"No difference but in the image{known}."
+    if difference.respects:
+        return f"They differ in {in_words(difference)}."
+    what = [
+        number_format.counted(len(changes), word)
+        for word, changes in (("option", difference.options), ("module", difference.modules))
+        if changes
+    ]
+    return f"They differ in {' and '.join(what)} that nobody decided on."
+
+
+def in_words(difference: KernelDifference) -> str:
+    """`version, 82 options and compiler`."""
+    words = [_in_words(one, difference) for one in difference.respects]
+    *first, last = words or ["nothing that is known"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _in_words(respect: Respect, difference: KernelDifference) -> str:
+    if respect is Respect.OPTIONS:
+        beside = len(difference.set_beside)
+        more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
+        return number_format.counted(len(difference.decided), "option") + more
+    if respect is Respect.PATCHES and difference.patches:
+        count = len(difference.patches)
+        return f"{count}{number_format.SPACE}{'patch' if count == 1 else 'patches'}"
+    return {Respect.FLAGS: "compiler flags", Respect.PATCHES: "the order of patches"}.get(
+        respect, respect.value
+    )
+
+
+def _facts(before: KernelSide, after: KernelSide) -> Iterator[Fact]:
+    def fact(name: str, one: str, other: str) -> Iterator[Fact]:
+        if one or other:
+            yield Fact(name, one_line(one) or number_format.NONE, one_line(other) or number_format.NONE)
+
+    yield from fact("release", before.release, after.release)
+    yield from fact("version", before.package or before.version, after.package or after.version)
+    yield from fact("source", before.source, after.source)
+    yield from fact("compiler", before.compiler, after.compiler)
+    yield from fact("flags", _variables(before), _variables(after))
+    yield from fact("command line", before.command_line, after.command_line)
+    yield from fact("digest", before.digest[:_SHORT_DIGEST], after.digest[:_SHORT_DIGEST])
+
+
+def _variables(side: KernelSide) -> str:
+    return " ".join(f"{name}={value}" for name, value in side.flags.items())
+
+
+def _groups(difference: KernelDifference) -> Iterator[MenuGroup]:
+    """By menu, those of drivers behind others; last those whose menu is not known, under one title."""
+    menus: dict[tuple[str, ...], list[OptionChange]] = {}
+    for one in (*difference.decided, *difference.set_beside):
+        menus.setdefault(one.menu, []).append(one)
+    for menu in sorted(menus, key=lambda menu: (not menu, _of_drivers(menu), menu)):
+        title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
+        yield MenuGroup(
+            title,
+            tuple(_line(one, difference)._replace(matters=_kind(one) == "kernel") for one in menus[menu]),
+        )
+
+
+def _line(root: OptionChange, difference: KernelDifference) -> OptionLine:
+    if root.against_default:
+        beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
+        return OptionLine(option_change(root), one_line(f"{root.prompt} ({beside})"), ())
+    followers = [one for one in difference.following(root.option) if not one.against_default]
+    alternatives = [one for one in followers if root.choice and one.choice == root.choice]
+    others = tuple(option_change(one) for one in followers if one not in alternatives)
+    if not alternatives:
+        old = f"{one.removeprefix('CONFIG_')} before it was renamed" if (one := root.renamed_from) else ""
+        return OptionLine(option_change(root), one_line("; ".join(filter(None, (root.prompt, old)))), others)
+    members = [root, *alternatives]
+    old = ", ".join(_name(one) for one in members if one.before is not None)
+    new = ", ".join(_name(one) for one in members if one.after is not None)
+    text = f"{old or number_format.NONE} → {new or number_format.NONE}"
+    return OptionLine(text, one_line(root.choice), others)
+
+
+def _name(one: OptionChange) -> str:
+    return one.option.removeprefix("CONFIG_")
+
+
+def _folded(difference: KernelDifference) -> Iterator[Listing]:
+    offered = [one for one in difference.options if one.cause is OptionCause.SOURCE]
+    if names := tuple(map(_renamed, difference.renamed)):
+        yield Listing("renamed: the same option", names, matters=True)
+    for kind, title in _OFFERED.items():
+        if names := tuple(option_change(one) for one in offered if _kind(one) == kind):
+            yield Listing(title, names, matters=kind == "kernel")
+    if names := tuple(option_change(one) for one in difference.options if one.cause is OptionCause.COMPILER):
+        yield Listing("follow from the compiler and its kin", names)
+    if names := tuple(option_change(one) for one in difference.options if one.of_command_line):
+        yield Listing("of the command line that is built in", names)
+
+
+_OFFERED = {
+    "kernel": "one of the two does not offer: new, gone, or its dependencies are not met",
+    "drivers": "of drivers, ciphers and file systems one of the two does not offer",
+    "capabilities": "that tell what an architecture or driver can do one of the two does not offer",
+}
+
+
+_CAPABILITY = re.compile(
+    r"CONFIG_(?:.*_)?(?:ARCH|HAVE|HAS|GENERIC|CC|AS|LD|RUSTC|NEED|NEEDS|WANT|WANTS|USE|SUPPORTS?|CAN|HELPERS?)_.*"
+)
+"""Names of options without a prompt, which others select (Documentation/kbuild/kconfig-language.rst)."""
+
+
+_DRIVERS = re.compile(
+    r"Device Drivers|.*(?:crypto|cipher|hash|digest|AEAD|compression|file ?system).*", re.IGNORECASE
+)
+
+
+def _kind(one: OptionChange) -> str:
+    if _CAPABILITY.fullmatch(one.option) and not one.prompt:
+        return "capabilities"
+    of_drivers = "m" in {one.before, one.after} or _of_drivers(one.menu)
+    return "drivers" if of_drivers or one.option.startswith("CONFIG_CRYPTO_") else "kernel"
+
+
+def _of_drivers(menu: Iterable[str]) -> bool:
+    return any(_DRIVERS.fullmatch(title) for title in menu)
+
+
+def _renamed(one: RenamedOption) -> str:
+    before, after = (name.removeprefix("CONFIG_") for name in (one.before, one.after))
+    return f"{before} → {after}"
+
+
+def _patches(difference: KernelDifference) -> Iterator[Listing]:
+    for one in difference.patches:
+        files = one.files or ("which files it touches is not known any more",)
+        yield Listing(_patch(one, difference), files, matters=True)
+    if difference.reordered_patches:
+        yield Listing("the same patches, in another order", ())
+
+
+def _patch(one: PatchDifference, difference: KernelDifference) -> str:
+    owner = difference.before.name if one.in_first else difference.after.name
+    name = one_line(one.patch.path.rpartition("/")[2])
+    return f"{name} ({one.patch.digest[:_SHORT_DIGEST]}), in {one_line(owner)} only"
+
+
+def _modules(changes: Iterable[ModuleChange]) -> Iterator[Listing]:
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for one in changes:
+        kinds.setdefault((one.before, one.after), []).append(one.name)
+    for (before, after), names in sorted(kinds.items()):
+        if before and after:
+            title = f"{before} in the first, {after} in the second"
+        else:
+            title = f"in the {'first' if before else 'second'} only: {before or after}"
+        yield Listing(title, tuple(names))
+
+
+# One option of the kernel's configuration that is not the same in two kernels, in a few characters.
+
+_VALUE_COLUMNS = 24
+
+
+_LIST = 4
+"""A value of so many words between commas is a list: only the words that differ are shown."""
+
+
+class Changed(Protocol):
+    """An option with both of its values."""
+
+    @property
+    def option(self) -> str: ...  # noqa: D102
+    @property
+    def before(self) -> str | None: ...  # noqa: D102
+    @property
+    def after(self) -> str | None: ...  # noqa: D102
+
+
+def option_change(one: Changed) -> str:
+    """`+LRU_GEN`: set in the second only; `−NR_CPUS=64`: in the first only; `HZ 250 → 1000`."""
+    name = one.option.removeprefix("CONFIG_")
+    if one.before is not None and one.after is not None:
+        if words := _words(one.before, one.after):
+            return f"{name} {words}"
+        old, new = (shortened(value, _VALUE_COLUMNS * 2) or '""' for value in (one.before, one.after))
+        return f"{name} {old} → {new}"
+    value = shortened(one.after or one.before or "", _VALUE_COLUMNS)
+    sign = number_format.MINUS if one.after is None else "+"
+    return f"{sign}{name}" if value == "y" else f"{sign}{name}={value}"
+
+
+def followers_of(one: OptionDifference) -> str:
+    """` (and 3 that follow)`; empty where nothing follows from it."""
+    return f" (and {len(one.followers)} that follow)" if one.followers else ""
+
+
+def _words(before: str, after: str) -> str:
+    """`−smack +ipe`; empty where the values are no lists, or differ in the order only."""
+    old, new = (value.split(",") for value in (before, after))
+    if min(len(old), len(new)) < _LIST:
+        return ""
+    gone = [f"{number_format.MINUS}{word}" for word in old if word not in new]
+    come = [f"+{word}" for word in new if word not in old]
+    return shortened(" ".join([*gone, *come]), _VALUE_COLUMNS * 2)
+
+
+# The table of facts about two kernels, side by side.
+
+_HEADING_COLUMNS = 30
+
+
+_WHOLE = 10_000
+"""Character cells: a command line is shown as long as it is."""
+
+
+def facts_table(change: KernelChange) -> Table:
+    """Release, version, source, compiler: muted where both have the same."""
+    made = table(_fields(change), change.facts, "sides")
+    rows = (
+        replace(row, emphasis=Emphasis.MUTED if fact.before == fact.after else Emphasis.PLAIN)
+        for row, fact in zip(made.rows, change.facts, strict=True)
+    )
+    return replace(made, rows=tuple(rows))
+
+
+def _fields(change: KernelChange) -> tuple[Field[Fact], ...]:
+    return (
+        Field(Column("what", "what", hidden=True), lambda fact: own(fact.name)),
+        Field(_side("before", change.before), lambda fact: Cell(fact.before, fact.before, Kind.CODE)),
+        Field(_side("after", change.after), lambda fact: Cell(fact.after, fact.after, Kind.CODE)),
+    )
+
+
+def _side(key: str, kernel: str) -> Column:
+    return Column(key, kernel, named=True, wraps=True, columns=_WHOLE, heading_columns=_HEADING_COLUMNS)

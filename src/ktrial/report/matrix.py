@@ -1,0 +1,295 @@
+"""The table of versions by workloads: flat in a study's report, by workload with colours as a heat map."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from jinja2 import Environment
+
+from ktrial.analysis.errors import NoMatrix
+from ktrial.format import labels, number_format
+from ktrial.format.labels import OUTCOMES, VERDICTS
+from ktrial.format.table import Cell as TableCell
+from ktrial.format.table import (
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Output,
+    Row,
+    RowKind,
+    Table,
+    name,
+    number,
+    table,
+)
+from ktrial.model.comparison import Comparison, Matrix, MatrixCell, MatrixRow, Scatter, Verdict
+from ktrial.model.design import told_apart
+from ktrial.model.study import StudyRecord
+from ktrial.model.workload import STRING_BYTES, Mode, short_labels
+from ktrial.report import attribution, comparisons
+from ktrial.report import study_summary as summary
+from ktrial.report.attribution import Why
+from ktrial.report.comparisons import FIELDS, ComparisonRow
+from ktrial.report.history import Crumbs, site_environment, style
+
+# The table of versions by workloads: flat in a study's report, by workload with colours as a heat map.
+
+Places = Mapping[tuple[str, str], str]
+"""Workload and treatment → where the reasons of a change stand."""
+
+
+_Scatters = Mapping[comparisons.Place, tuple[Scatter, ...]]
+
+
+_CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
+
+
+_LONGEST_ANSWER = 600
+
+
+_WHOLE_COLOUR = 0.5
+"""The relative change from which a cell has its full colour."""
+
+
+_STRONG = 0.1
+"""From this change on a cell is set in reverse on the terminal."""
+
+
+_NAME_COLUMNS, _HEADING_COLUMNS = 40, 18
+
+
+def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
+    """The record as a table of versions by workloads. Raises NoMatrix where there is nothing to compare.
+
+    `all_metrics`: with the bytes of string instructions, and with counts that are zero everywhere, which
+    else only other programs get.
+    """
+    groups = summary.groups(record)
+    if not groups:
+        raise NoMatrix(study=record.study.name)
+    rows = [row for row in summary.matrix(record) if any(row.comparisons)]
+    scatters = comparisons.scatter_kinds(record)
+    shown = [_row(record, row, scatters) for row in rows if all_metrics or _tells_something(row.comparisons)]
+    return Matrix(
+        study_id=record.id,
+        study=record.study.name,
+        baseline=groups[0].baseline,
+        columns=tuple(group.treatment for group in groups),
+        rows=tuple(shown),
+        answer=record.result.answer,
+        margin=record.study.margin,
+        problems=tuple(_problems(record)),
+    )
+
+
+def _tells_something(comparisons: Sequence[Comparison | None]) -> bool:
+    there = [one for one in comparisons if one is not None]
+    if any(one.metric == STRING_BYTES.name for one in there):
+        return False
+    numbers = [number for one in there for number in (one.baseline_value, one.value) if number is not None]
+    return any(numbers) or not numbers
+
+
+def _row(record: StudyRecord, row: summary.MatrixRow, scatters: _Scatters) -> MatrixRow:
+    first = next(one for one in row.comparisons if one is not None)
+    return MatrixRow(
+        name=row.name,
+        workload=first.workload,
+        metric=first.metric,
+        unit=first.unit,
+        baseline=row.baseline_value,
+        cells=tuple(_cell(record, one, scatters) for one in row.comparisons),
+    )
+
+
+def _cell(record: StudyRecord, one: Comparison | None, scatters: _Scatters) -> MatrixCell:
+    scatter = scatters.get(comparisons.comparison_place(one), ()) if one else ()
+    return MatrixCell(comparison=one, why=_why(record, one), scatter=scatter)
+
+
+def _why(record: StudyRecord, one: Comparison | None) -> str:
+    if one is None or one.mode is not Mode.EXACT_PLUGIN or one.verdict not in _CHANGED or one.value is None:
+        return ""
+    return f"ktrial explain {record.id} --workload '{one.workload}' --to '{one.treatment}'"
+
+
+def _problems(record: StudyRecord) -> list[str]:
+    told = []
+    for trial in summary.failed_trials(record):
+        reason = f": {trial.reason}" if trial.reason else ""
+        told.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome].sentence}{reason}")
+    return list(dict.fromkeys(told))
+
+
+def answer_of(whole: Matrix) -> list[str]:
+    """The study's answer; where nobody reads it through, how often each verdict came in each column."""
+    if len(whole.answer) <= _LONGEST_ANSWER:
+        return [whole.answer]
+    return [
+        f"{told_apart(column, whole.baseline)}: {_tally(row.cells[place].comparison for row in whole.rows)}"
+        for place, column in enumerate(whole.columns)
+    ]
+
+
+def usual_unit(whole: Matrix) -> str:
+    """The unit of the first row: rows with another one say theirs."""
+    return whole.rows[0].unit if whole.rows else ""
+
+
+def _tally(comparisons: Iterable[Comparison | None]) -> str:
+    count = Counter(one.verdict for one in comparisons if one is not None)
+    return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
+
+
+def _heat(one: Comparison) -> int:
+    """How strongly a cell is coloured, in %: by the logarithm of the change, full from half or twice."""
+    if one.ratio is None or one.ratio <= 0:
+        return 60
+    change = max(one.ratio, 1 / one.ratio) - 1
+    return round(8 + 52 * math.sqrt(min(1.0, change / _WHOLE_COLOUR)))
+
+
+def for_programs(whole: Matrix) -> Table:
+    """A row for each comparison, as the table of comparisons has it, without the direction."""
+    rows = (
+        ComparisonRow(cell.comparison, scatters=cell.scatter)
+        for row in whole.rows
+        for cell in row.cells
+        if cell.comparison is not None
+    )
+    return table(FIELDS, rows, "comparisons").adapted("direction", outputs=Output.JSON)
+
+
+def flat(whole: Matrix) -> Table:
+    """A row a metric: what a study's report shows of all treatments."""
+    return table(_fields(whole), whole.rows, "matrix")
+
+
+def heat_map(whole: Matrix, reasons: Places, histories: Mapping[str, str]) -> Table:
+    """By workload, its metrics below its name, in colours. `histories`: workload → its page."""
+    short = short_labels(workload for workload, _ in whole.by_workload)
+    fields = _fields(whole, reasons)
+    rows = [
+        row
+        for workload, its_rows in whole.by_workload
+        for row in _of_workload(workload, its_rows, short[workload], histories.get(workload, ""), fields)
+    ]
+    return Table(tuple(field.column for field in fields), tuple(rows), "matrix heat")
+
+
+def _of_workload(
+    workload: str,
+    its_rows: Sequence[MatrixRow],
+    short: str,
+    history: str,
+    fields: Sequence[Field[MatrixRow]],
+) -> Iterator[Row]:
+    several = len(its_rows) > 1
+    if several:
+        title = workload if short != workload else ""
+        yield Row((name(short, link=history, title=title),), RowKind.HEADING)
+    for each in its_rows:
+        own, *others = (field.cell(each) for field in fields)
+        title = each.metric if several else each.name.replace(workload, short, 1)
+        first = name(title, link="" if several else history, notes=own.notes)
+        cells = (first, *others)
+        yield Row(cells, RowKind.PART if several else RowKind.PLAIN)
+
+
+def _unit(row: MatrixRow, usual: str) -> tuple[str, ...]:
+    return (row.unit,) if row.unit and row.unit != usual else ()
+
+
+def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
+    """`reasons`: with colours and links, as on a heat map."""
+    usual = usual_unit(whole)
+    return (
+        Field(
+            Column("workload", "workload", wraps=True, columns=_NAME_COLUMNS),
+            lambda row: name(row.name, notes=_unit(row, usual)),
+        ),
+        Field(
+            Column(
+                "baseline",
+                whole.baseline,
+                numeric=True,
+                named=True,
+                heading_columns=_HEADING_COLUMNS,
+            ),
+            lambda row: number(row.baseline, emphasis=Emphasis.MUTED),
+        ),
+        *(
+            Field(
+                Column(
+                    f"treatment-{place}",
+                    treatment,
+                    numeric=True,
+                    named=True,
+                    heading_columns=_HEADING_COLUMNS,
+                ),
+                partial(_change, place=place, reasons=reasons),
+            )
+            for place, treatment in enumerate(whole.columns)
+        ),
+    )
+
+
+def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
+    cell = row.cells[place]
+    one = cell.comparison
+    if one is None:
+        return TableCell(text=number_format.NONE)
+    strong = one.ratio is not None and abs(one.ratio - 1) >= _STRONG
+    decided = one.verdict is not Verdict.INCONCLUSIVE
+    link = (reasons or {}).get((one.workload, one.treatment), "")
+    return TableCell(
+        one.ratio,
+        number_format.step(one.ratio, one.value),
+        Kind.CHANGE,
+        one.verdict,
+        Emphasis.STRONG if strong and decided else Emphasis.PLAIN,
+        scatter=f"{labels.SCATTER_MEANING}: {', '.join(cell.scatter)}" if cell.scatter else "",
+        link=link if one.verdict in _CHANGED else "",
+        heat=_heat(one) if reasons is not None else None,
+    )
+
+
+# A study's comparisons as a heat map: the page.
+
+
+def matrix_page(
+    whole: Matrix,
+    reasons: Sequence[Why] = (),
+    *,
+    histories: Mapping[str, str] | None = None,
+    result: str = "",
+    why_places: Places | None = None,
+    crumbs: Crumbs = (),
+    sheet: str = "",
+    made: Environment | None = None,
+) -> str:
+    """The page as text. `histories`: workload → its page; `result`: the study's page; `why_places`: workload
+    and treatment → where the reasons stand, else those given in `reasons` stand in this page.
+    """
+    own = {(why.workload, why.treatment): f"#why-{place}" for place, why in enumerate(reasons, start=1)}
+    facts: dict[str, Any] = {
+        "json": "matrix.json" if sheet else "",
+        "title": whole.study,
+        "eyebrow": "ktrial matrix",
+        "question": "",
+        "matrix": whole,
+        "answer": answer_of(whole),
+        "unit": usual_unit(whole),
+        "table": heat_map(whole, why_places if why_places is not None else own, histories or {}),
+        "whys": [(why, attribution.functions_of_page(why)) for why in reasons],
+        "graphs": [None] * len(reasons),
+        "result": result,
+        "crumbs": crumbs,
+        "sheet": sheet,
+        "style": "" if sheet else style(),
+        "foot": f"Study {whole.study_id}",
+    }
+    return (made or site_environment()).get_template("matrix.html.j2").render(**facts)

@@ -1,0 +1,638 @@
+"""A series as plain text of at most 75 columns: what is pasted into a reply to the list."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from ktrial.experiment.regression_check import Decision
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Cell as TableCell
+from ktrial.format.table import Column, Kind, Row, RowKind, Table
+from ktrial.model.kernel import SeriesKind
+from ktrial.report import flame_graph
+from ktrial.report.call_tree import LaidStacks, laid_stacks
+from ktrial.report.flame_graph import flame_frames
+from ktrial.report.markdown import block, code, grid, prose
+from ktrial.report.templating import environment, page_script, style_of
+from ktrial.series.result import INSIDE, SeriesCell, SeriesResult, Step, StepState
+from ktrial.series.run import Alone
+
+# A series as plain text of at most 75 columns: what is pasted into a reply to the list.
+
+COLUMNS = 75
+"""Quoted once, a line of a mail still fits 80."""
+
+
+_CELL = 9
+
+
+_CELLS = 4
+"""Columns of workloads side by side."""
+
+
+_SUBJECT = COLUMNS - _CELLS * _CELL - 4
+
+
+_MOST_NAMED = 12
+
+
+_MOST_NOTES = 2
+
+
+_INSIDE = "≈"
+
+
+_OPEN = "?"
+
+
+_NONE = "·"
+
+
+def as_text(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
+    """The whole report. `command`: what repeats it; `top`: functions for each changed cell; `alone`: what
+    each patch costs on the base.
+    """
+    blocks = [
+        _paragraph(title(result)),
+        _paragraph(exercised(result)),
+        "\n".join(_facts(result)),
+        *_tables(result),
+        *(_about(result, step, top) for step in result.steps[1:]),
+        "\n".join(alone_lines(result, alone)),
+        _paragraph(sums(result)),
+        _paragraph(answer(result)),
+        f"To repeat it:\n{_wrapped(command, '    ', '      ')}",
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def title(result: SeriesResult) -> str:
+    """What was measured, in a line."""
+    series = result.series
+    count = f"{len(series.patches)} {'patch' if len(series.patches) == 1 else 'patches'}"
+    version = f"{series.version} of " if series.version else ""
+    named = f", {one_line(series.title)}" if series.title else ""
+    return f"ktrial series: {version}{count}{named}"
+
+
+def exercised(result: SeriesResult) -> str:
+    """What nothing exercised: the first thing to know about all that follows."""
+    changed, idle = result.selection.changed, result.not_executed
+    if not all(one.is_compared for one in result.steps):
+        return "Which functions it changes is not known: the images have no symbols with sizes."
+    if not changed:
+        data = sorted({name for step in result.steps for name in step.data})
+        if data:
+            return f"The series changes no function, but data: {_named(data)}. No profile tells who reads it."
+        return "The series changes no function and no data of the kernel in this configuration."
+    if not result.counted:
+        return f"The series changes {_functions(len(changed))}; no profile tells who executes them."
+    by = "the workloads that were asked for" if result.asked else "any workload"
+    if not idle:
+        if len(changed) == 1:
+            return f"The one function that this series changes, {changed[0]}, is executed by {by}."
+        return f"All {_functions(len(changed))} that this series changes are executed by {by}."
+    by = "none of the workloads that were asked for" if result.asked else "no workload"
+    are = "is" if len(idle) == 1 else "are"
+    return (
+        f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
+        f"{_named(idle)}"
+    )
+
+
+def answer(result: SeriesResult) -> str:
+    """The whole in one sentence."""
+    beyond = [one for one in (*result.cells, *result.totals) if one.decision is Decision.BEYOND]
+    match result.decision:
+        case Decision.BEYOND:
+            where = ", ".join(f"{_whose(one)} in {one.workload} {_beyond(one)}" for one in beyond[:6])
+            more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
+            return f"Beyond the limit: {where}{more}; by {_by(result)}."
+        case Decision.NOT_RUN:
+            states = ", ".join(f"{one.number} {one.state.value}" for one in result.broken)
+            return f"Not all of it ran: patch {states}. What ran is within the limit."
+        case Decision.UNDECIDED:
+            names = {
+                one.workload for one in (*result.cells, *result.totals) if one.decision is result.decision
+            }
+            return (
+                f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
+            )
+        case _:
+            return f"Within the limit, each patch and all together, by {_by(result)}."
+
+
+def sums(result: SeriesResult) -> str:
+    """Whether the steps add up, with the numbers."""
+    if not result.totals:
+        return ""
+    if not result.is_exact:
+        wrong = [one.workload for one in result.totals if result.sum_of(one.workload) != one.difference]
+        names = ", ".join(wrong)
+        return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
+    return (
+        f"From base to tip, in {counted(result)} an operation, which the steps add up to exactly: "
+        + ", ".join(f"{one.workload} {exact(one.difference)}" for one in result.totals)
+        + "."
+    )
+
+
+def counted(result: SeriesResult) -> str:
+    """What an operation's number is made of."""
+    return "instructions" if is_instructions(result) else "nanoseconds of guest time"
+
+
+def is_instructions(result: SeriesResult) -> bool:
+    """Whether instructions are counted; else simulated time."""
+    return result.how.settings.kind == "exact"
+
+
+def _by(result: SeriesResult) -> str:
+    return "instructions counted, not time" if is_instructions(result) else "guest time, simulated, not real"
+
+
+def _machine(result: SeriesResult) -> str:
+    settings = result.how.settings
+    cpus = f" on {settings.cpus} CPUs" if settings.cpus > 1 else ""
+    return cpus + (f", cycles as on {settings.model.name}" if settings.model else "")
+
+
+def exact(value: Fraction) -> str:
+    """`+1256`, `−0.333333`: to the last instruction."""
+    sign = "+" if value > 0 else number_format.MINUS if value < 0 else ""
+    return sign + number_format.exactly(abs(value))
+
+
+def _facts(result: SeriesResult) -> Iterator[str]:
+    base = result.steps[0].kernel
+    compiler = base.origin.compiler.partition(",")[0] if base else ""
+    options = "".join(
+        f" {name.removeprefix('CONFIG_')}={value}" for name, value in result.plain.options.items()
+    )
+    facts = {
+        "series": _origin(result),
+        "base": f"{result.series.base}{f' ({base.release})' if base else ''}"
+        + (f"; {why}" if (why := result.steps[0].why) else ""),
+        "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
+        "ran": ", ".join(one.label for one in result.how.workloads) if result.totals else "nothing",
+        "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
+        "before",
+        "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
+        "marks": _marks(result),
+        "note": "; ".join((*result.series.notes, *result.notes)),
+    }
+    for name, text in facts.items():
+        if text:
+            yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
+
+
+def _marks(result: SeriesResult) -> str:
+    """What the marks in the table stand for that readers may not know."""
+    if not any(one.is_open for one in (*result.cells, *result.totals)):
+        return ""
+    return f"{_OPEN} other layouts of the same code say otherwise: it need not be the patch's"
+
+
+def _origin(result: SeriesResult) -> str:
+    series = result.series
+    cover = f", <{series.cover_id}>" if series.cover_id else ""
+    kind = {SeriesKind.GIT: "git", SeriesKind.MAILBOX: "mailbox", SeriesKind.QUILT: "quilt"}[series.kind]
+    return f"{kind} {series.origin.rpartition('/')[2] if cover else series.origin}{cover}"
+
+
+def alone_lines(result: SeriesResult, alone: Sequence[Alone]) -> Iterator[str]:
+    """What each patch costs alone, and whether it depends on the others."""
+    if alone:
+        yield "Alone on the base:"
+    for one in alone:
+        costs = [
+            f"{cell.workload} {_change(cell)}"
+            for cell in one.cells
+            if cell.is_told or cell.workload in one.depends
+        ]
+        said = one.why or ", ".join(costs) or "inside the margin"
+        yield _wrapped(one_line(f"{one.number:>3} {said}"), "  ", "      ")
+        if one.depends:
+            there = (result.cell(one.number, name) for name in one.depends)
+            among = ", ".join(f"{cell.workload} {_change(cell)}" for cell in there if cell)
+            yield _wrapped(f"it depends on the patches before it: among them {among}", "      ", "      ")
+
+
+def changed_workloads(result: SeriesResult) -> list[str]:
+    """The workloads that have something to tell, in their order."""
+    told = {one.workload for one in (*result.cells, *result.totals) if one.is_told}
+    return [use.label for use in result.how.workloads if use.label in told]
+
+
+def _tables(result: SeriesResult) -> Iterator[str]:
+    names = changed_workloads(result)
+    for start in range(0, max(1, len(names)), _CELLS):
+        yield "\n".join(_table(result, names[start : start + _CELLS]))
+    quiet = [use.label for use in result.how.workloads if use.label not in names]
+    if result.totals and quiet:
+        yield _paragraph(f"Inside the margin at every step: {', '.join(quiet)}.")
+
+
+def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield " " * (4 + _SUBJECT) + "".join(f"{shortened(name, _CELL - 1):>{_CELL}}" for name in names)
+    for step in result.steps[1:]:
+        assert step.patch is not None, "only the base has none"
+        begin = f"{step.number:>3} {shortened(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
+        yield (begin + _row(result, step, names)).rstrip()
+    if names:
+        cells = (next(one for one in result.totals if one.workload == name) for name in names)
+        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(one):>{_CELL}}" for one in cells)
+
+
+def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
+    if not step.is_own or not names:
+        return f" {shortened(state_text(step), _CELLS * _CELL - 1)}"
+    cells = (result.cell(step.number, name) for name in names)
+    return "".join(f"{cell_text(one) if one else _NONE:>{_CELL}}" for one in cells)
+
+
+def cell_text(cell: SeriesCell) -> str:
+    """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%`
+    where that depends on the layout; else `≈`.
+    """
+    if not cell.is_told:
+        return _INSIDE
+    return f"{_INSIDE if cell.is_inside else _OPEN if cell.is_open else ''}{_change(cell)}"
+
+
+def state_text(step: Step) -> str:
+    """What became of a step that has no kernel of its own, in a few words."""
+    if step.state is StepState.NOT_COMPILED:
+        return f"not compiled: {step.why}"
+    if step.only_moves:
+        return "same code at other addresses"
+    if step.is_own:
+        return _INSIDE
+    if step.state in {StepState.SAME_IMAGE, StepState.NOT_CONFIGURED}:
+        return step.state.value
+    mended = f", mended by {step.mended_by}" if step.mended_by else ", left out" if step.left_out else ""
+    return f"{step.state.value.upper()}{mended}"
+
+
+def _about(result: SeriesResult, step: Step, top: int) -> str:
+    """What there is to say about one patch beside its row; empty where there is nothing."""
+    lines = [*_said_of(step)]
+    for use in result.how.workloads:
+        cell = result.cell(step.number, use.label)
+        if cell and cell.is_told:
+            lines += _cell_lines(cell, top, counted(result))
+    if not lines:
+        return ""
+    assert step.patch is not None, "only the base has none"
+    number = f"{step.number}/{len(result.series.patches)}"
+    mail = [f"  <{one_line(step.patch.message_id)}>"] if step.patch.message_id else []
+    return "\n".join([shortened(f"{number} {one_line(step.patch.subject)}", COLUMNS), *mail, *lines])
+
+
+def _said_of(step: Step) -> Iterator[str]:
+    if step.state.is_broken:
+        yield _wrapped(one_line(f"{step.state.value}: {step.why}"), "  ", "    ")
+    if step.mended_by:
+        yield f"  it works again with patch {step.mended_by}"
+    elif step.left_out:
+        yield "  the patches after it are measured without it"
+    if step.only_moves:
+        yield "  its kernel has the same functions and data, at other addresses"
+    if step.options:
+        yield _wrapped("options: " + ", ".join(map(str, step.options)), "  ", "    ")
+    for note in step.notes[:_MOST_NOTES]:
+        yield _wrapped(one_line(note), "  ", "    ")
+    if more := step.notes[_MOST_NOTES:]:
+        yield f"  and {len(more)} more {'hunk' if len(more) == 1 else 'hunks'} elsewhere than it says"
+
+
+def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
+    yield f"  {cell.workload}: {_signed(cell.difference)} {unit} an operation ({_change(cell)})"
+    if cell.is_open:
+        yield _wrapped(open_text(cell), "    ", "    ")
+    for line in beside(cell):
+        yield f"    {line}"
+    for row, part in cell.functions(top):
+        mark = "*" if cell.is_changed(row) else " "
+        yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
+
+
+def open_text(cell: SeriesCell) -> str:
+    """What a cell says whose number need not be the patch's."""
+    comparison = cell.checked[0].comparison
+    if comparison.low is None or comparison.high is None:
+        return f"inconclusive: {one_line(comparison.reason)}"
+    low, high = (f"{number_format.change(one, percent=False)} %" for one in (comparison.low, comparison.high))
+    return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
+
+
+def beside(cell: SeriesCell) -> Iterator[str]:
+    """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
+    for one in cell.checked:
+        comparison = one.comparison
+        if one.secondary and comparison.verdict not in INSIDE:
+            by = (
+                f"{number_format.change(comparison.ratio, percent=False)}%"
+                if comparison.ratio
+                else "from or to nothing"
+            )
+            yield f"{comparison.metric} {by}, {comparison.verdict.value}"
+
+
+def _beyond(cell: SeriesCell) -> str:
+    """By which metric: `+1.02%`, or with its name where it is not the workload's own."""
+    own, *others = cell.checked
+    if own.decision is Decision.BEYOND or not (
+        far := [one for one in others if one.decision is Decision.BEYOND]
+    ):
+        return _change(cell)
+    ratio = far[0].comparison.ratio
+    return f"by {far[0].comparison.metric} " + (
+        f"{number_format.change(ratio, percent=False)}%" if ratio else ""
+    )
+
+
+def _whose(cell: SeriesCell) -> str:
+    return f"patch {cell.number}" if cell.number else "base to tip"
+
+
+def _change(cell: SeriesCell) -> str:
+    if cell.ratio is None:
+        return _signed(cell.difference)
+    return f"{number_format.change(cell.ratio, percent=False)}%"
+
+
+def _signed(value: Fraction) -> str:
+    return number_format.signed(float(value)).replace("\u00a0", " ")
+
+
+def _functions(count: int) -> str:
+    return number_format.counted(count, "function")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(one_line(name) for name in names[:_MOST_NAMED]) + more
+
+
+def _paragraph(text: str) -> str:
+    return _wrapped(one_line(text), "", "") if text else ""
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    lines = textwrap.wrap(
+        text, COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
+    return "\n".join(lines)
+
+
+# The table of a series: a row a patch, a column for each workload that has something to tell.
+
+
+def steps(result: SeriesResult) -> Table:
+    """Every patch, and from base to tip."""
+    names = changed_workloads(result)
+    columns = (
+        Column("number", "#"),
+        Column("patch", "patch", wraps=True),
+        Column("state", "state"),
+        *(Column(f"workload-{place}", name, numeric=True, named=True) for place, name in enumerate(names)),
+    )
+    rows = [_table_row(result, step, names) for step in result.steps[1:]]
+    if names:
+        totals = {one.workload: one for one in result.totals}
+        sums = (_number(cell_text(totals[name])) for name in names)
+        rows.append(Row((TableCell(), TableCell("", "base to tip"), TableCell(), *sums), RowKind.SUM))
+    return Table(columns, tuple(rows), "patch-series")
+
+
+def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
+    assert step.patch is not None, "only the base has none"
+    subject = one_line(step.patch.subject)
+    state = "" if step.is_own and not step.only_moves else state_text(step)
+    cells = (result.cell(step.number, name) for name in names)
+    return Row(
+        (
+            TableCell(step.number, str(step.number)),
+            TableCell(subject, subject, Kind.PROSE),
+            TableCell(state, state, Kind.PROSE),
+            *(_number(cell_text(one) if one else "") for one in cells),
+        )
+    )
+
+
+def _number(text: str) -> TableCell:
+    return TableCell(text, text)
+
+
+# A series as a picture: how far each workload is from the base after each patch, in per cent.
+
+WIDTH, HEIGHT = 720.0, 240.0
+
+
+NARROW = 340.0
+"""The width on a telephone: a wider picture would be scrolled, and its step not seen."""
+
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 8.0, 166.0, 16.0, 36.0
+
+
+_LINE = 14.0
+"""Between the names of two courses."""
+
+
+class Course(NamedTuple):
+    """One workload."""
+
+    name: str
+    path: str
+    """A step at each patch."""
+    y: float
+    """Where its name stands, at the right."""
+    change: str
+
+
+class CumulativePicture(NamedTuple):
+    """All that the template draws."""
+
+    name: str
+    width: float
+    courses: tuple[Course, ...]
+    zero: float
+    """The base's height."""
+    end: float
+    """Where its line ends."""
+    names: float
+    """Where the courses' names begin."""
+    ticks: tuple[tuple[float, str], ...]
+    """Places along the bottom, and the numbers of patches there."""
+    description: str
+
+
+def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDTH) -> CumulativePicture:
+    """Of the workloads that changed; without courses where none did."""
+    names = changed_workloads(result)
+    count = len(result.series.patches)
+    courses = {name: _course(result, name) for name in names}
+    values = [0.0, *(value for course in courses.values() for value in course)]
+    low, high = min(values), max(values)
+    room = (high - low) * 0.1 or 1.0
+
+    def x(place: float) -> float:
+        return round(_LEFT + place * (width - _LEFT - _RIGHT) / max(1, count), 1)
+
+    def y(value: float) -> float:
+        share = (value - low + room) / (high - low + 2 * room)
+        return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    drawn = []
+    places = apart([y(course[-1] if course else 0.0) for course in courses.values()])
+    for (workload, course), place in zip(courses.items(), places, strict=True):
+        path = f"M{x(0)},{y(0.0)}" + "".join(
+            f"H{x(at)}V{y(value)}" for at, value in enumerate(course, start=1)
+        )
+        end = course[-1] if course else 0.0
+        change = number_format.change(1 + end, percent=False)
+        drawn.append(Course(workload, f"{path}H{x(count) + 8}", place, f"{change}%"))
+    every = max(1, count // (12 if width == WIDTH else 6))
+    ticks = tuple((x(place), str(place)) for place in range(every, count + 1, every))
+    said = "; ".join(f"{one.name} {one.change}" for one in drawn) or "nothing changed"
+    said = f"Change from the base after each patch: {said}"
+    return CumulativePicture(name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, said)
+
+
+def apart(heights: list[float]) -> list[float]:
+    """The same, from the top moved down as far as no two names stand on each other."""
+    places, lowest = dict[int, float](), float("-inf")
+    for number in sorted(range(len(heights)), key=heights.__getitem__):
+        lowest = places[number] = max(heights[number], lowest + _LINE)
+    beyond = max(0.0, lowest - (HEIGHT - _BOTTOM))
+    return [places[number] - beyond for number in range(len(heights))]
+
+
+def _course(result: SeriesResult, name: str) -> list[float]:
+    """The relative difference from the base after each patch; a patch without a number changes nothing."""
+    base = next((one.before for one in result.totals if one.workload == name), None)
+    total, course = 0.0, list[float]()
+    for patch in result.series.patches:
+        cell = result.cell(patch.number, name)
+        if cell and base:
+            total += float(cell.difference / base)
+        course.append(total)
+    return course
+
+
+# A series as one HTML page, which needs no network; without flame graphs it has no script either.
+
+_MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
+"""Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
+
+
+_FOOTER = {
+    True: "Instructions are counted, not time.",
+    False: "Guest time is simulated: it is not real time.",
+}
+
+
+class Graph(NamedTuple):
+    """The differential flame graph of one changed cell."""
+
+    title: str
+    drawing: Markup
+
+
+def series_page(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
+    """The page as text."""
+    graphs = list(_graphs(result))
+    return (
+        environment()
+        .get_template("patch_series_page.html.j2")
+        .render(
+            title=title(result),
+            exercised=exercised(result),
+            answer=answer(result),
+            pictures=(picture(result), picture(result, "course-narrow", NARROW)),
+            height=HEIGHT,
+            table=steps(result),
+            text=as_text(result, command, top, alone),
+            footer=_FOOTER[is_instructions(result)],
+            graphs=graphs,
+            flame_style=Markup(flame_graph.style()) if graphs else "",
+            flame_outline=Markup(flame_graph.outline()) if graphs else "",
+            script=page_script(flame_graphs=True) if graphs else None,
+            style=style_of(),
+        )
+    )
+
+
+def _graphs(result: SeriesResult) -> Iterator[Graph]:
+    """One of each changed cell, in the order of the table; those from base to tip last."""
+    cells = [one for one in (*result.cells, *result.totals) if one.is_told and one.profiles]
+    most = min(_MOST_FRAMES, _FRAMES_OF_A_PAGE // max(1, len(cells)))
+    for cell in cells:
+        if laid := _laid(cell):
+            title = f"{_patch(result, cell)}: {cell.workload} {cell_text(cell)}"
+            drawn = flame_frames(laid.old, laid.new, most=most)
+            yield Graph(title, Markup(flame_graph.frames_in_page(drawn, title)))
+
+
+def _laid(cell: SeriesCell) -> LaidStacks | None:
+    """The stacks of both sides; None where no calls were followed."""
+    if cell.profiles is None or cell.explanation is None:
+        return None
+    followed = all(one.region.nodes is not None for one in cell.profiles)
+    return laid_stacks(*cell.profiles, cell.explanation) if followed else None
+
+
+def _patch(result: SeriesResult, cell: SeriesCell) -> str:
+    step = next((one for one in result.steps if one.patch and one.number == cell.number), None)
+    return f"{step.number} {step.patch.subject}" if step and step.patch else "base to tip"
+
+
+# A series as GitHub-flavoured Markdown.
+
+
+def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
+    """The whole report, with a line feed at its end."""
+    parts = [
+        f"### {prose(title(result))}",
+        f"**{prose(exercised(result))}**",
+        grid(steps(result)),
+        *(_patch_in_markdown(result, step, top) for step in result.steps[1:]),
+        block("\n".join(alone_lines(result, alone))) if alone else "",
+        prose(sums(result)),
+        f"**{prose(answer(result))}**",
+        block(command),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
+    assert step.patch is not None, "only the base has none"
+    lines = []
+    if step.state.is_broken:
+        lines.append(f"- {step.state.value}: {prose(step.why)}")
+    if step.options:
+        lines.append("- options: " + ", ".join(code(str(one)) for one in step.options))
+    cells = (result.cell(step.number, use.label) for use in result.how.workloads)
+    for cell in cells:
+        if cell and cell.is_told:
+            is_open = (open_text(cell),) if cell.is_open else ()
+            said = "; ".join((*map(prose, (*is_open, *beside(cell))), _functions_in_markdown(cell, top)))
+            lines.append(f"- {code(cell.workload)} {cell_text(cell)}: {said}")
+    if not lines:
+        return ""
+    return f"**{step.number} {prose(step.patch.subject)}**\n\n" + "\n".join(lines)
+
+
+def _functions_in_markdown(cell: SeriesCell, top: int) -> str:
+    parts = (
+        f"{code(row.name)} {exact(part)}{' (changed by the patch)' if cell.is_changed(row) else ''}"
+        for row, part in cell.functions(top)
+    )
+    return ", ".join(parts) or "no function tells more"

@@ -1,0 +1,264 @@
+"""What a proof says, in sentences for every output."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import shortened
+from ktrial.format.table import Cell, Column, Field, Kind, Table, name, own, table
+from ktrial.model.attribution import GroupKind, Proof, ProofSide, Status, Together, Tried
+
+# What a proof says, in sentences for every output.
+
+_MOST_STUDIES = 3
+
+
+def headline(proof: Proof) -> str:
+    """What is divided up."""
+    count = number_format.counted(len(proof.differences), "perturbation")
+    total = number_format.signed(proof.difference)
+    return f"causes, measured: shares of {total} instructions an operation (the median of {count})"
+
+
+def closing(proof: Proof) -> Iterator[str]:
+    """All that helped together, what remains, and what it took."""
+    if proof.together:
+        yield _together(proof, proof.together)
+    if against := [one for one in proof.tested if _is_against(proof, one)]:
+        yield _against(against, proof)
+    elif not proof.together:
+        yield "Nothing that was taken back has a part of the difference."
+    rest = proof.share(proof.unexplained)
+    yield (
+        f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
+        f"instructions an operation ({number_format.share(rest)} % of the difference)."
+    )
+    if proof.control:
+        moved = number_format.number(proof.control)
+        yield f"A write or a boot parameter that changes nothing moved the count by {moved} at most."
+    yield from _without_part(proof)
+    yield _used(proof)
+
+
+def shares(proof: Proof) -> Iterator[str]:
+    """`HRTICK +322.4 (25.8 %)`: what was measured to have a part; then what remains."""
+    measured = [one for one in proof.tested if one.status is Status.MEASURED]
+    for one in measured:
+        yield _part(proof, one.candidate.name, one.effect)
+    yield _part(proof, "not explained", proof.unexplained)
+
+
+def _is_against(proof: Proof, one: Tried) -> bool:
+    return one.status is Status.MEASURED and one.effect * proof.difference < 0
+
+
+def _against(against: Sequence[Tried], proof: Proof) -> str:
+    """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
+    others = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
+    return (
+        f"{others}Of negative share, so that the difference is larger without: {_names(against)}; "
+        "no cause of it, but of something that the rest outweighs."
+    )
+
+
+def _part(proof: Proof, name: str, effect: float) -> str:
+    return f"{name} {number_format.signed(effect)} ({number_format.share(proof.share(effect))} %)"
+
+
+def proofs_apart(proofs: Iterable[Proof], shown: Container[tuple[str, str, str]]) -> list[Proof]:
+    """Those of other differences than the ones that are shown (`Proof.difference_key`)."""
+    return [one for one in proofs if one.difference_key not in shown]
+
+
+def _without_part(proof: Proof) -> Iterator[str]:
+    """What was tried and is no cause, what could not be tried, and what was not."""
+    moved = [one for one in proof.tested if one.status is Status.UNCERTAIN]
+    still = [one for one in proof.tested if one.status is Status.NOTHING]
+    if moved:
+        yield f"No part that can be told from a write that changes nothing: {_names(moved)}."
+    if still:
+        yield f"Not one instruction more or less, so that nothing here depends on it: {_names(still)}."
+    yield from _groups(proof)
+    for one in proof.tested:
+        if one.status in {Status.REFUSED, Status.FAILED}:
+            yield f"Not measured: {one.candidate.name}: {one.reason}."
+    for left in proof.left_out:
+        yield f"Not tried: {left.name}: {left.reason}."
+
+
+def known_so_far(proof: Proof) -> Iterator[str]:
+    """What a proof that was interrupted has found."""
+    whole = number_format.signed(proof.difference)
+    yield f"Known so far of {whole} instructions an operation, {proof.before} → {proof.after}:"
+    measured = [one for one in proof.tested if one.status is Status.MEASURED]
+    for one in measured:
+        yield f"Measured: {_part(proof, one.candidate.name, one.effect)}."
+    if not measured:
+        yield "Nothing was measured alone yet."
+    yield from _without_part(proof)
+
+
+def _groups(proof: Proof) -> Iterator[str]:
+    """What was found of several at once."""
+    still = [one for one in proof.groups if one.kind is GroupKind.NOTHING]
+    if still:
+        most = max((one.effect for one in still), key=abs)
+        yield (
+            "No part of the difference worth dividing up, taken back in groups "
+            f"({_moved(proof, most)} at most): {'; '.join(', '.join(one.names) for one in still)}."
+        )
+    for one in proof.groups:
+        if one.kind is GroupKind.OPEN:
+            yield f"Not divided up, {_moved(proof, one.effect)} together: {', '.join(one.names)}."
+        if one.kind is GroupKind.ONLY_TOGETHER:
+            yield (
+                f"Beyond what each of them has alone, these have {_moved(proof, one.effect)} together: "
+                f"{', '.join(one.names)}."
+            )
+
+
+def _moved(proof: Proof, effect: float) -> str:
+    """`+2.5 instructions an operation, 0.1 % of the difference`."""
+    share = number_format.share(proof.share(effect))
+    return f"{number_format.signed(effect)} instructions an operation, {share} % of the difference"
+
+
+def _names(tested: Iterable[Tried]) -> str:
+    return ", ".join(one.candidate.name for one in tested)
+
+
+def _together(proof: Proof, together: Together) -> str:
+    names = ", ".join(together.names)
+    if together.effect is None:
+        return f"Together ({names}): not measured: {together.reason}."
+    if len(together.names) == 1:
+        return f"One thing has a part of the difference: {names}."
+    part, share = number_format.signed(together.effect), number_format.share(proof.share(together.effect))
+    over = spread(proof, together.effects)
+    return (
+        f"All that have a part, taken back together ({names}): {part} instructions an operation, "
+        f"{share} % of the difference ({over} %); shares need not add up."
+    )
+
+
+def _used(proof: Proof) -> str:
+    used = proof.used
+    trials = number_format.counted(used.trials, "trial")
+    where = _kept(proof.studies)
+    before = f", {used.stored} were in the store" if used.stored else ""
+    seconds = number_format.duration(max(1.0, used.seconds))
+    return f"{trials} ran{before}; {seconds} of CPU time. They are kept as {where}."
+
+
+def _kept(studies: Sequence[str]) -> str:
+    if len(studies) <= _MOST_STUDIES:
+        return ", ".join(studies)
+    return f"{len(studies)} studies, from {studies[0]} to {studies[-1]}"
+
+
+# The table of causes that were taken back one by one: what each has of the difference.
+
+_VALUE_COLUMNS = 24
+
+
+def causes_table(proof: Proof) -> Table:
+    """One row a candidate that was tried and whose count moved: `report.text.proof` tells of the others."""
+    shown = [one for one in proof.tested if one.status is Status.MEASURED]
+    return table(tuple(_fields(proof)), shown, "causes")
+
+
+def _fields(proof: Proof) -> Sequence[Field[Tried]]:
+    return (
+        Field(Column("cause", "measured", wraps=True), lambda one: name(one.candidate.name)),
+        Field(Column("how", "as on the other side", wraps=True), _how),
+        Field(
+            Column("effect", "its part", numeric=True),
+            lambda one: own(number_format.signed(one.effect)),
+        ),
+        Field(Column("share", "share", "%", numeric=True), lambda one: _share(proof, one)),
+        Field(Column("spread", "over the perturbations", "%", numeric=True), lambda one: _spread(proof, one)),
+    )
+
+
+def _how(one: Tried) -> Cell:
+    """`HRTICK → NO_HRTICK in the second`."""
+    candidate = one.candidate
+    given = candidate.value_on(one.side) or number_format.NONE
+    has = candidate.after if one.side is ProofSide.TO else candidate.before
+    where = "second" if one.side is ProofSide.TO else "first"
+    change = f"{_value(has)} → {_value(given)}, in the {where}"
+    return Cell(change, change, Kind.NAME)
+
+
+def _value(text: str) -> str:
+    return shortened(text, _VALUE_COLUMNS) or '""'
+
+
+def _share(proof: Proof, one: Tried) -> Cell:
+    return own(number_format.share(proof.share(one.effect)))
+
+
+def _spread(proof: Proof, one: Tried) -> Cell:
+    return own(spread(proof, one.effects))
+
+
+def spread(proof: Proof, effects: tuple[float, ...]) -> str:
+    """`24.1 to 25.3`: shares in %; one number where there was one perturbation."""
+    shares = proof.shares(effects) if effects else None
+    if shares is None:
+        return number_format.NONE
+    low, high = (number_format.share(one) for one in shares)
+    return low if low == high else f"{low} to {high}"
+
+
+# A proof as JSON: what was taken back, what that changed, what remains unexplained.
+
+
+def proof_as_json(proof: Proof) -> dict[str, Any]:
+    """What `explain --prove --json` has as `proof`; docs/explain.md names the fields."""
+    return {
+        "unit": proof.unit,
+        "from": list(proof.values_before),
+        "to": list(proof.values_after),
+        "difference": proof.difference,
+        "control": proof.control,
+        "causes": [_tested(proof, one) for one in proof.tested],
+        "groups": [one.model_dump(mode="json") | {"share": proof.share(one.effect)} for one in proof.groups],
+        "together": None if proof.together is None else _together_as_json(proof),
+        "unexplained": proof.unexplained,
+        "unexplained_share": proof.share(proof.unexplained),
+        "left_out": [one.model_dump(mode="json") for one in proof.left_out],
+        "estimated": proof.estimated.model_dump(mode="json"),
+        "used": proof.used.model_dump(mode="json"),
+        "studies": list(proof.studies),
+    }
+
+
+def _tested(proof: Proof, one: Tried) -> dict[str, Any]:
+    return {
+        **one.candidate.model_dump(mode="json"),
+        "side": one.side.value,
+        "given": one.candidate.value_on(one.side),
+        "status": one.status.value,
+        "reason": one.reason,
+        **_effects(proof, one.effects),
+    }
+
+
+def _together_as_json(proof: Proof) -> dict[str, Any]:
+    together = proof.together
+    assert together is not None
+    return {"names": list(together.names), "reason": together.reason, **_effects(proof, together.effects)}
+
+
+def _effects(proof: Proof, effects: tuple[float, ...]) -> dict[str, Any]:
+    if not effects:
+        return {"effect": None, "effects": [], "share": None, "shares": None}
+    effect = median(effects)
+    return {
+        "effect": effect,
+        "effects": list(effects),
+        "share": proof.share(effect),
+        "shares": proof.shares(effects),
+    }

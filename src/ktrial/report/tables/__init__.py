@@ -1,1 +1,0 @@
-"""The tables of reports: a file each, for all outputs."""

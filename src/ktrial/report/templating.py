@@ -1,0 +1,190 @@
+"""Templates of pages and pictures: all that they are given is escaped, control characters written out."""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from ktrial.format import labels, number_format
+from ktrial.format.sanitize import printable, shortened
+from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
+from ktrial.model.kernel import KernelDifference
+from ktrial.report import charts
+from ktrial.report.call_tree import call_tree_table
+from ktrial.report.kernel_diff import facts_table, shown
+from ktrial.report.proof import causes_table, closing, headline
+
+# Templates of pages and pictures: all that they are given is escaped, control characters written out.
+
+_USUAL_WIDTH = 10.0
+
+
+_FEWEST_TO_SORT = 3
+
+
+_KIND_CLASSES = {Kind.CHANGE: "cell", Kind.BAR: "wide-bar", Kind.PROSE: "words"}
+
+
+_ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
+
+
+def environment() -> Environment:
+    """Templates of this package, by the names of their files."""
+    made = Environment(
+        loader=PackageLoader("ktrial.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalized,
+    )
+    # A page without a script of its own has all that it says in its place.
+    made.globals.update(
+        number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True, served=False
+    )
+    made.filters.update(
+        breakable=_breakable,
+        with_shares_whole=_with_shares_whole,
+        capital=_capital,
+        classes=_classes,
+        class_attribute=_class_attribute,
+        classes_in=_classes_in,
+        facts=facts_table,
+        for_page=_for_page,
+        percent_of=_percent_of,
+        proof_closing=closing,
+        tree_table=call_tree_table,
+        proof_headline=headline,
+        proof_table=causes_table,
+        sorts=_sorts,
+    )
+    return made
+
+
+def text_of(name: str) -> str:
+    """A style sheet or a script, as it stands beside the templates."""
+    return files("ktrial.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def style_of(*names: str) -> Markup:
+    """The style sheet of a page: what all pages share, and the sheets of these names."""
+    return Markup("\n".join(map(text_of, ("page.css", "tables.css", *names))))
+
+
+def chart_colours() -> Markup:
+    """What turns a chart's colours into the page's own, for the dark and for paper."""
+    rules = (
+        f'svg [{what}="{colour}"]{{{what}:var(--{variable})}}'
+        for colour, variable in charts.VARIABLES.items()
+        for what in ("fill", "stroke")
+    )
+    return Markup("\n".join(rules))
+
+
+def _finalized(value: Any) -> Any:
+    """Plain text loses its control characters before it is escaped; markup of our own passes."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _breakable(text: str) -> Markup:
+    """Escaped text that may go on in a new line after a slash."""
+    return escape(printable(text)).replace("/", Markup("/<wbr>"))
+
+
+def _with_shares_whole(text: str) -> str:
+    """A sentence in which no line ends between a number and its sign of per cent."""
+    return text.replace(" %", f"{number_format.SPACE}%")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _for_page(table: Table) -> Table:
+    return table.shown(Output.HTML)
+
+
+def _sorts(table: Table) -> bool:
+    """Whether rows may stand in another order: there are some, with headings, and none sums up others."""
+    rows = [row for row in table.rows if row.kind is not RowKind.HEADING]
+    titled = all(column.heading for column in table.columns)
+    return len(rows) >= _FEWEST_TO_SORT and titled and not any(row.kind is RowKind.SUM for row in rows)
+
+
+def _percent_of(column: Column, table: Table) -> str:
+    """A column's part of the table's width, in %."""
+    whole = sum(one.width or _USUAL_WIDTH for one in table.columns)
+    return f"{100 * (column.width or _USUAL_WIDTH) / whole:.3g}"
+
+
+def _classes(part: Column | Row) -> str:
+    """The classes of a column's heading, or of a row."""
+    if isinstance(part, Row):
+        muted = "muted" if part.emphasis is Emphasis.MUTED else ""
+        return " ".join(filter(None, (_ROW_CLASSES.get(part.kind, ""), muted)))
+    return " ".join(name for name, holds in (("number", part.numeric), ("wider", part.wide)) if holds)
+
+
+def _class_attribute(names: str) -> Markup:
+    return Markup(' class="{}"').format(names) if names else Markup("")
+
+
+def _classes_in(cell: Cell, column: Column, table: Table) -> str:
+    names = (
+        _classes(column),
+        column.key if table.stacks else "",
+        _KIND_CLASSES.get(cell.kind, ""),
+        cell.verdict.value if cell.verdict and cell.kind is not Kind.VERDICT else "",
+        "muted" if cell.emphasis is Emphasis.MUTED else "",
+    )
+    return " ".join(filter(None, names))
+
+
+# The scripts of pages: each page has one, inside it, and its content policy lets no other run.
+
+_SECTIONS = ("address.js", "sections.js", "tables.js", "search.js")
+
+
+_KERNEL_PAIRS = ("kernel_pairs.js",)
+
+
+_LIVE = ("live.js",)
+
+
+_FLAME_GRAPHS = ("flame_frames.js", "flame_graph.js")
+
+
+class Script(NamedTuple):
+    """A page's script."""
+
+    text: Markup
+    digest: str
+    """As a content policy names it: `sha256-…`."""
+
+
+def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False, live: bool = False) -> Script:
+    """What opens sections, sorts and filters tables; with `flame_graphs` what draws and zooms those; with
+    `kernel_pairs` what compares two kernels; `live`: what shows the studies that run now.
+    """
+    # Frames are drawn before they come to life, so their listener is the first.
+    own = (
+        *(_FLAME_GRAPHS if flame_graphs else ()),
+        *(_KERNEL_PAIRS if kernel_pairs else ()),
+        *(_LIVE if live else ()),
+    )
+    names = (*_SECTIONS, *own)
+    text = "\n".join(text_of(name) for name in names)
+    return Script(Markup(text), f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")
+
+
+# What differs between two kernels as one HTML page, which needs no network and has no script.
+
+
+def kernel_difference_page(difference: KernelDifference) -> str:
+    """The page as text."""
+    made = environment()
+    template = made.get_template("kernel_difference_page.html.j2")
+    return template.render(change=shown(difference), style=style_of())

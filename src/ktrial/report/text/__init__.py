@@ -1,1 +1,0 @@
-"""What reports say in words and rows, whatever they are rendered to."""

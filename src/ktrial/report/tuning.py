@@ -1,0 +1,659 @@
+"""What a search is after, what it varies, and what its answer rests on, in words."""
+
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from ktrial.format import labels, number_format
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Of,
+    Output,
+    Table,
+    change,
+    interval,
+    name,
+    number,
+    own,
+    table,
+    verdict,
+)
+from ktrial.model.comparison import Comparison
+from ktrial.model.study import Study
+from ktrial.model.tuning import (
+    Dimension,
+    Effect,
+    Finalist,
+    FrontPoint,
+    Goal,
+    Importance,
+    Objective,
+    Observation,
+    Purpose,
+    Tuned,
+    TunedInteraction,
+)
+from ktrial.model.workload import Direction
+from ktrial.optimize.deployment_files import Answer, texts
+from ktrial.optimize.search_space import search_of
+from ktrial.report.charts import axis_marks
+from ktrial.report.markdown import block, code, folded, grid, prose
+from ktrial.report.templating import environment, page_script, style_of
+
+# What a search is after, what it varies, and what its answer rests on, in words.
+
+
+def configuration_text(configuration: Mapping[str, str]) -> str:
+    """`vm.swappiness=10, vm.dirty_ratio=40`; `as it was` for the baseline."""
+    return (
+        ", ".join(f"{name}={value or '(not given)'}" for name, value in configuration.items()) or "as it was"
+    )
+
+
+def goal_text(goal: Goal) -> str:
+    """`higher rps, with p99 <= 20 ms`."""
+    objectives = " and ".join(f"{one.direction.value} {one.metric}" for one in goal.objectives)
+    return f"{objectives}, with {', '.join(map(str, goal.guards))}" if goal.guards else objectives
+
+
+def two_estimates(tuned: Tuned) -> str:
+    """`Fresh runs alone show +8.40 %, the runs of the search let expect +9.80 %: …`; empty where only fresh
+    runs count."""
+    own = [each for each in tuned.finalists if each.configuration == tuned.candidate]
+    if not own or own[0].fresh is None or own[0].expected is None:
+        return ""
+    fresh, expected = (number_format.change(each) for each in (own[0].fresh, own[0].expected))
+    return (
+        f"Fresh runs alone show {fresh}, the runs of the search let expect {expected}: both count, "
+        "as far as they agree."
+    )
+
+
+def left_open(study: Study, tuned: Tuned, number: int | None = None) -> str:
+    """`Undecided: vm.swappiness=10. In more fresh blocks: ktrial revalidate 3`; empty where nothing is."""
+    if not tuned.undecided:
+        return ""
+    settings, again = configuration_text(tuned.undecided), revalidating(study, number)
+    return f"Undecided: {settings}. In more fresh blocks: {again}"
+
+
+def revalidating(study: Study, number: int | None = None) -> str:
+    """The command that measures what the search found again. `number`: in its store, where several searches
+    may have the same name."""
+    allowed = ["--allow-host-changes"] if study.machine.kind == "host" else []
+    return shlex.join(["ktrial", "revalidate", str(number or study.name), *allowed])
+
+
+def values_text(dimension: Dimension) -> str:
+    """`5 … 60 %`, `100000 … 1000000000 ns (logarithmic)`, `none, bfq`."""
+    if dimension.range is None:
+        return ", ".join(value or "(not given)" for value in dimension.choices)
+    limits = dimension.range
+    unit = f" {dimension.unit}" if dimension.unit else ""
+    return f"{limits.low:.12g} … {limits.high:.12g}{unit}{' (logarithmic)' if limits.log else ''}"
+
+
+# The tables of a search: confirmation, the settings of its answer, what was taken back, what mattered.
+
+_VALUE_COLUMNS = 30
+
+
+_CHOICES_COLUMNS = 60
+
+
+class AnsweredSetting(NamedTuple):
+    """One setting of the answer."""
+
+    name: str
+    was: str
+    now: str
+    effect: Effect | None
+    """Its own, or that of several together."""
+
+
+def confirmation(comparisons: Iterable[Comparison]) -> Table:
+    """What fresh runs say of the answer: a row a metric."""
+    return _stacked(_CONFIRMATION, comparisons)
+
+
+def finalists(tuned: Tuned) -> Table:
+    """What was confirmed beside each other: a row a configuration."""
+    fields: tuple[Field[Finalist], ...] = (
+        Field(
+            Column("settings", "finalist", wraps=True, columns=1000),
+            lambda one: name(configuration_text(one.configuration), notes=one.broken),
+        ),
+        Field(Column("change", "change", numeric=True), lambda one: change(one.comparison.ratio)),
+        Field(
+            Column("interval", "interval", "%", numeric=True),
+            lambda one: interval(one.comparison.low, one.comparison.high),
+        ),
+        Field(Column("verdict", "verdict"), lambda one: verdict(one.comparison.verdict)),
+        Field(
+            Column("answer", "answer"),
+            lambda one: own("the answer" if one.configuration == tuned.confirmed else number_format.NONE),
+        ),
+    )
+    return _stacked(fields, tuned.finalists)
+
+
+def settings(tuned: Tuned, in_force: Mapping[str, str]) -> Table:
+    """Each setting of the answer, with its own effect. `in_force`: as read back."""
+    own_effect = {each: effect for effect in tuned.kept for each in effect.names}
+    rows = (
+        AnsweredSetting(each, tuned.space[each].default, in_force.get(each, value), own_effect.get(each))
+        for each, value in (tuned.confirmed or {}).items()
+    )
+    return _stacked(_SETTINGS, rows)
+
+
+def taken_back(dropped: Iterable[Effect]) -> Table:
+    """What the search had tried and ablation left out."""
+    return _stacked(_TAKEN_BACK, dropped)
+
+
+def front(tuned: Tuned) -> Table:
+    """Configurations of which none is better than another in both objectives."""
+    objectives = [field for place, one in enumerate(tuned.goal.objectives) for field in _front_of(place, one)]
+    fields: tuple[Field[FrontPoint], ...] = (
+        Field(
+            Column("settings", "none of these is better in both", wraps=True, columns=1000),
+            lambda point: name(configuration_text(point.configuration)),
+        ),
+        *objectives,
+        Field(Column("runs", "runs", numeric=True), lambda point: Cell(point.runs, str(point.runs))),
+    )
+    return _stacked(fields, tuned.front)
+
+
+def importance(shares: Iterable[Importance]) -> Table:
+    """How much of what the runs differ by goes back to each knob."""
+    return _stacked(_IMPORTANCE, shares)
+
+
+def interactions(pairs: Iterable[TunedInteraction]) -> Table:
+    """What two knobs do together, beside what each does alone."""
+    return _stacked(_INTERACTIONS, pairs)
+
+
+def space(dimensions: Iterable[Dimension]) -> Table:
+    """What is searched: a row a knob."""
+    return _stacked(_SPACE, dimensions)
+
+
+def runs(tuned: Tuned) -> Table:
+    """Every run of the search."""
+    metric = tuned.goal.objectives[0].metric
+
+    def value(one: Observation) -> Cell:
+        return own("failed") if one.failure else number(one.values.get(metric))
+
+    fields: tuple[Field[Observation], ...] = (
+        *_RUNS,
+        Field(Column("value", metric, numeric=True, named=True), value),
+        Field(
+            Column("seconds", "seconds", numeric=True),
+            lambda one: Cell(one.seconds, f"{one.seconds:.2f}", emphasis=Emphasis.MUTED),
+        ),
+    )
+    return replace(_stacked(fields, tuned.observations), name="stack runs")
+
+
+def _front_of(place: int, objective: Objective) -> tuple[Field[FrontPoint], ...]:
+    """As confirmed on fresh runs where it was; else by the model of all runs, and told so."""
+    heading = Column(f"objective-{place}", objective.metric, numeric=True, named=True, heading_columns=60)
+    return (
+        Field(heading, partial(_objective, place=place)),
+        Field(
+            Column(f"interval-{place}", "interval", "%", numeric=True),
+            partial(_confirmed_interval, place=place),
+        ),
+        Field(Column(f"verdict-{place}", "verdict"), partial(_confirmed_verdict, place=place)),
+    )
+
+
+def _on_fresh_runs(point: FrontPoint, place: int) -> Comparison | None:
+    return point.comparisons[place] if place < len(point.comparisons) else None
+
+
+def _objective(point: FrontPoint, place: int) -> Cell:
+    one = _on_fresh_runs(point, place)
+    return change(one.ratio if one else point.ratios[place])
+
+
+def _confirmed_interval(point: FrontPoint, place: int) -> Cell:
+    one = _on_fresh_runs(point, place)
+    return interval(one.low, one.high) if one else Cell()
+
+
+def _confirmed_verdict(point: FrontPoint, place: int) -> Cell:
+    one = _on_fresh_runs(point, place)
+    if one:
+        return verdict(one.verdict)
+    return own("as it was" if not point.configuration else "not confirmed")
+
+
+def _stacked(fields: Iterable[Field[Of]], rows: Iterable[Of]) -> Table:
+    return replace(table(fields, rows, "stack"), stacks=True)
+
+
+def _metric(one: Comparison) -> Cell:
+    notes = (one.reason,) if one.reason else ()
+    return name(f"{one.metric}, {one.unit}" if one.unit else one.metric, notes=notes)
+
+
+def _effect(effect: Effect | None) -> Cell:
+    return own(number_format.NONE) if effect is None else change(effect.ratio)
+
+
+def _own_effect(setting: AnsweredSetting) -> Cell:
+    cell = _effect(setting.effect)
+    others = [each for each in setting.effect.names if each != setting.name] if setting.effect else []
+    return replace(cell, text=f"{cell.text} (with {', '.join(others)})") if others else cell
+
+
+def _interval(effect: Effect | None) -> Cell:
+    return Cell() if effect is None else interval(effect.low, effect.high)
+
+
+def _value(text: str) -> Cell:
+    return name(text) if text else own(number_format.NONE)
+
+
+_CONFIRMATION: tuple[Field[Comparison], ...] = (
+    Field(Column("metric", "confirmed on fresh runs", wraps=True), _metric),
+    Field(Column("before", "before", numeric=True), lambda one: number(one.baseline_value)),
+    Field(Column("after", "after", numeric=True), lambda one: number(one.value)),
+    Field(Column("change", "change", numeric=True), lambda one: change(one.ratio)),
+    Field(Column("interval", "interval", "%", numeric=True), lambda one: interval(one.low, one.high)),
+    Field(Column("verdict", "verdict"), lambda one: verdict(one.verdict)),
+)
+
+
+_SETTINGS: tuple[Field[AnsweredSetting], ...] = (
+    Field(Column("setting", "setting", wraps=True), lambda it: name(it.name)),
+    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.was)),
+    Field(Column("now", "now", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.now)),
+    Field(Column("effect", "its own effect", numeric=True, wraps=True), _own_effect),
+    Field(Column("interval", "interval", "%", numeric=True), lambda it: _interval(it.effect)),
+)
+
+
+_TAKEN_BACK: tuple[Field[Effect], ...] = (
+    Field(Column("setting", "setting"), lambda one: name(", ".join(one.names))),
+    Field(Column("value", "value"), lambda one: _value(", ".join(one.values))),
+    Field(Column("effect", "effect", numeric=True), _effect),
+    Field(Column("interval", "interval", "%", numeric=True), _interval),
+    Field(Column("why", "why"), lambda one: Cell(one.reason, one.reason, Kind.PROSE)),
+)
+
+
+_IMPORTANCE: tuple[Field[Importance], ...] = (
+    Field(Column("knob", "knob"), lambda one: name(one.name)),
+    Field(
+        Column("share", "share", "%", numeric=True),
+        lambda one: Cell(one.share, number_format.share(one.share)),
+    ),
+    Field(
+        Column("interval", "interval", "%", numeric=True),
+        lambda one: Cell(
+            (one.low, one.high), f"{number_format.share(one.low)} … {number_format.share(one.high)}"
+        ),
+    ),
+    Field(
+        Column("share_bar", "share", hidden=True, outputs=Output.HTML | Output.TERMINAL),
+        lambda one: Cell(one.share, kind=Kind.BAR),
+    ),
+)
+
+
+_INTERACTIONS: tuple[Field[TunedInteraction], ...] = (
+    Field(Column("one", "one"), lambda it: name(f"{it.first}={it.first_values[1]}")),
+    Field(Column("other", "other"), lambda it: name(f"{it.second}={it.second_values[1]}")),
+    Field(
+        Column("ratio", "together, beside what each does alone", numeric=True),
+        lambda it: change(it.ratio),
+    ),
+    Field(Column("interval", "interval", "%", numeric=True), lambda it: interval(it.low, it.high)),
+)
+
+
+_SPACE: tuple[Field[Dimension], ...] = (
+    Field(Column("knob", "knob"), lambda one: name(one.name)),
+    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda one: _value(one.default)),
+    Field(
+        Column("searched", "searched", wraps=True, columns=_CHOICES_COLUMNS),
+        lambda one: name(values_text(one)),
+    ),
+    Field(
+        Column("summary", "what it does", wraps=True),
+        lambda one: Cell(one.summary, one.summary, Kind.PROSE),
+    ),
+)
+
+
+_RUNS: tuple[Field[Observation], ...] = (
+    Field(Column("run", "run", numeric=True), lambda one: Cell(one.order, str(one.order + 1))),
+    Field(Column("purpose", "for"), lambda one: own(one.purpose.value)),
+    Field(
+        Column("settings", "settings"),
+        lambda one: Cell(
+            text=configuration_text(one.configuration),
+            kind=Kind.PROSE,
+            notes=(one.failure,) if one.failure else (),
+        ),
+    ),
+)
+
+
+# A search as a picture: its runs along the bottom, each relative to the baseline upwards.
+
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
+
+
+WIDE, NARROW, HEIGHT = 900.0, 400.0, 300.0
+"""Of a picture, in its own units: on a telephone a wide one would have letters that nobody can read."""
+
+
+_PLACE_OF_A_NUMBER = 70.0
+
+
+_Scale = Callable[[float], float]
+
+
+class Dot(NamedTuple):
+    """One run."""
+
+    x: float
+    y: float
+    purpose: str
+    baseline: bool
+    failed: bool
+    title: str
+
+
+class Tick(NamedTuple):
+    """A number beside an axis."""
+
+    at: float
+    text: str
+
+
+class TuningPicture(NamedTuple):
+    """All that the template draws."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    """Where lines across it begin and end."""
+    dots: tuple[Dot, ...]
+    best: str
+    """The path of the best run so far while exploring."""
+    zero: float
+    """Where the baseline is."""
+    ticks: tuple[Tick, ...]
+    runs: tuple[Tick, ...]
+    description: str
+
+
+def picture(tuned: Tuned, width: float = WIDE) -> TuningPicture | None:
+    """Of the first objective; None where no run has a number. Drift, as the baseline saw it, is taken out."""
+    ratios = _ratios(tuned)
+    numbers = [ratio for ratio in ratios if ratio is not None]
+    if not numbers:
+        return None
+    low, high = min(*numbers, 1.0), max(*numbers, 1.0)
+    room = (high - low) * 0.08 or 0.02
+    low, high = low - room, high + room
+    count = len(tuned.observations)
+
+    def x(place: float) -> float:
+        return round(LEFT + (place + 0.5) / count * (width - LEFT - RIGHT), 1)
+
+    def y(ratio: float) -> float:
+        return round(TOP + (high - ratio) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
+
+    dots = tuple(
+        Dot(
+            x=x(place),
+            y=y(ratio) if ratio is not None else HEIGHT - BOTTOM,
+            purpose=one.purpose.value,
+            baseline=not one.configuration,
+            failed=ratio is None,
+            title=_title(one, ratio),
+        )
+        for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True))
+    )
+    return TuningPicture(
+        width=width,
+        height=HEIGHT,
+        left=LEFT,
+        right=width - RIGHT,
+        dots=dots,
+        best=_best(tuned, ratios, x, y),
+        zero=y(1.0),
+        ticks=tuple(Tick(y(one), text) for one, text in _ticks(low, high).items()),
+        runs=tuple(
+            Tick(x(place), str(place + 1)) for place in _places(count, int(width / _PLACE_OF_A_NUMBER))
+        ),
+        description=f"{count} runs; the best single one {number_format.change(tuned.seen)}",
+    )
+
+
+def _ratios(tuned: Tuned) -> list[float | None]:
+    metric = tuned.goal.objectives[0].metric
+    before = tuned.baseline.get(metric)
+    ratios: list[float | None] = []
+    for place, one in enumerate(tuned.observations):
+        level = tuned.drift[place] if place < len(tuned.drift) else 1.0
+        value = one.values.get(metric)
+        known = value is not None and bool(before) and bool(level)
+        ratio = value / before / level if known and value is not None and before else None
+        ratios.append(ratio if ratio is not None and math.isfinite(ratio) else None)
+    return ratios
+
+
+def _best(tuned: Tuned, ratios: list[float | None], x: _Scale, y: _Scale) -> str:
+    higher = tuned.goal.objectives[0].direction is Direction.HIGHER
+    best: float | None = None
+    steps: list[str] = []
+    for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True)):
+        if one.purpose not in {Purpose.CALIBRATE, Purpose.EXPLORE} or ratio is None:
+            continue
+        better = best is None or (ratio > best if higher else ratio < best)
+        best = ratio if better else best
+        steps.append(f"{x(place)},{y(best or 1.0)}")
+    return f"M{'L'.join(steps)}" if steps else ""
+
+
+def _title(one: Observation, ratio: float | None) -> str:
+    what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "as it was"
+    said = one.failure or number_format.change(ratio)
+    return f"run {one.order + 1}, {one.purpose.value}: {what}: {said}"
+
+
+def _ticks(low: float, high: float) -> dict[float, str]:
+    """Ratio → its text: round changes in per cent."""
+    changes = axis_marks((low - 1) * 100, (high - 1) * 100)
+    return {1 + one / 100: f"{number_format.signed(one)}{number_format.SPACE}%" for one in changes}
+
+
+def _places(count: int, most: int) -> list[int]:
+    every = max(1, -(-count // most))
+    return list(range(0, count, every))
+
+
+# A search as one HTML page: its path, the confirmation, what was kept, what was taken back.
+
+PURPOSES = {
+    Purpose.CALIBRATE: "the baseline, for the noise",
+    Purpose.EXPLORE: "exploring",
+    Purpose.CONTEND: "contenders",
+    Purpose.ABLATE: "with a knob taken back",
+    Purpose.CONFIRM: "confirming, on fresh runs",
+}
+
+
+def tuning_page(
+    study: Study,
+    tuned: Tuned,
+    answer: Answer | None = None,
+    *,
+    number: int | None = None,
+    whole: bool = False,
+) -> str:
+    """The page as text. `answer`: with the settings as they were read back; `number`: in its store; `whole`:
+    all sections open."""
+    made = environment()
+    search, _ = search_of(study)
+    return made.get_template("tuning.html.j2").render(
+        study=study,
+        tuned=tuned,
+        left_out=search.left_out,
+        estimates=two_estimates(tuned),
+        undecided=configuration_text(tuned.undecided) if tuned.undecided else "",
+        revalidating=revalidating(study, number),
+        charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
+        purposes=PURPOSES,
+        used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
+        corners=[(one, corners(one)) for one in tuned.interactions],
+        tables={
+            "confirmation": confirmation(tuned.comparisons),
+            "finalists": finalists(tuned),
+            "settings": settings(tuned, answer.in_force if answer else {}),
+            "taken_back": taken_back(tuned.dropped),
+            "front": front(tuned),
+            "importance": importance(tuned.importance),
+            "space": space(tuned.space.dimensions),
+            "runs": runs(tuned),
+        },
+        wanted=goal_text,
+        failed=[one for one in tuned.observations if one.failure],
+        style=style_of("tuning.css"),
+        script=page_script(),
+        opened=whole,
+    )
+
+
+def corners(one: TunedInteraction) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Heights, 0 to 100 from the top, of two lines: the first knob's change, without and with the second."""
+    low, high = min(one.corners), max(one.corners)
+    wide = high - low or 1.0
+    neither, first, second, both = (round(90 - 80 * (each - low) / wide, 1) for each in one.corners)
+    return (neither, first), (second, both)
+
+
+# A search as GitHub-flavoured Markdown: the answer, its settings, the confirmation; the rest folded.
+
+_MOST_FAILURES = 10
+
+
+_NOT_SHOWN = ("answer.json", "undo.sh", "tuned/")
+
+
+def tuning_markdown(
+    study: Study, tuned: Tuned, answer: Answer | None = None, number: int | None = None
+) -> str:
+    """The answer of a search, with a line feed at its end. `answer`: with its settings as read back;
+    `number`: in its store."""
+    parts = [
+        *_head(study, tuned, number),
+        *_confirmation(tuned),
+        *_settings(tuned, answer),
+        *_taken_back(tuned),
+        *_front(tuned),
+        *_what_mattered(tuned),
+        *_failed(tuned),
+        *_searched(study, tuned),
+        *_files(answer),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(study: Study, tuned: Tuned, number: int | None) -> Iterator[str]:
+    yield f"### ktrial tune: {prose(study.name)}"
+    yield prose(f"{tuned.goal.workload} on the machine {study.machine.kind}: {goal_text(tuned.goal)}")
+    yield f"**{prose(tuned.answer)}**"
+    if tuned.undecided:
+        settings, again = code(configuration_text(tuned.undecided)), code(revalidating(study, number))
+        yield f"Undecided: {settings}. In more fresh blocks: {again}"
+    noise = f"noise of one run {number_format.percentage(tuned.noise)}" if tuned.noise else "no noise"
+    facts = (
+        number_format.counted(len(tuned.observations), "run"),
+        number_format.duration(tuned.seconds),
+        noise,
+        f"gains from {number_format.percentage(tuned.smallest_effect)} can be shown",
+        labels.MODE_NAMES[tuned.mode],
+    )
+    yield " · ".join(facts)
+    yield "\n".join(f"> ℹ {prose(one.text)} → {prose(one.advice)}<br>" for one in tuned.warnings)
+
+
+def _confirmation(tuned: Tuned) -> Iterator[str]:
+    yield grid(confirmation(tuned.comparisons)) if tuned.comparisons else ""
+    if len(tuned.finalists) > 1:
+        yield folded(f"Confirmed beside each other: {len(tuned.finalists)}", grid(finalists(tuned)))
+    yield two_estimates(tuned)
+    if tuned.seen is not None and tuned.comparisons and tuned.noise:
+        seen = number_format.change(tuned.seen)
+        yield f"The best single run of the search showed {seen}: chance is in that."
+
+
+def _settings(tuned: Tuned, answer: Answer | None) -> Iterator[str]:
+    if tuned.confirmed:
+        yield grid(settings(tuned, answer.in_force if answer else {}))
+
+
+def _taken_back(tuned: Tuned) -> Iterator[str]:
+    if tuned.dropped:
+        yield folded(f"Taken back: {len(tuned.dropped)}", grid(taken_back(tuned.dropped)))
+
+
+def _front(tuned: Tuned) -> Iterator[str]:
+    if tuned.front:
+        yield grid(front(tuned))
+
+
+def _what_mattered(tuned: Tuned) -> Iterator[str]:
+    """By the search's model: importance, and what two knobs do together."""
+    if tuned.importance:
+        yield folded("What mattered in the search", grid(importance(tuned.importance)))
+    if tuned.interactions:
+        yield folded(f"Interactions: {len(tuned.interactions)}", grid(interactions(tuned.interactions)))
+
+
+def _failed(tuned: Tuned) -> Iterator[str]:
+    failed = [one for one in tuned.observations if one.failure]
+    lines = [
+        f"- run {one.order + 1}, {code(configuration_text(one.configuration))}: {prose(one.failure)}"
+        for one in failed[:_MOST_FAILURES]
+    ]
+    left = len(failed) - len(lines)
+    lines += [f"- and {left} more"] if left else []
+    yield folded(number_format.counted(len(failed), "failed run"), "\n".join(lines)) if failed else ""
+
+
+def _searched(study: Study, tuned: Tuned) -> Iterator[str]:
+    dimensions = tuned.space.dimensions
+    left_out = search_of(study)[0].left_out
+    lines = "\n".join(f"- left out: {code(one.name)}: {prose(one.reason)}" for one in left_out)
+    yield folded(
+        f"What was searched: {number_format.counted(len(dimensions), 'knob')}",
+        f"{grid(space(dimensions))}\n\n{lines}".rstrip(),
+    )
+
+
+def _files(answer: Answer | None) -> Iterator[str]:
+    """What is installed, as far as it is short."""
+    if answer:
+        files = {name: content for name, content in texts(answer).items() if not name.startswith(_NOT_SHOWN)}
+        body = "\n\n".join(f"{code(name)}:\n\n{block(content)}" for name, content in files.items())
+        yield folded("To install it", body) if files else ""
