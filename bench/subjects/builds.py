@@ -9,8 +9,10 @@ from pathlib import Path
 
 from bench.row import Row, seconds
 from ktrial.errors import KtrialError
-from ktrial.kernels import cache_directory
-from ktrial.kernels.build import build, debian_source, requested
+from ktrial.installation import cache_directory
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.debian_sources import debian_source
+from ktrial.kernels.build.requests import requested
 
 SOURCE = "debian:linux-source-6.1"
 LEAF = "AUTOFS_FS=y"

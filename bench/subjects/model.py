@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench.row import Row
 from bench.subjects.plugin import cpu_seconds
-from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import DEFAULT_MODEL, Boot
 from ktrial.studyfile.machine_model_files import machine_model
@@ -32,7 +32,7 @@ PROGRAMS = {
 
 def rows() -> Iterator[Row]:
     """Each program, with the machine model that is taken where none is named, and a sample of it."""
-    boot = Boot(kernel=kernels.add(KERNEL))
+    boot = Boot(kernel=kernel_registry.add(KERNEL))
     machine = ExactMachine()
     with ExitStack() as running:
         targets = {

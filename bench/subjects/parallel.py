@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from bench.row import Row, median
 from bench.subjects.plugin import cpu_seconds
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.machines.kvm import KvmMachine
-from ktrial.machines.kvm.probe import KvmProbe
+from ktrial.machines.kvm import KvmMachine, KvmProbe
 from ktrial.model.machine import Boot
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel
 from ktrial.target import Run, StepResult, Target
@@ -40,7 +39,7 @@ class _Cost(NamedTuple):
 
 def rows() -> Iterator[Row]:
     """The default; with cache lines; other quanta beside the default."""
-    boot = Boot(kernel=kernels.add(KERNEL), cpus=CPUS)
+    boot = Boot(kernel=kernel_registry.add(KERNEL), cpus=CPUS)
     with_lines = boot.model_copy(update={"memory_model": MemoryModel.COHERENCE})
     default, lines, plain = [], [], []
     for _ in range(ROUNDS):

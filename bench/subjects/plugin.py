@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from bench.row import Row, median
-from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import Boot
 from ktrial.target import Run
@@ -27,7 +27,7 @@ PROGRAMS = {
 
 def rows() -> Iterator[Row]:
     """By function, and with the tree of calls, each against the same run without the plugin."""
-    boot = Boot(kernel=kernels.add(KERNEL))
+    boot = Boot(kernel=kernel_registry.add(KERNEL))
     with ExactMachine().instrumented(boot) as target:
         symbols = KernelSymbols().of(target, boot).text
         for name, arguments in PROGRAMS.items():

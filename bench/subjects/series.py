@@ -24,11 +24,13 @@ from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
-from ktrial.kernels.build import build, debian_source, requested
 from ktrial.kernels.build.build_trees import held_tree_of
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.debian_sources import debian_source
 from ktrial.kernels.build.make import Make
 from ktrial.kernels.build.recipes import recipe_of
-from ktrial.kernels.build.source_tree import tree_in
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.build.sources import tree_in
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.study import MachineSettings, Study, plan
 from ktrial.model.workload import WorkloadUse

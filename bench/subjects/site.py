@@ -12,8 +12,8 @@ from tests.support.stored_results import a_store
 
 from bench.row import Row, median, seconds
 from ktrial.errors import KtrialError
-from ktrial.kernels import all_kernels
-from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels.kernel_registry import all_kernels
+from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import Kernel
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from bench.row import Row, median, seconds
 from bench.virtme_ng import INSTALL, Vng, VngFailed
-from ktrial import kernels
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
@@ -34,7 +34,7 @@ LONGEST_TRIAL, LONGEST_BOOT = 0.5, 3.0
 
 def rows() -> Iterator[Row]:
     """Each on the usual kernel, then on one that virtme-ng boots too."""
-    cloud, generic = kernels.add(CLOUD), kernels.add(GENERIC)
+    cloud, generic = kernel_registry.add(CLOUD), kernel_registry.add(GENERIC)
     by_clock = trial(cloud, CountedBy.CLOCK)
     yield Row(
         f"trial of syscall, restored, counted by the plugin, stored; {CLOUD}",

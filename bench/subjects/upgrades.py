@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.row import Row, seconds
-from ktrial import kernels
 from ktrial.cli.studies import registry
 from ktrial.experiment.session import run
+from ktrial.kernels import kernel_registry
 from ktrial.model.trial import Outcome
 from ktrial.store.store import open_store
 from ktrial.studyfile.reader import load
@@ -22,7 +22,7 @@ def rows() -> Iterator[Row]:
     study = load(STUDY, registry())
     (kernel,) = study.factors
     for level in kernel.levels:
-        kernels.add(str(level))
+        kernel_registry.add(str(level))
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch, open_store(f"{scratch}/store.db") as store:
         took = seconds(lambda: run(study, store=store))
         (stored,) = store.studies()

@@ -69,7 +69,7 @@ def house() -> House:
 
 
 def _room(module: str) -> str:
-    """`kernels` of `ktrial.kernels.cache.entry`."""
+    """`kernels` of `ktrial.kernels.kernel_cache`."""
     return module.split(".")[1] if "." in module else ""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docs.measured.errors import NotMeasured
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def changed(kernel: str, change: ChangedByte, place: Path) -> str:
 
     `place`: where its image is put. Raises NotMeasured where the code is another one, and KernelError.
     """
-    plain = kernels.add(kernel)
+    plain = kernel_registry.add(kernel)
     if plain.vmlinux is None or plain.modules is None:
         raise NotMeasured(f"{kernel}: it has no ELF image, or no modules: {plain.vmlinux_reason}")
     image = bytearray(plain.vmlinux.read_bytes())
@@ -36,5 +36,5 @@ def changed(kernel: str, change: ChangedByte, place: Path) -> str:
     path = place / f"vmlinux-{change.name}"
     path.write_bytes(image)
     name = f"path:{path}"
-    kernels.add(name, modules=plain.modules, config=plain.config)
+    kernel_registry.add(name, modules=plain.modules, config=plain.config)
     return name

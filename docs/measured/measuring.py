@@ -10,7 +10,6 @@ from docs.measured.errors import ClaimBroken
 from docs.measured.made_with import MadeWith
 from docs.measured.study_numbers import StudyNumbers, complete
 
-from ktrial import kernels
 from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.experiment import profile as profiling
 from ktrial.experiment import session
@@ -19,10 +18,11 @@ from ktrial.experiment.proof import Proving, prove
 from ktrial.experiment.resources import installed
 from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
-from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import digest_of_all, parallel
 from ktrial.machines.guest_programs import directory as guest_programs_in
+from ktrial.machines.qemu.plugin import CacheShapes
 from ktrial.model.attribution import Proof
 from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.profile import Profile
@@ -93,7 +93,7 @@ class Measuring:
             several_cpus = {"kind": ParallelMachine.name, "cpus": cpus, "quantum_ns": quantum_ns}
             settings = settings.model_copy(update=several_cpus)
         use = WorkloadUse(name=workload, parameters=dict(parameters or {}))
-        digest = kernels.add(kernel).digest
+        digest = kernel_registry.add(kernel).digest
         key = ["profile", digest, use.model_dump(mode="json"), list(boot), repr(caches)]
         text = self.kept(
             [*key, cpus, quantum_ns, *map(digest_of_file, (parallel(), guest_programs_in() / "tasks"))]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ktrial.importers.protocol import Importer
-    from ktrial.kernels.providers.protocol import KernelProvider
-    from ktrial.machines.protocol import Machine
+    from ktrial.kernels.providers import KernelProvider
+    from ktrial.machines import Machine
     from ktrial.model.knob import Knob
     from ktrial.monitors import Monitor
     from ktrial.program_outputs.protocol import OutputFormat
@@ -40,9 +40,9 @@ __all__ = [
 
 _FROM = {
     "Importer": "ktrial.importers.protocol:Importer",
-    "KernelProvider": "ktrial.kernels.providers.protocol:KernelProvider",
+    "KernelProvider": "ktrial.kernels.providers:KernelProvider",
     "Knob": "ktrial.model.knob:Knob",
-    "Machine": "ktrial.machines.protocol:Machine",
+    "Machine": "ktrial.machines:Machine",
     "Monitor": "ktrial.monitors:Monitor",
     "OutputFormat": "ktrial.program_outputs.protocol:OutputFormat",
     "ProfileExport": "ktrial.report.exports:ProfileExport",

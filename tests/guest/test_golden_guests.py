@@ -9,7 +9,7 @@ from tests.support.outdated_records import skip_outdated
 from tests.support.record_guests import recorded
 from tests.support.recorded_guests import Recording
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines import guest_programs
 
 pytestmark = pytest.mark.guest
@@ -18,7 +18,7 @@ RECORD_ALL = "python -m tests.support.record_guests"
 
 def test_golden_guests_are_of_the_kernels_that_are_here() -> None:
     """For each change, since it costs nothing: what the guests say is asked nightly."""
-    here = {name: kernels.add(name).digest for name in (OLD, NEW)}
+    here = {name: kernel_registry.add(name).digest for name in (OLD, NEW)}
     recorded_with = [Recording.load(path).made_with for path in RECORDINGS.iterdir()]
     if others := [
         name for name in here if any(made.get(name, here[name]) != here[name] for made in recorded_with)

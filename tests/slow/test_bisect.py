@@ -9,8 +9,8 @@ import pytest
 from tests.support.history import GUILTY, Repository
 from tests.support.long_commands import run_shown
 
-from ktrial.kernels import cache_directory
-from ktrial.kernels.build import debian_source
+from ktrial.installation import cache_directory
+from ktrial.kernels.build.debian_sources import debian_source
 
 KTRIAL = Path(sys.executable).with_name("ktrial")
 MEASURED = ("--workload", "syscall")

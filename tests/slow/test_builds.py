@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 from tests.support.long_commands import show
 
-from ktrial import kernels
-from ktrial.kernels import cache_directory
-from ktrial.kernels.build import build, configured, debian_source, kept_trees, menu_of, requested
-from ktrial.kernels.build.errors import OptionNotTaken, PatchNotApplied
+from ktrial.installation import cache_directory
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.build.build_trees import kept_trees
+from ktrial.kernels.build.builds import build, configured, menu_of
+from ktrial.kernels.build.debian_sources import debian_source
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import OptionNotTaken, PatchNotApplied
 from ktrial.model.kernel import Build, Kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
@@ -87,7 +90,7 @@ def test_one_changed_option_is_built_five_times_faster_and_nothing_changed_takes
 def test_an_incremental_build_gives_what_a_build_from_nothing_gives(first: tuple[Kernel, float]) -> None:
     kernel, _ = first
     build(asked(options=["AUTOFS_FS=y"]))
-    kernels.remove(kernel.name)
+    kernel_registry.remove(kernel.name)
     assert build(asked()).digest == kernel.digest
 
 

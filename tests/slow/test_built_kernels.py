@@ -17,7 +17,8 @@ from tests.support.long_commands import run_shown
 from tests.support.places import STUDIES
 
 from ktrial.cli.studies import registry
-from ktrial.kernels.build import cached, debian_source
+from ktrial.kernels.build.builds import cached
+from ktrial.kernels.build.debian_sources import debian_source
 from ktrial.model.study import builds_of, treatments
 from ktrial.studyfile.reader import load
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.fleet_processes import FleetProcesses, fleet_processes
 from tests.support.real_runs import result
 
-from ktrial.kernels.build import debian_source
+from ktrial.kernels.build.debian_sources import debian_source
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
 STUDY = """workloads = ["syscall"]

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
-from ktrial.kernels import build
+from ktrial.kernels.build.builds import build
 from ktrial.model.kernel import Build, Kernel, OptionCause, Respect
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(2 * 3600)]
@@ -15,9 +15,7 @@ SOURCE = "debian:linux-source-6.1"
 @pytest.fixture(scope="module")
 def allocators() -> tuple[Kernel, Kernel]:
     """From the user's own cache: compiled on first use only."""
-    slub, slab = (
-        build.build(Build(source=SOURCE, options={f"CONFIG_{name}": "y"})) for name in ("SLUB", "SLAB")
-    )
+    slub, slab = (build(Build(source=SOURCE, options={f"CONFIG_{name}": "y"})) for name in ("SLUB", "SLAB"))
     return slub, slab
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.support.long_commands import run_shown
 
-from ktrial.kernels.build import debian_source
+from ktrial.kernels.build.debian_sources import debian_source
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
 SOURCE = "linux-source-5.10"

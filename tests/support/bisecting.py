@@ -14,8 +14,8 @@ from ktrial.bisect.builds import Builder
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
+from ktrial.kernels.config import parse_config
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.kconfig.config import parse_config
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Menus, Origin
 from ktrial.model.machine import Boot

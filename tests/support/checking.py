@@ -11,7 +11,8 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build import BuildRequest, name_of
+from ktrial.kernels.build.builds import name_of
+from ktrial.kernels.build.requests import BuildRequest
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel
@@ -52,7 +53,7 @@ class Here:
                 raise outcome
             return a_kernel(name_of(wanted.source), digest=digest(outcome))
 
-        self._patch.setattr("ktrial.kernels.build.add", add)
+        self._patch.setattr("ktrial.kernels.build.builds.add", add)
 
 
 def numbers(boot: Boot, run: Run) -> StepResult:

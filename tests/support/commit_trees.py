@@ -10,7 +10,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, sources
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildFailed
+from ktrial.kernels.errors import BuildFailed
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Origin
 from ktrial.model.machine import Boot

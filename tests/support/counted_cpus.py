@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from ktrial.machines.exact_parallel.region import region_of
+from ktrial.machines.exact_parallel import region_of
 from ktrial.model.parallel import ParallelCounts
 from ktrial.model.profile import Profile
 

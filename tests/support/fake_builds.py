@@ -8,8 +8,7 @@ from tests.support.scripted import a_kernel
 
 from ktrial.experiment.resources import Builder
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, NotASource, OptionNotTaken
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import BadBuildOption, BuildFailed, KernelError, NotASource, OptionNotTaken
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Origin, Patch
 

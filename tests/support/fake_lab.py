@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
+from ktrial.machines.errors import ConnectionLost, NotReached
+from ktrial.machines.ssh.boots import Reached
 from ktrial.machines.ssh.connection import NoAnswer, Probe, ShellResult
-from ktrial.machines.ssh.errors import ConnectionLost, NotReached
-from ktrial.machines.ssh.kernel_placing import Reached
 from ktrial.model.kernel import Kernel, Origin
 
 OWN = "6.1.0-own"

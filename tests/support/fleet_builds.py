@@ -15,8 +15,7 @@ from ktrial.fault_points import VARIABLE
 from ktrial.file_digests import digest_of_file
 from ktrial.fleet.fleet import Fleet
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildDiffers, BuildFailed, BuildToolsMissing
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import BuildDiffers, BuildFailed, BuildToolsMissing, KernelError
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, BuildOrder, Kernel
 

@@ -20,7 +20,7 @@ from ktrial.experiment.profile import profile
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.kernels import silent
-from ktrial.kernels.registry import reference
+from ktrial.kernels.kernel_registry import reference
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.machine import Boot

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from ktrial.kernels.kconfig.config import parse_config, read
-from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import ConfigSide
-from ktrial.kernels.kconfig.parser import rules_in
+from ktrial.kernels.config import parse_config, read
+from ktrial.kernels.kernel_difference import ConfigSide, Rules, rules_in
 
 KCONFIG = """\
 mainmenu "Linux/$(ARCH) $(KERNELVERSION)"

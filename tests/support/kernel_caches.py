@@ -7,13 +7,13 @@ import pytest
 from tests.support import kernel_provider
 from tests.support.places import ROOT
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 
 
 def left_over(cache: Path) -> list[str]:
     """Whatever is in the cache beside whole kernels, names and locks."""
     work = [path.name for path in (cache / "kernels" / "work").iterdir()]
-    digests = {kernel.digest for kernel in kernels.all_kernels()}
+    digests = {kernel.digest for kernel in kernel_registry.all_kernels()}
     return work + [
         path.name for path in (cache / "kernels" / "by-digest").iterdir() if path.name not in digests
     ]

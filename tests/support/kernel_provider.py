@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support import kernel_images as make
 
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 
 

@@ -20,7 +20,8 @@ from ktrial.cli.error_handling import ErrorHandling
 from ktrial.cli.main import main
 from ktrial.knobs import KnobSetting, System, changing, find
 from ktrial.knobs.journal.location import CHANGES, VARIABLE
-from ktrial.target import LocalTarget, Target
+from ktrial.target import Target
+from ktrial.target.local import LocalTarget
 
 SLOW_AND_ROOT = [
     pytest.mark.slow,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.knobs import Changes, Journal, System, Undone, changing, restore
-from ktrial.target import Failure, LocalTarget, Step, StepResult, Target, Write
+from ktrial.target import Failure, Step, StepResult, Target, Write
+from ktrial.target.local import LocalTarget
 
 FILES = {
     "proc/mounts": "debugfs /sys/kernel/debug debugfs rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",

@@ -8,9 +8,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ktrial.kernels import silent
-from ktrial.kernels.packages.apt import PrivateApt, run_tool
-from ktrial.kernels.packages.apt_lists import Package
-from ktrial.kernels.packages.apt_sources import configured_sources
+from ktrial.kernels.packages.apt import Package, PrivateApt, configured_sources, run_tool
 from ktrial.kernels.providers.debian import debian_archives
 from ktrial.model.kernel import Kernel
 

@@ -5,10 +5,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.kernels.packages.apt import PrivateApt
-from ktrial.kernels.packages.apt_lists import Package
+from ktrial.kernels import silent
+from ktrial.kernels.packages.apt import Package, PrivateApt
 from ktrial.kernels.packages.deb import unpack
-from ktrial.kernels.progress import silent
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 
 _NEEDED = ("qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")

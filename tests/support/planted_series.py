@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.long_commands import run_shown
 
-from ktrial.kernels.build import debian_source
+from ktrial.kernels.build.debian_sources import debian_source
 
 SOURCE = "linux-source-6.1"
 KTRIAL = Path(sys.executable).with_name("ktrial")

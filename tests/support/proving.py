@@ -136,5 +136,5 @@ def a_world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world whose trials stand for real ones."""
     made = World(directory)
     monkeypatch.setattr("ktrial.experiment.executor.run_trial", made.run_trial)
-    monkeypatch.setattr("ktrial.kernels.module_names", lambda kernel: ())
+    monkeypatch.setattr("ktrial.experiment.proof.module_names", lambda kernel: ())
     return made

@@ -1,6 +1,6 @@
 """Profiles of real kernels (Debian's cloud kernels, QEMU 7.2) in tests/data, without each operation's count.
 
-They are what `ktrial.experiment.profile.profile` returned, and `ktrial.kernels.image.function_files` of the
+They are what `ktrial.experiment.profile.profile` returned, and `ktrial.kernels.symbols` of the
 kernel, as far as that speaks of functions which ran in one of the two kernels.
 """
 

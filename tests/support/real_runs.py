@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.support.warm_ktrial import ktrial
 
-from ktrial import kernels
+from ktrial.installation import cache_directory
+from ktrial.kernels import kernel_registry
 
 KTRIAL = str(Path(sys.executable).with_name("ktrial"))
 
@@ -23,10 +24,10 @@ SHARED = ("kernels", "sources", "configs", "trees", "builds", "recipes", "bisect
 def cache_without_snapshots(directory: Path, *names: str) -> Path:
     """A new cache directory: the kernels are those of the usual one, to which missing ones are added."""
     for name in names:
-        kernels.add(name)
+        kernel_registry.add(name)
     directory.mkdir()
     for name in SHARED:
-        usual = kernels.cache_directory() / name
+        usual = cache_directory() / name
         usual.mkdir(parents=True, exist_ok=True)
         (directory / name).symlink_to(usual)
     return directory

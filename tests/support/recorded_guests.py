@@ -18,18 +18,16 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_file, sealed
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.setup import Setup
-from ktrial.machines.exact.target import InstrumentedTarget
+from ktrial.machines.exact import ExactMachine, InstrumentedTarget, Setup
 from ktrial.machines.qemu import program
-from ktrial.machines.qemu import snapshot_boot as exact_boot
-from ktrial.machines.qemu import snapshot_target as target
+from ktrial.machines.qemu import snapshot as exact_boot
+from ktrial.machines.qemu import snapshot as target
 from ktrial.machines.qemu.boot import BootFiles
+from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot import SnapshotTarget
 from ktrial.machines.qemu.snapshot_cache import About, OpenSnapshot, SnapshotCache
-from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel

@@ -11,7 +11,7 @@ from tests.support.scripted import ScriptedMachine, ends, sources
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken, PatchNotApplied
+from ktrial.kernels.errors import BuildFailed, OptionNotTaken, PatchNotApplied
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.machine import Boot

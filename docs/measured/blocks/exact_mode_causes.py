@@ -7,9 +7,9 @@ from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, signed, table
 from tests.support.planted_parameters import PLANTED, Planted
 
-from ktrial import kernels
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.symbols import function_files
 from ktrial.model.attribution import Explanation
 from ktrial.model.profile import Profile
 from ktrial.model.workload import WorkloadUse
@@ -33,7 +33,7 @@ def _text(measuring: Measuring) -> str:
 
 def _row(measuring: Measuring, planted: Planted) -> tuple[str, ...]:
     before, after = planted.profiles(partial(_profile, measuring))
-    files = function_files(kernels.add(_KERNEL))
+    files = function_files(kernel_registry.add(_KERNEL))
     explanation = explain(before, after, files, files)
     first = explanation.rows[0]
     measuring.claim(first.function in planted.functions, f"{planted}: the first row is the planted cause")

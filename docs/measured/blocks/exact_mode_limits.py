@@ -4,7 +4,7 @@ from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import count, decimal, prose
 
-from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.machines.qemu.plugin import CacheShapes
 from ktrial.model.profile import CacheCounts, CycleModel, Profile, StringCounts
 
 _PAGE = "docs/exact-mode.md"

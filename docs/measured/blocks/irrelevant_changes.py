@@ -8,8 +8,9 @@ from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, prose, table
 
-from ktrial import kernels, workloads
+from ktrial import workloads
 from ktrial.experiment.regression_check import FLOOR
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.design import Perturbation
 from ktrial.model.machine import Boot
@@ -119,7 +120,7 @@ def _medians(
     measuring: Measuring, kernel: str, changes: Mapping[str, Any], perturbation: Perturbation
 ) -> dict[str, float]:
     """All built-in workloads, one after another in one system."""
-    added = kernels.add(kernel)
+    added = kernel_registry.add(kernel)
     measuring.made_with.add(kernel, added.release)
     boot = Boot(kernel=added).model_copy(update=changes)
     changed = [dict(changes), perturbation.model_dump(mode="json"), list(workloads.DEFAULT)]

@@ -11,8 +11,8 @@ from docs.measured.measuring import Measuring
 from docs.measured.parallel_values import value
 from docs.measured.wording import decimal, percent, prose, table
 
-from ktrial import kernels
 from ktrial.file_digests import digest_of_file
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory, parallel
 from ktrial.model.machine import Boot
@@ -74,7 +74,7 @@ def _cell(mean: _Mean, least: _Mean) -> str:
 
 
 def _measured(measuring: Measuring, quantum: int) -> dict[str, _Mean]:
-    kernel = kernels.add(_KERNEL)
+    kernel = kernel_registry.add(_KERNEL)
     programs = [digest_of_file(path) for path in (parallel(), directory() / "tasks", directory() / "work")]
     key = ["quantum", quantum, kernel.digest, _CPUS, list(_SEEDS), {**_WORKLOADS}, programs]
     boot = Boot(kernel=kernel, cpus=_CPUS, quantum_ns=quantum)

@@ -9,8 +9,8 @@ from docs.measured.measuring import Measuring
 from docs.measured.parallel_values import value
 from docs.measured.wording import decimal, prose, table
 
-from ktrial import kernels
 from ktrial.file_digests import digest_of_file
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory, parallel
 from ktrial.model.machine import Boot
@@ -101,7 +101,7 @@ def _measured(
     measuring: Measuring, cpus: int, rows: tuple[_Row, ...], model: MemoryModel
 ) -> dict[str, list[float]]:
     """Row → guest nanoseconds an operation, by seed."""
-    kernel = kernels.add(_KERNEL)
+    kernel = kernel_registry.add(_KERNEL)
     programs = [digest_of_file(path) for path in (parallel(), directory() / "tasks")]
     key = ["scaling", cpus, kernel.digest, list(_SEEDS), [list(row) for row in rows], programs]
     if model is not MemoryModel.NONE:

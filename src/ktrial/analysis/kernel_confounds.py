@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ktrial import kernels
 from ktrial.analysis.answer import answer, variability_answer
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.image.code_difference import called, code_difference
-from ktrial.kernels.image.same_image import same_image
+from ktrial.kernels.image_difference import called, code_difference, same_image
 from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment, told_apart
 from ktrial.model.kernel import (
@@ -198,7 +197,7 @@ def _kernel(name: str, digest: str, had: Mapping[str, Kernel | KernelError]) -> 
     kernel = had.get(name)
     if kernel is None:
         try:
-            kernel = kernels.get(name)
+            kernel = kernel_registry.get(name)
         except KernelError:
             return None
     return kernel if isinstance(kernel, Kernel) and kernel.digest == digest else None

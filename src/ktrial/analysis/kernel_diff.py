@@ -3,20 +3,21 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ktrial.kernels import Progress, obtain, silent
+from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.patches import paths_in, text_of
-from ktrial.kernels.diff_sides import (
+from ktrial.kernels.errors import KernelError
+from ktrial.kernels.kernel_difference import (
+    Rules,
     changed_modules,
+    changed_options,
     known_of,
     modules_known,
+    paired,
     rules_of_kernel,
     rules_of_source,
     side_of,
 )
-from ktrial.kernels.errors import KernelError
-from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import changed_options
-from ktrial.kernels.kconfig.renamed_options import paired
+from ktrial.kernels.kernel_registry import obtain
 from ktrial.model.kernel import (
     Kernel,
     KernelDifference,

@@ -17,11 +17,11 @@ from ktrial.bisect.knobs import subset_label
 from ktrial.bisect.measurement import Setup
 from ktrial.bisect.result import FoundItem
 from ktrial.bisect.search import NOTHING, Items, Subset
-from ktrial.kernels import Progress, cache_directory, silent
-from ktrial.kernels.build.errors import PatchNotApplied
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.patches import paths_in, text_of
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import KernelError, PatchNotApplied
+from ktrial.kernels.files import write_atomically
 from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
 
 # Two configurations of one source: what is searched by `ktrial bisect config`.
@@ -59,9 +59,9 @@ class Builder:
 
 def default_builder() -> Builder:
     """The one that compiles."""
-    from ktrial.kernels import build as source
+    from ktrial.kernels.build.builds import build, configured, menu_of
 
-    return Builder(build=source.build, configured=source.configured, menus=source.menu_of)
+    return Builder(build=build, configured=configured, menus=menu_of)
 
 
 def built(builder: Builder, wanted: Build, progress: Progress) -> tuple[Kernel, bool]:

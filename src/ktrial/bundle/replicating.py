@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from ktrial import kernels
 from ktrial.analysis.replication import compared
 from ktrial.analysis.result import record_of
 from ktrial.bundle.archive import KERNELS, KernelEntry
@@ -16,9 +15,9 @@ from ktrial.bundle.writing import CONFIG, IMAGE, MODULES, SYSTEM_MAP, host_files
 from ktrial.experiment import guest_storage, session
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder, Resources, default_resources
-from ktrial.kernels import Progress
+from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.providers.protocol import Parts
+from ktrial.kernels.providers import Parts
 from ktrial.machines import Machine
 from ktrial.model.kernel import Build, Kernel, Origin
 from ktrial.model.machine import CarriedFile
@@ -100,7 +99,7 @@ def replicate(
     jobs: int | None = None,
     machine: Machine | None = None,
     sources: Resources | None = None,
-    cached: Callable[[str, Progress], Kernel] = kernels.cached,
+    cached: Callable[[str, Progress], Kernel] = kernel_registry.cached,
 ) -> Replicated:
     """Run it again, and compare. `stores`: one to read the bundle into, and one for what is measured now.
 
@@ -168,8 +167,8 @@ class KernelSources:
     def __init__(
         self,
         bundle: Bundle,
-        obtain: Callable[[str, Progress], Kernel] = kernels.obtain,
-        cached: Callable[[str, Progress], Kernel] = kernels.cached,
+        obtain: Callable[[str, Progress], Kernel] = kernel_registry.obtain,
+        cached: Callable[[str, Progress], Kernel] = kernel_registry.cached,
     ) -> None:
         """`obtain`: a kernel by name; `cached`: one that is there, by digest. Both raise KernelError."""
         self._bundle = bundle
@@ -249,7 +248,7 @@ class KernelSources:
                 system_map=_there(where / SYSTEM_MAP),
             )
 
-        return kernels.add_parts(f"bundle:{digest[:_KEY]}", parts, progress)
+        return kernel_registry.add_parts(f"bundle:{digest[:_KEY]}", parts, progress)
 
 
 def _there(path: Path) -> Path | None:

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ktrial import kernels, report
+from ktrial import report
 from ktrial.analysis.result import record_of
 from ktrial.bundle import archive
 from ktrial.bundle import archive as parts
@@ -31,8 +31,9 @@ from ktrial.bundle.archive import (
 from ktrial.bundle.errors import BundleNotWritten, NothingToBundle
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION, package_directory
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.depmod import GENERATED
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.modules.depmod import GENERATED
 from ktrial.machines import guest_programs
 from ktrial.model.design import FactorKind, scheduler_argv
 from ktrial.model.kernel import Kernel, Patch
@@ -583,7 +584,7 @@ def kernel_entries(study: Study, trials: Sequence[Trial], *, with_files: bool) -
 def cached(digest: str) -> Kernel | None:
     """The kernel of this content, where the cache has it."""
     try:
-        return kernels.get(digest) if digest else None
+        return kernel_registry.get(digest) if digest else None
     except KernelError:
         return None
 

@@ -185,7 +185,7 @@ def _put_back_at_start() -> None:
     from ktrial.cli.console import say
     from ktrial.knobs import LEFT, Journal, RestoreOutcome, abandoned
     from ktrial.knobs.errors import JournalError, JournalHeld
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     journal = Journal()
     try:

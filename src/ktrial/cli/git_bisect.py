@@ -60,8 +60,7 @@ def _code(error: BaseException, own: int) -> int:
 
 def _is_of_the_kernel(error: BaseException) -> bool:
     """Whether the kernel under test cannot be built, or is none: what tells of the kernel itself."""
-    from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken
-    from ktrial.kernels.errors import ImageError
+    from ktrial.kernels.errors import BuildFailed, ImageError, OptionNotTaken
     from ktrial.target.errors import GuestEnded
 
     return isinstance(error, BuildFailed | OptionNotTaken | ImageError | GuestEnded)

@@ -71,7 +71,7 @@ class StepLog:
 
 def with_bytes(what: str, done: int, total: int) -> str:
     """`fetching: 12.0 MB of 80.1 MB`."""
-    from ktrial.kernels.cache.disk_space import shown
+    from ktrial.kernels.files import shown
 
     return f"{what}: {shown(done)} of {shown(total)}" if total else what
 

@@ -12,15 +12,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial import kernels
 from ktrial.analysis.errors import ValuesUnreadable
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import sealed, unsealed
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.manifest import SEALED_VALUES, VALUES
 from ktrial.kernels.errors import UnknownModule
+from ktrial.kernels.files import file_system_errors, write_atomically
+from ktrial.kernels.kernel_cache import SEALED_VALUES, VALUES
+from ktrial.kernels.modules import resolve
 from ktrial.knobs import KnobInstance
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.machines import Machine
@@ -165,7 +164,7 @@ def _block_devices(kernel: Kernel) -> Iterable[Step]:
     """A disk of each kind that the kernel has a module for. A module that cannot be loaded makes no disk."""
     for name, parameters in _BLOCK_DEVICES:
         try:
-            files = kernels.resolve(kernel, [name])
+            files = resolve(kernel, [name])
         except UnknownModule:
             continue
         for file in files:

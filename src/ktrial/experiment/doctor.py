@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.guest_storage import disk_tool
-from ktrial.kernels.build.build_tools import asked_options, build_tools
-from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.build.patches import PATCH
-from ktrial.kernels.errors import KernelError, NoDebianSource, NoSuchRelease
-from ktrial.kernels.modules.depmod import DEPMOD
+from ktrial.kernels.build.requests import asked_options, build_tools
+from ktrial.kernels.depmod import DEPMOD
+from ktrial.kernels.errors import BUBBLEWRAP, KernelError, NoDebianSource, NoSuchRelease
 from ktrial.kernels.packages.apt import APT
 from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.machines.errors import NoPluginHere
-from ktrial.machines.qemu.tools import CPIO, SETPRIV
+from ktrial.machines.qemu.program import CPIO, SETPRIV
 from ktrial.model.base import Model
 from ktrial.model.kernel import GUEST
 from ktrial.model.study import Disk
@@ -100,12 +99,11 @@ def _qemu() -> Iterator[SystemCheck]:
 
 
 def _plugin(program: "Qemu") -> SystemCheck:
-    from ktrial.machines import guest_programs
-    from ktrial.machines.exact import target
+    from ktrial.machines import exact, guest_programs
 
     name = "QEMU plugin"
     try:
-        build = target.usable_plugin(program, guest_programs.directory(), "exact")
+        build = exact.usable_plugin(program, guest_programs.directory(), "exact")
     except NoPluginHere as error:
         problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
         return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
@@ -114,11 +112,12 @@ def _plugin(program: "Qemu") -> SystemCheck:
 
 def _several_cpus(program: "Qemu") -> SystemCheck:
     """The machine exact-parallel works with the inside of QEMU, of versions that it knows."""
-    from ktrial.machines.exact_parallel import NAME, setup
+    from ktrial.machines import exact_parallel
+    from ktrial.machines.exact_parallel import NAME
 
     name = "several CPUs"
     try:
-        setup.check_qemu(program, NAME)
+        exact_parallel.check_qemu(program, NAME)
     except KtrialError as error:
         return SystemCheck(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
     return SystemCheck(name=name, state=State.FINE, found=f"machine {NAME} knows the inside of this QEMU")
@@ -167,11 +166,11 @@ def _installing(missing: Iterable[Tool]) -> str:
 
 def _debian_kernels() -> SystemCheck:
     """Ask for a version that no mirror has: the answer names those that there are."""
-    from ktrial import kernels
+    from ktrial.kernels import kernel_registry
 
     name = "Debian kernels"
     try:
-        kernels.add(f"debian:{_NO_SUCH_VERSION}")
+        kernel_registry.add(f"debian:{_NO_SUCH_VERSION}")
     except NoSuchRelease as error:
         return SystemCheck(name=name, state=State.FINE, found=error.advice)
     except NoDebianSource as error:
@@ -184,16 +183,16 @@ def _debian_kernels() -> SystemCheck:
 
 
 def _kvm() -> SystemCheck:
-    from ktrial.machines.kvm import probe
+    from ktrial.machines import kvm as kvm_probe
 
-    kvm = probe.probe()
+    kvm = kvm_probe.probe_kvm()
     if kvm.usable:
         return SystemCheck(name="KVM", state=State.FINE, found=f"usable: {kvm.reason}")
     return SystemCheck(
         name="KVM",
         state=State.LIMITED,
         found=f"not usable: {kvm.reason}",
-        remedy=f"exact mode needs none; for the others: {_kvm_remedy(probe.DEVICE)}",
+        remedy=f"exact mode needs none; for the others: {_kvm_remedy(kvm_probe.DEVICE)}",
     )
 
 
@@ -223,9 +222,9 @@ def _monitors(progress: Progress) -> Iterator[SystemCheck]:
 
 
 def _cache_directory() -> Path:
-    from ktrial import kernels
+    from ktrial.installation import cache_directory
 
-    return kernels.cache_directory()
+    return cache_directory()
 
 
 def _store_directory() -> Path | None:

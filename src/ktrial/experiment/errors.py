@@ -1,12 +1,21 @@
 """Errors about running a study."""
 
 from ktrial.errors import KtrialError
-from ktrial.kernels.build.errors import BuildCutShort, BuildToolsMissing, SandboxFailed
-from ktrial.kernels.errors import CacheFull, CacheUnusable, KernelError, ToolMissing
+from ktrial.kernels.errors import (
+    BuildCutShort,
+    BuildToolsMissing,
+    CacheFull,
+    CacheUnusable,
+    KernelError,
+    SandboxFailed,
+    ToolMissing,
+)
 from ktrial.machines.errors import (
+    BadOwnCommand,
     BadPin,
     BadSetting,
     BootChanged,
+    CannotBoot,
     CgroupUnusable,
     FileChanged,
     FileToCarry,
@@ -14,15 +23,16 @@ from ktrial.machines.errors import (
     HostHoldsUp,
     KvmUnusable,
     MachineError,
+    MachineStuck,
     MachineToolMissing,
     NoSpaceForSnapshot,
     NoSuchUser,
     QemuTooOld,
     QemuUnusable,
+    ReleaseTaken,
     TooManyCpus,
     UserNotTaken,
 )
-from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineStuck, ReleaseTaken
 from ktrial.store.errors import StoreError
 from ktrial.target.errors import GuestProgramsMissing
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
-from ktrial import kernels, machines
+from ktrial import machines
 from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_matching import FunctionMap, function_map
@@ -20,7 +20,8 @@ from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.trial import run_trial
-from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels import kernel_registry, silent
+from ktrial.kernels.symbols import function_files
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.attribution import Attribution, Explanation, KernelValues
 from ktrial.model.design import FactorKind, PlannedTrial, Treatment
@@ -269,8 +270,8 @@ class _Boots:
     def _kernel(self, treatment: Treatment) -> Kernel:
         study = self._asked.study
         if self._guests.run or self._guests.sources:
-            return obtained(study, treatment, self._sources, kernels.silent)
-        return kernels.get(kernel_name(study, treatment))
+            return obtained(study, treatment, self._sources, silent)
+        return kernel_registry.get(kernel_name(study, treatment))
 
 
 def _settings(study: Study, treatment: Treatment) -> dict[str, object]:

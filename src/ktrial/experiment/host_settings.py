@@ -16,10 +16,11 @@ from ktrial.knobs.lookup import KnobInstance, coupled_paths
 from ktrial.machines import Machine, RemoteMachine
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
-from ktrial.machines.ssh.remote_files import RemoteFiles
+from ktrial.machines.ssh.target import RemoteFiles
 from ktrial.model.base import Model
 from ktrial.model.study import Study
-from ktrial.target import Failure, LocalTarget, Read, StepResult, Target, Write
+from ktrial.target import Failure, Read, StepResult, Target, Write
+from ktrial.target.local import LocalTarget
 
 
 @contextmanager

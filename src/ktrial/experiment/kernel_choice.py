@@ -4,14 +4,13 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ktrial import kernels
 from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
 from ktrial.errors import KtrialError
-from ktrial.kernels import cache_directory, canonical_name, get
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, kernel_registry, stored_names
 from ktrial.kernels.build.sources import GIT_PREFIX
-from ktrial.kernels.cache.location import stored_names
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.kernel_registry import canonical_name, get
 from ktrial.kernels.providers.debian import available
 from ktrial.kernels.providers.git import pinned
 from ktrial.model.kernel import Kernel, measured_order, series, version_order
@@ -113,7 +112,7 @@ def expanded(
 
 def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Sequence[str]:
     limits, ending = Range.of(text), _FLAVOURS[flavour]
-    names = {kernel.name for kernel in kernels.all_kernels() if _is_series(kernel.name, ending)}
+    names = {kernel.name for kernel in kernel_registry.all_kernels() if _is_series(kernel.name, ending)}
     if fetch:
         lists = cache_directory() / "providers" / "debian"
         known = available(f"debian:{text}", lists, flavour, progress)

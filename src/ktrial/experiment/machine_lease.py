@@ -21,8 +21,7 @@ from ktrial.experiment.errors import LeaseLost, MachineHeld
 from ktrial.format.number_format import duration
 from ktrial.format.sanitize import one_line
 from ktrial.machines import HeldLease, LeasedMachine, Machine
-from ktrial.machines.errors import MachineError
-from ktrial.machines.ssh.errors import MachineInUse
+from ktrial.machines.errors import MachineError, MachineInUse
 from ktrial.model.machine import MachineLease
 from ktrial.store.leases import Taking
 from ktrial.store.store import Store

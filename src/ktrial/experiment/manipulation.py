@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ktrial.kernels import scheduling
+from ktrial.kernels.config import scheduling
 from ktrial.knobs.values import form_of
 from ktrial.model.design import AS_IT_IS, FactorKind, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel

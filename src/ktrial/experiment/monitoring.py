@@ -32,8 +32,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.monitors.environment import audit
 from ktrial.target import Push, Run, SampledFiles, Step, StepResult
-from ktrial.target.errors import GuestError
-from ktrial.target.monitor_errors import MonitorError, MonitorFailed
+from ktrial.target.errors import GuestError, MonitorError, MonitorFailed
 from ktrial.workloads import CountsOperations
 from ktrial.workloads.errors import WorkloadError
 

@@ -23,12 +23,11 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.manipulation import TreatmentSetting
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready, default_resources
+from ktrial.installation import cache_directory
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.build_room import least_room, usual_room
-from ktrial.kernels.build.errors import BUBBLEWRAP
-from ktrial.kernels.cache.disk_space import free_bytes, shown
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.build.builds import least_room, usual_room
+from ktrial.kernels.errors import BUBBLEWRAP, KernelError
+from ktrial.kernels.files import free_bytes, shown
 from ktrial.knobs import System, catalogue, errno_diagnosis, find, values
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobForbidden, KnobNotMounted
 from ktrial.knobs.lookup import KnobInstance
@@ -60,7 +59,8 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
 from ktrial.store.store import Store
 from ktrial.system_tools import NeedsTools, Tool, missing_of, packages_of
-from ktrial.target import Failure, LocalTarget, StepResult
+from ktrial.target import Failure, StepResult
+from ktrial.target.local import LocalTarget
 
 _ROOM_OF_A_KERNEL = 350 * 10**6
 """Bytes, with apt's lists and a guest's snapshot. Of Debian's cloud kernels 6.1 and 6.12 the cache keeps 134

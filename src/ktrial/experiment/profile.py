@@ -13,12 +13,12 @@ from ktrial.experiment.manipulation import SettingRefused
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_bytes
-from ktrial.kernels.image.symbols import kept_kallsyms, save_symbols
+from ktrial.kernels.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget, guest_programs
 from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.plugin import CacheShapes
-from ktrial.machines.exact.plugin_counts import by_program
 from ktrial.machines.exact_parallel import ParallelMachine
+from ktrial.machines.qemu.plugin import CacheShapes
+from ktrial.machines.qemu.plugin_counts import by_program
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import BasePrices, Boot, MachineIdentity

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ktrial import kernels, machines
+from ktrial import machines
 from ktrial.analysis.attribution.proof import (
     Candidates,
     Counts,
@@ -29,6 +29,7 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import TRIED_AGAIN, run
 from ktrial.experiment.stored_trials import take_over
 from ktrial.kernels import silent
+from ktrial.kernels.modules import module_names
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.attribution import (
     Attribution,
@@ -444,8 +445,8 @@ class _Proving:
     def _candidates(self, why: Attribution) -> Candidates:
         study = resolved(self._asked.study)
         both = (self._asked.before, self._asked.after)
-        booted = [obtained(study, one, self._how.sources, kernels.silent) for one in both]
-        modules = [kernels.module_names(one) for one in booted]
+        booted = [obtained(study, one, self._how.sources, silent) for one in both]
+        modules = [module_names(one) for one in booted]
         return candidates(study, *both, why, modules)
 
     def _chosen(self, offered: Candidates) -> tuple[tuple[Candidate, ...], tuple[Untried, ...]]:

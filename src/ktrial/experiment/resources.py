@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ktrial import kernels, machines, monitors, workloads
-from ktrial.kernels import Progress, reference
+from ktrial import machines, monitors, workloads
+from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.errors import KernelError
+from ktrial.kernels.kernel_registry import reference
+from ktrial.kernels.modules import resolve
 from ktrial.machines import Machine, RemoteMachine
 from ktrial.model.kernel import Build, BuildOrder, Kernel, Patch
 from ktrial.model.machine import CarriedFile
@@ -91,38 +93,38 @@ def default_builder() -> Builder:
     """The one that compiles."""
 
     def build(wanted: Build, progress: Progress) -> Kernel:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.builds import build
 
-        return source.build(wanted, progress)
+        return build(wanted, progress)
 
     def configured(wanted: Build, progress: Progress) -> Mapping[str, str]:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.builds import configured
 
-        return source.configured(wanted, progress)
+        return configured(wanted, progress)
 
     def cached(wanted: Build) -> Kernel | None:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.builds import cached
 
-        return source.cached(wanted)
+        return cached(wanted)
 
     def applies(wanted: Build, progress: Progress) -> None:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.builds import check_applies
 
-        source.check_applies(wanted, progress)
+        check_applies(wanted, progress)
 
     def same(before: Build, wanted: Build, progress: Progress) -> bool:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.builds import compiles_the_same
 
-        return source.compiles_the_same(before, wanted, progress)
+        return compiles_the_same(before, wanted, progress)
 
     def not_applying(plain: Build, patches: Numbered, progress: Progress) -> Mapping[int, KernelError]:
-        from ktrial.kernels import build as source
+        from ktrial.kernels.build.patches import not_applying
 
-        return source.not_applying(plain, patches, progress)
+        return not_applying(plain, patches, progress)
 
     def tools(wanted: Build) -> tuple[Tool, ...]:
-        from ktrial.kernels.build.build_tools import tools_of
-        from ktrial.kernels.build.errors import BUBBLEWRAP
+        from ktrial.kernels.build.requests import tools_of
+        from ktrial.kernels.errors import BUBBLEWRAP
 
         return (*tools_of(wanted), BUBBLEWRAP)
 
@@ -159,17 +161,17 @@ class Resources:
 
     def kernel(self, name: str, progress: Progress) -> Kernel:
         """The kernel of a name that no study has. Raises KernelError."""
-        return self.obtain(kernels.lenient_reference(name), progress)
+        return self.obtain(kernel_registry.lenient_reference(name), progress)
 
 
 def default_resources() -> Resources:
     """The kernels' cache and the catalogue of workloads."""
     return Resources(
-        obtain=kernels.obtain,
-        modules=kernels.resolve,
+        obtain=kernel_registry.obtain,
+        modules=resolve,
         workload=workloads.find,
         files=with_all_they_need,
-        kernel_tools=kernels.tools_for,
+        kernel_tools=kernel_registry.tools_for,
     )
 
 
@@ -197,7 +199,7 @@ def installed() -> Installed:
 
 
 def _build(source: str, **parts: Any) -> Build:
-    from ktrial.kernels.build import requested  # few studies build, and it takes its time to load
+    from ktrial.kernels.build.requests import requested
 
     return requested(source, **parts)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ktrial import kernels
 from ktrial.analysis.comparability import failures, machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.result import record
@@ -25,8 +24,9 @@ from ktrial.experiment.regression_check import (
     worst,
 )
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
-from ktrial.kernels import Progress
-from ktrial.kernels.build import build, requested
+from ktrial.kernels import Progress, kernel_registry
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
@@ -119,7 +119,7 @@ def look(
 def newest(target: str, progress: Progress) -> Kernel:
     """The newest kernel of a target, fetched or built now. Raises KernelError, NothingToWatch."""
     if not target.startswith(GIT):
-        return kernels.add(target, progress=progress, refresh=True)
+        return kernel_registry.add(target, progress=progress, refresh=True)
     directory, _, branch = target.removeprefix(GIT).rpartition("@")
     if not directory or not branch:
         raise NothingToWatch(what=target, problem="a branch is named git:DIRECTORY@BRANCH")

@@ -30,8 +30,7 @@ from ktrial.fleet.messages import (
 )
 from ktrial.fleet.worker_side import contents
 from ktrial.installation import VERSION
-from ktrial.kernels.build.errors import BuildDiffers
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import BuildDiffers, KernelError
 from ktrial.model.kernel import BuildOrder
 
 _SECONDS_BETWEEN = 0.5

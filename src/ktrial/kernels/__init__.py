@@ -1,104 +1,61 @@
-"""Obtain kernels: providers, cache, vmlinux, modules, symbols.
+"""Kernels: obtained by name (`kernel_registry`), built from source (`build`), kept in a cache, and read."""
 
-Importing this package costs next to nothing: what a name needs is loaded when the name is used first.
-"""
+import json
+from pathlib import Path
+from typing import Protocol
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from ktrial.installation import cache_directory
 
-if TYPE_CHECKING:
-    from ktrial.kernels.cache.entry import NameRecord
-    from ktrial.kernels.cache.location import cache_directory
-    from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
-    from ktrial.kernels.kconfig.config import Scheduling, config_of, config_value, scheduling
-    from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve
-    from ktrial.kernels.progress import Progress, silent
-    from ktrial.kernels.registry import (
-        add,
-        add_parts,
-        all_kernels,
-        cached,
-        canonical_name,
-        get,
-        lenient_reference,
-        missing_file,
-        obtain,
-        record,
-        reference,
-        remove,
-        tools_for,
-        verify,
-    )
-
-__all__ = [
-    "NameRecord",
-    "Progress",
-    "Scheduling",
-    "Symbol",
-    "Symbols",
-    "add",
-    "add_parts",
-    "all_kernels",
-    "builtin_names",
-    "cache_directory",
-    "cached",
-    "canonical_name",
-    "config_of",
-    "config_value",
-    "get",
-    "lenient_reference",
-    "missing_file",
-    "module_names",
-    "obtain",
-    "record",
-    "reference",
-    "remove",
-    "resolve",
-    "save_symbols",
-    "scheduling",
-    "silent",
-    "symbols",
-    "tools_for",
-    "verify",
-]
-
-_FROM = {
-    "NameRecord": "ktrial.kernels.cache.entry",
-    "Progress": "ktrial.kernels.progress",
-    "Scheduling": "ktrial.kernels.kconfig.config",
-    "Symbol": "ktrial.kernels.image.symbols",
-    "Symbols": "ktrial.kernels.image.symbols",
-    "add": "ktrial.kernels.registry",
-    "all_kernels": "ktrial.kernels.registry",
-    "builtin_names": "ktrial.kernels.modules.dependencies",
-    "cache_directory": "ktrial.kernels.cache.location",
-    "canonical_name": "ktrial.kernels.registry",
-    "config_of": "ktrial.kernels.kconfig.config",
-    "config_value": "ktrial.kernels.kconfig.config",
-    "get": "ktrial.kernels.registry",
-    "lenient_reference": "ktrial.kernels.registry",
-    "missing_file": "ktrial.kernels.registry",
-    "add_parts": "ktrial.kernels.registry",
-    "cached": "ktrial.kernels.registry",
-    "module_names": "ktrial.kernels.modules.dependencies",
-    "obtain": "ktrial.kernels.registry",
-    "record": "ktrial.kernels.registry",
-    "reference": "ktrial.kernels.registry",
-    "remove": "ktrial.kernels.registry",
-    "resolve": "ktrial.kernels.modules.dependencies",
-    "save_symbols": "ktrial.kernels.image.symbols",
-    "scheduling": "ktrial.kernels.kconfig.config",
-    "silent": "ktrial.kernels.progress",
-    "symbols": "ktrial.kernels.image.symbols",
-    "tools_for": "ktrial.kernels.registry",
-    "verify": "ktrial.kernels.registry",
-}
-"""Name → the module that has it."""
+# What a long step tells about itself.
 
 
-if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
+class Progress(Protocol):
+    """Told what is being done, and how far it is."""
 
-    def __getattr__(name: str) -> object:
-        if name not in _FROM:
-            raise AttributeError(f"module 'ktrial.kernels' has no attribute {name!r}")
-        return globals().setdefault(name, getattr(import_module(_FROM[name]), name))
+    def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
+        """`done` and `total` are bytes; `total` is 0 where it is not known beforehand."""
+        ...
+
+
+def silent(what: str, done: int = 0, total: int = 0) -> None:
+    """Tell nobody."""
+
+
+FUNCTION_FILES = "function-files.json"
+"""In a kernel's directory: which file each function comes from, as worked out from its symbols."""
+
+
+def stored_names() -> list[str]:
+    """The names of all kernels in the cache, sorted; without those whose record cannot be read."""
+    names = []
+    for path in (cache_directory() / "kernels" / "names").glob("*.json"):
+        try:
+            names.append(str(json.loads(path.read_bytes())["name"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # a shell cannot be told; `ktrial kernel list` tells it
+    return sorted(names)
+
+
+def kernels_state() -> list[tuple[str, int, int]]:
+    """The state of all kernels in the cache and of what is known of them: other than before, it is another.
+
+    Without `FUNCTION_FILES`, which follow from the others.
+    """
+    root = cache_directory() / "kernels"
+    entries = (path for path in root.glob("by-digest/*/*") if path.name != FUNCTION_FILES)
+    files = sorted([*root.glob("names/*"), *entries, *root.glob("by-digest/*/values/*")])
+    return [_state(path) for path in files]
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    """Path, size, and the time of the last change, which no program can choose."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_ctime_ns
+
+
+# Where kernels are kept, what they are called, and whether any was changed: without reading a kernel.
+
+__all__ = ["FUNCTION_FILES", "cache_directory", "kernels_state", "stored_names"]

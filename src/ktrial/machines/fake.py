@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ktrial.machines import Progress
 from ktrial.machines.errors import MachineStopped
-from ktrial.machines.protocol import Progress
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode

@@ -16,7 +16,8 @@ from ktrial.model.references import filled
 from ktrial.model.study import Study, kernel_of
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import SearchedKnob, in_another_unit
-from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
+from ktrial.target import Failure, Read, Step, StepResult, Target, Write
+from ktrial.target.local import LocalTarget
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
 """What has to be known to say why something is not there."""

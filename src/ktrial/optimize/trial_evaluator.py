@@ -28,8 +28,14 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.experiment.trial import without_running
-from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, CompilerUnsuitable, OptionNotTaken
-from ktrial.kernels.errors import ImageError, KernelError
+from ktrial.kernels.errors import (
+    BadBuildOption,
+    BuildFailed,
+    CompilerUnsuitable,
+    ImageError,
+    KernelError,
+    OptionNotTaken,
+)
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel

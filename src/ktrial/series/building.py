@@ -13,11 +13,9 @@ from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.resources import Builder
 from ktrial.fault_points import fault_point
 from ktrial.kernels import Progress
-from ktrial.kernels.build.compiled_paths import not_for_x86
-from ktrial.kernels.build.errors import BadPatch, OptionNotTaken, PatchNotApplied
-from ktrial.kernels.errors import KernelError
-from ktrial.kernels.image.code_difference import code_difference
-from ktrial.kernels.image.same_image import same_image
+from ktrial.kernels.build.build_trees import not_for_x86
+from ktrial.kernels.errors import BadPatch, KernelError, OptionNotTaken, PatchNotApplied
+from ktrial.kernels.image_difference import code_difference, same_image
 from ktrial.kernels.patch_series import undoing
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.series.result import Step, StepState, option_steps

@@ -17,8 +17,9 @@ from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import GIT, TargetLook
 from ktrial.format.sanitize import shortened
-from ktrial.kernels.build import recipe_of, requested
-from ktrial.kernels.build.compiled_paths import not_for_x86
+from ktrial.kernels.build.build_trees import not_for_x86
+from ktrial.kernels.build.recipes import recipe_of
+from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_git
 from ktrial.model.history import ChangePoint, History, Line, Point

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from ktrial.experiment.regression_check import CheckedMetric, Decision
 from ktrial.experiment.single_kernel import Measurement
-from ktrial.kernels.image.code_difference import called
-from ktrial.kernels.kconfig.config import parse_config
+from ktrial.kernels.config import parse_config
+from ktrial.kernels.image_difference import called
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch

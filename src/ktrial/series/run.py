@@ -16,11 +16,10 @@ from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
-from ktrial.kernels.build import build_seconds
-from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
-from ktrial.kernels.errors import KernelError
-from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels.build.make import build_seconds
+from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
+from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
 from ktrial.model.study import Study, StudyRecord

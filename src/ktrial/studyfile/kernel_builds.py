@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from ktrial.kernels.build.errors import BuildError
+from ktrial.kernels.errors import BuildError
 from ktrial.model.design import AS_IT_IS, BUILD_KINDS, Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Build, BuildChange, Patch
 from ktrial.model.study import Study, treatments

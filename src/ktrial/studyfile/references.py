@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ktrial import kernels, knobs
+from ktrial import knobs
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Build
@@ -44,7 +45,7 @@ class KernelReader:
             known = self.reference(name)
         except BadKernelName as error:
             return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
-        missing = kernels.missing_file(known)
+        missing = kernel_registry.missing_file(known)
         return f"found {shown(name)}: there is no file {missing}" if missing else ""
 
     def reference(self, name: str) -> KernelRef:
@@ -81,7 +82,7 @@ RUNNING_KERNEL = "running"
 """What studies on it have for a kernel."""
 
 
-def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernels.lenient_reference) -> Study:
+def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernel_registry.lenient_reference) -> Study:
     """The study with a reference for each kernel and knob that it names; those that it has stay.
 
     `kernel`: which kernel a name means that the study does not describe itself.

@@ -58,3 +58,20 @@ class SymbolsElsewhere(NoSymbolsInGuest):
         "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have a command line "
         "of its own (CONFIG_CMDLINE_OVERRIDE)?"
     )
+
+
+# Errors about programs that watch workloads: perf, bpftrace.
+
+
+class MonitorError(KtrialError):
+    """Monitor {monitor}: {problem}"""
+
+
+class MonitorUnusable(MonitorError):
+    """The monitor {monitor} cannot watch anything here: {problem}."""
+
+    hint = "{remedy}; or leave it out of `monitors` in [machine]"
+
+
+class MonitorFailed(MonitorError):
+    """The monitor {monitor} {problem}."""

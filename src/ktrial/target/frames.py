@@ -8,8 +8,8 @@ from typing import NamedTuple, NoReturn
 from pydantic import ValidationError
 
 from ktrial.model.base import Model
+from ktrial.target import Failure, StepResult
 from ktrial.target.errors import FrameError
-from ktrial.target.steps import Failure, StepResult
 
 MAGIC = b"KTF1"
 MAX_PAYLOAD = 128 << 20

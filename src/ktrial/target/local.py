@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from ktrial.target.steps import Failure, Read, Step, StepResult, Write
+from ktrial.target import Failure, Read, Step, StepResult, Write
 
 _READ_LIMIT = 1 << 20
 _READABLE = 0o444

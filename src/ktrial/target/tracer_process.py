@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from ktrial.target.monitor_errors import MonitorFailed
-from ktrial.target.steps import TracerProgram
+from ktrial.target import TracerProgram
+from ktrial.target.errors import MonitorFailed
 
 PATIENCE = 60.0
 """Seconds: bpftrace compiles its script first, and takes apart what it attached at its end."""

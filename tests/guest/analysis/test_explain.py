@@ -7,11 +7,11 @@ from tests.support.exact_guests import boot_of
 from tests.support.kernel_versions import ALL, newest_for_each_change
 from tests.support.making import a_study
 
-from ktrial import kernels
 from ktrial.analysis.attribution.conditions_diff import differing_values
 from ktrial.experiment.default_settings import ROOTS, SKIPPED, default_values
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.session import run
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.attribution import Attribution, Match
 from ktrial.model.study import StudyRecord
@@ -85,7 +85,7 @@ def test_functions_are_matched_by_the_tree_of_a_trial(stored: tuple[Store, Study
 @pytest.mark.parametrize("name", newest_for_each_change(*ALL))
 def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
     walk = Walk(roots=ROOTS, skip=SKIPPED)
-    with ExactMachine().start(boot_of(kernels.add(name))) as target:
+    with ExactMachine().start(boot_of(kernel_registry.add(name))) as target:
         (first,), (second,) = target.perform((walk,)), target.perform((walk,))
     assert first.failure is None
     assert first == second
@@ -98,15 +98,17 @@ def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
 @pytest.mark.nightly
 def test_the_read_ahead_of_rotating_disks_differs_between_6_12_and_7_2() -> None:
     machine = ExactMachine()
-    old, new = (default_values(machine, boot_of(kernels.add(name))) for name in ("debian:6.12", "debian:7.2"))
+    old, new = (
+        default_values(machine, boot_of(kernel_registry.add(name))) for name in ("debian:6.12", "debian:7.2")
+    )
     values = {one.path: (one.before, one.after) for one in differing_values(old, new)}
     assert values["/sys/block/nullb0/queue/read_ahead_kb"] == ("128", "8192")
     assert "/proc/sys/kernel/osrelease" not in values
-    assert default_values(machine, boot_of(kernels.add("debian:7.2"))) == new
+    assert default_values(machine, boot_of(kernel_registry.add("debian:7.2"))) == new
 
 
 def test_a_boot_parameter_that_sets_a_setting_is_seen_there() -> None:
-    kernel, machine = kernels.add("debian:6.12"), ExactMachine()
+    kernel, machine = kernel_registry.add("debian:6.12"), ExactMachine()
     plain, changed = (
         default_values(machine, boot_of(kernel, parameters=parameters))
         for parameters in ((), ("sysctl.vm.swappiness=10",))

@@ -17,7 +17,8 @@ from ktrial.bisect.decision import Terms
 from ktrial.bisect.result import BisectResult
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.kernels import Progress
-from ktrial.kernels import build as source
+from ktrial.kernels.build.builds import configured, menu_of
+from ktrial.kernels.build.requests import requested
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
@@ -41,7 +42,7 @@ class Configured:
     configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def build(self, wanted: Build, progress: Progress) -> Kernel:
-        final = source.configured(wanted, progress)
+        final = configured(wanted, progress)
         key = digest(dict(final))
         self.configs[f"build:{key[:12]}"] = final
         return a_kernel(f"build:{key[:12]}", release="6.1.0", digest=key)
@@ -54,8 +55,8 @@ def _bisected(
     directory: Path, before: list[str], after: list[str], cost: Callable[[Mapping[str, str]], float]
 ) -> tuple[BisectResult, ConfigGround, Configured]:
     kernels = Configured(cost)
-    builder = Builder(kernels.build, source.configured, source.menu_of)
-    ends = [source.requested(DEBIAN, options=options, directory=directory) for options in (before, after)]
+    builder = Builder(kernels.build, configured, menu_of)
+    ends = [requested(DEBIAN, options=options, directory=directory) for options in (before, after)]
     ground = config_ground(ends[0], ends[1], ("A", "B"), builder)
     terms = Terms("config", "A", "B", Measurement((WorkloadUse(name="fork"),), perturbations=1))
     with open_store(str(directory / "ktrial.db")) as store:
@@ -75,7 +76,7 @@ def test_every_candidate_is_a_configuration_that_kconfig_leaves_as_it_is(tmp_pat
     assert not result.unresolved
     assert len(kernels.configs) <= 2 * math.log2(result.groups) + 6
     for half in range(1, result.groups, 6):
-        final = source.configured(ground.wanted(frozenset(range(half))))
+        final = configured(ground.wanted(frozenset(range(half))))
         for at, group in enumerate(ground.grouped.groups):
             wanted = ground.new if at < half else ground.old
             values = {name: (final.get(name, OFF), wanted.get(name, OFF)) for name in group}

@@ -19,12 +19,13 @@ from tests.support.exact_guests import boot_of, work
 from tests.support.real_runs import environment
 from tests.support.warm_ktrial import ktrial
 
-from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.file_digests import sealed
-from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.plugin import PluginBuild
+from ktrial.kernels import kernel_registry
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.qemu import plugin
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
@@ -167,7 +168,7 @@ def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
             assert counts.readline().startswith('{"insn"')
 
     reader = threading.Thread(target=read_the_first_line_only)
-    with ExactMachine().instrumented(boot_of(kernels.add(KERNEL))) as target:
+    with ExactMachine().instrumented(boot_of(kernel_registry.add(KERNEL))) as target:
         reader.start()
         with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
             target.counted_into(out, (work("syscall"),), None)
@@ -203,7 +204,7 @@ def hidden(text: str) -> str:
 @pytest.fixture(scope="module")
 def table() -> str:
     """The functions in /proc/kallsyms of the kernel."""
-    boot = boot_of(kernels.add(KERNEL))
+    boot = boot_of(kernel_registry.add(KERNEL))
     with ExactMachine().instrumented(boot) as target:
         return KernelSymbols().of(target, boot).text
 
@@ -213,14 +214,14 @@ def told_otherwise(
     user: User, table: str, snapshots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Callable[[str], str]], str]:
     """The same kernel's image, of which another table is known. Returns its name."""
-    image = kernels.add(KERNEL).image
+    image = kernel_registry.add(KERNEL).image
     own_cache = user.place / "cache"
     own_cache.mkdir()
     (own_cache / "snapshots").symlink_to(snapshots)
     monkeypatch.setenv("KTRIAL_CACHE", str(own_cache))
 
     def other(change: Callable[[str], str]) -> str:
-        own: Kernel = kernels.add(f"path:{image}")
+        own: Kernel = kernel_registry.add(f"path:{image}")
         (own.image.parent / "kallsyms").write_bytes(sealed(change(table).encode()))
         return own.name
 

@@ -10,8 +10,9 @@ import pytest
 from tests.support import real_runs
 from tests.support.exact_guests import boot_of, perform
 
-from ktrial import kernels, monitors
+from ktrial import monitors
 from ktrial.experiment.monitoring import sampled_of
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.kvm import KvmMachine
 from ktrial.model.machine import Boot
@@ -30,7 +31,7 @@ def fork(sample: Sampling | None, clock: str = "tsc", operations: int = 60) -> R
 
 @pytest.fixture(scope="module")
 def boot() -> Boot:
-    return boot_of(kernels.add(KERNEL), limit_seconds=1000.0)
+    return boot_of(kernel_registry.add(KERNEL), limit_seconds=1000.0)
 
 
 def median_of(result: StepResult) -> float:
@@ -77,7 +78,9 @@ def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot) -> Non
 def test_a_guest_in_real_time_is_sampled_too() -> None:
     machine = KvmMachine()
     machine.check()
-    boot = Boot.model_validate({"kernel": kernels.add(KERNEL), "settle_ns": 0, "allow_emulated_time": True})
+    boot = Boot.model_validate(
+        {"kernel": kernel_registry.add(KERNEL), "settle_ns": 0, "allow_emulated_time": True}
+    )
     with machine.start(boot) as target:
         (result,) = target.perform((fork(SAMPLING, "monotonic"),))
     sampled = sampled_of("fork", (result,))

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ktrial import kernels
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.session import run
 from ktrial.file_digests import sealed
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.modules import resolve
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.design import Treatment
 from ktrial.model.machine import Boot
@@ -61,8 +62,8 @@ def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
 
 @pytest.mark.nightly  # for each change: test_other_file_systems_hold_what_is_written[xfs]
 def test_modules_have_names_that_hold_for_their_boot(tmp_path: Path) -> None:
-    kernel = kernels.add(KERNEL)
-    modules = kernels.resolve(kernel, ["loop"])
+    kernel = kernel_registry.add(KERNEL)
+    modules = resolve(kernel, ["loop"])
     boot = Boot(kernel=kernel, memory_mib=256, settle_ns=500_000_000, modules=modules)
     machine = ExactMachine(cache=tmp_path, count=CountedBy.PLUGIN)
     with machine.instrumented(boot) as target:

@@ -10,7 +10,8 @@ from elftools.elf.elffile import ELFFile
 from tests.support.real_runs import SHARED, environment
 from tests.support.warm_ktrial import ktrial
 
-from ktrial import kernels
+from ktrial.installation import cache_directory
+from ktrial.kernels import kernel_registry
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 
@@ -22,8 +23,8 @@ AFTER_ENDBR64, NOPS = 4, b"\x90" * 5
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """Of its own: nothing in it is a link to what others use, apart from packages that were fetched."""
-    kernel, cache = kernels.add(NAME), tmp_path / "cache"
-    usual = kernels.cache_directory() / "kernels"
+    kernel, cache = kernel_registry.add(NAME), tmp_path / "cache"
+    usual = cache_directory() / "kernels"
     for part in ("names", f"by-digest/{kernel.digest}"):
         shutil.copytree(usual / part, cache / "kernels" / part)
     for name in set(SHARED) - {"kernels"}:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ktrial import kernels
 from ktrial.analysis.kernel_diff import difference_between, difference_of
 from ktrial.cli.commands.kernel import app
-from ktrial.kernels import build as source
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.build.builds import configured
+from ktrial.kernels.config import config_of
 from ktrial.model.kernel import Build, Kernel, KernelDifference, OptionCause, Origin, Respect
 
 pytestmark = pytest.mark.guest
@@ -34,7 +35,7 @@ def test_debians_kernels_differ_in_version_options_and_compiler(difference: Kern
     changed = {one.option: one for one in difference.options}
     assert changed["CONFIG_CC_VERSION_TEXT"].cause is OptionCause.COMPILER
     assert changed["CONFIG_PER_VMA_LOCK"].cause is OptionCause.SOURCE, "Linux 6.4 brought it"
-    assert ("CONFIG_SLAB" in changed) is ("CONFIG_SLAB" in kernels.config_of(kernels.get("debian:6.1")))
+    assert ("CONFIG_SLAB" in changed) is ("CONFIG_SLAB" in config_of(kernel_registry.get("debian:6.1")))
     placed = [one for one in difference.decided if one.menu]
     assert len(placed) > len(difference.decided) * 0.8, "the configurations themselves tell the menus"
     assert {one.before for one in difference.modules} | {one.after for one in difference.modules} == {
@@ -45,7 +46,7 @@ def test_debians_kernels_differ_in_version_options_and_compiler(difference: Kern
 def test_applied_to_the_first_it_gives_the_second_and_mirrored_it_is_the_other_way(
     difference: KernelDifference,
 ) -> None:
-    config = kernels.config_of(kernels.get("debian:6.1"))
+    config = config_of(kernel_registry.get("debian:6.1"))
     assert ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE") in {
         (one.before, one.after) for one in difference.renamed
     }
@@ -56,7 +57,7 @@ def test_applied_to_the_first_it_gives_the_second_and_mirrored_it_is_the_other_w
         config.pop(one.option, None)
         if one.after is not None:
             config[one.option] = one.after
-    assert config == kernels.config_of(kernels.get("debian:6.12"))
+    assert config == config_of(kernel_registry.get("debian:6.12"))
     back = difference_between("debian:6.12", "debian:6.1")
     assert tuple(one.mirrored for one in back.options) == difference.options
 
@@ -80,7 +81,7 @@ def allocators(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kernel, Kernel
     for name in ("SLUB", "SLAB"):
         build = Build(source=SOURCE, options={f"CONFIG_{name}": "y"})
         config = home / name
-        config.write_text("".join(f'{key}="{one}"\n' for key, one in source.configured(build).items()))
+        config.write_text("".join(f'{key}="{one}"\n' for key, one in configured(build).items()))
         facts = {"name": build.name, "release": "6.1", "image": home / "none", "config": config}
         origin = Origin(provider="build", source=SOURCE, build=build)
         made.append(Kernel(**facts, origin=origin, digest=build.key, config_digest=build.key))

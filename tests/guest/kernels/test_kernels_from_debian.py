@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from tests.support.kernel_versions import ALL, versions
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry, silent
+from ktrial.kernels.config import config_value
 from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, NoSuchRelease
-from ktrial.kernels.image.elf import has_pvh_entry
-from ktrial.kernels.packages.apt import PrivateApt
-from ktrial.kernels.packages.apt_sources import Archive, configured_sources
+from ktrial.kernels.image import has_pvh_entry
+from ktrial.kernels.modules import builtin_names, module_names, resolve
+from ktrial.kernels.packages.apt import Archive, PrivateApt, configured_sources
 from ktrial.kernels.providers.debian import debian_archives
 from ktrial.model.kernel import Kernel
 
@@ -29,7 +30,7 @@ MODULES = ("xfs", "btrfs", "virtio-net", "nf_tables", "null_blk", "dm-crypt")
 @pytest.fixture(params=versions(*ALL), scope="module")
 def kernel(request: pytest.FixtureRequest) -> Kernel:
     """From the user's own cache: downloaded on first use only."""
-    return kernels.add(str(request.param))
+    return kernel_registry.add(str(request.param))
 
 
 def test_a_kernel_has_all_its_parts(kernel: Kernel) -> None:
@@ -37,9 +38,9 @@ def test_a_kernel_has_all_its_parts(kernel: Kernel) -> None:
     assert kernel.release.endswith("-cloud-amd64")
     assert kernel.vmlinux is not None, kernel.vmlinux_reason
     assert has_pvh_entry(kernel.vmlinux.read_bytes())
-    assert kernels.config_value(kernel, "CONFIG_PVH") == "y"
-    assert len(kernels.module_names(kernel)) > 500
-    assert len(kernels.builtin_names(kernel)) > 50
+    assert config_value(kernel, "CONFIG_PVH") == "y"
+    assert len(module_names(kernel)) > 500
+    assert len(builtin_names(kernel)) > 50
     assert kernel.origin.suite
     assert kernel.origin.packages
     assert not (kernel.image.parent / "System.map").exists(), "Debian's is a stub"
@@ -54,7 +55,7 @@ def test_modules_are_those_that_modprobe_would_load(kernel: Kernel, name: str) -
     command = [modprobe, "-d", str(base), "-S", kernel.release, "--show-depends", name]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     expected = [plain(line.split()[1]) for line in printed.splitlines() if line.startswith("insmod")]
-    files = kernels.resolve(kernel, [name])
+    files = resolve(kernel, [name])
     loaded = [plain(file) for file in files]
     assert set(expected) <= set(loaded)
     assert loaded[-1] == expected[-1]
@@ -71,10 +72,10 @@ def plain(file: Path | str) -> str:
 
 def dependencies(kernel: Kernel, module: str) -> set[str]:
     """What the module itself says that it needs (`depends=` of its .modinfo), less what is built in."""
-    (file,) = [one for one in kernels.resolve(kernel, [module]) if plain(one) == module]
+    (file,) = [one for one in resolve(kernel, [module]) if plain(one) == module]
     start = (data := file.read_bytes()).index(b"depends=") + len(b"depends=")
     needed = {plain(one) for one in data[start : data.index(b"\0", start)].decode().split(",") if one}
-    return needed & set(kernels.module_names(kernel))
+    return needed & set(module_names(kernel))
 
 
 def test_qemu_starts_the_extracted_vmlinux(kernel: Kernel) -> None:
@@ -101,16 +102,16 @@ def test_qemu_starts_the_extracted_vmlinux(kernel: Kernel) -> None:
     assert "Kernel panic - not syncing: VFS: Unable to mount root fs" in printed
 
 
-ADD = "import sys; from ktrial import kernels; k = kernels.add(sys.argv[1]); print(k.digest)"
+ADD = "import sys; from ktrial.kernels import kernel_registry as k; print(k.add(sys.argv[1]).digest)"
 STAGED = """
 import sys, time
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 
 def progress(what, done=0, total=0):
     if what.startswith("fetching the package") and total and "list" not in what:
         print(done, total, flush=True)
 
-kernels.add(sys.argv[1], progress=progress)
+kernel_registry.add(sys.argv[1], progress=progress)
 """
 
 
@@ -138,7 +139,7 @@ def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cac
     assert printed[0] == printed[1]
     assert system_state() == before
     # Both know the same kernel, and it was fetched once: the second found it, and left no workspace.
-    assert [kernel.digest for kernel in kernels.all_kernels()] == printed[:1]
+    assert [kernel.digest for kernel in kernel_registry.all_kernels()] == printed[:1]
     assert list((empty_cache / "kernels" / "work").iterdir()) == []
 
 
@@ -156,15 +157,15 @@ def test_a_download_killed_in_the_middle_is_no_kernel(empty_cache: Path, tmp_pat
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert 0 < done < total
-    assert "debian:6.12" not in [kernel.name for kernel in kernels.all_kernels()]
-    kernel = kernels.add("debian:6.12")
+    assert "debian:6.12" not in [kernel.name for kernel in kernel_registry.all_kernels()]
+    kernel = kernel_registry.add("debian:6.12")
     assert kernel.vmlinux is not None
     assert list((empty_cache / "kernels" / "work").iterdir()) == []
 
 
 def test_an_unknown_version_is_refused_with_what_the_mirror_has(empty_cache: Path) -> None:
     with pytest.raises((NoSuchRelease, ListsOutOfDate)) as caught:
-        kernels.add("debian:4.2")
+        kernel_registry.add("debian:4.2")
     if isinstance(caught.value, ListsOutOfDate) and "is expired" in caught.value.message:
         pytest.skip(f"the mirror is behind: {caught.value.message}")
     assert "5.10, 6.1, 6.12" in caught.value.advice
@@ -172,7 +173,7 @@ def test_an_unknown_version_is_refused_with_what_the_mirror_has(empty_cache: Pat
 
 def test_the_host_kernel_is_added_or_its_absence_explained(empty_cache: Path) -> None:
     release = platform.release()
-    script = "from ktrial import kernels; print(kernels.add('host').release)"
+    script = "from ktrial.kernels import kernel_registry; print(kernel_registry.add('host').release)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     if Path(f"/boot/vmlinuz-{release}").exists():
         assert done.stdout.strip() == release
@@ -207,7 +208,7 @@ def test_lists_without_a_valid_signature_are_refused(tmp_path: Path, archive: Ar
     other = Archive(archive.uri, archive.suites, (("Signed-By", str(keyring)),))
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
     with pytest.raises(FetchFailed, match=r"NO_PUBKEY|not signed|verif"):
-        apt.packages((other,), "debian:6.1", kernels.silent)
+        apt.packages((other,), "debian:6.1", silent)
 
 
 @pytest.mark.parametrize("kind", ["plain", "mirror list"])
@@ -218,28 +219,28 @@ def test_packages_come_from_plain_archives_and_from_mirror_lists(
     (tmp_path / "mirrors.list").write_text(f"{archive.uri}\n")
     uri = archive.uri if kind == "plain" else f"mirror+file:{tmp_path}/mirrors.list"
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-base-\d\S*-amd64")
-    packages = apt.packages((Archive(uri, archive.suites, archive.options),), "debian:6.1", kernels.silent)
+    packages = apt.packages((Archive(uri, archive.suites, archive.options),), "debian:6.1", silent)
     smallest = min(packages, key=lambda package: package.size)
     into = tmp_path / "debs"
     into.mkdir()
-    (file,) = apt.download([smallest], into, "debian:6.1", kernels.silent)
+    (file,) = apt.download([smallest], into, "debian:6.1", silent)
     assert file.stat().st_size == smallest.size
     assert hashlib.sha256(file.read_bytes()).hexdigest() == smallest.sha256
 
 
 def test_a_package_that_is_not_what_the_list_promises_is_refused(tmp_path: Path, archive: Archive) -> None:
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-base-\d\S*-amd64")
-    packages = apt.packages((archive,), "debian:6.1", kernels.silent)
+    packages = apt.packages((archive,), "debian:6.1", silent)
     other = replace(min(packages, key=lambda package: package.size), sha256="0" * 64)
     (tmp_path / "debs").mkdir()
     with pytest.raises(FetchFailed, match="Hash Sum mismatch"):
-        apt.download([other], tmp_path / "debs", "debian:6.1", kernels.silent)
+        apt.download([other], tmp_path / "debs", "debian:6.1", silent)
 
 
 def test_a_suite_that_is_not_there_is_skipped(tmp_path: Path, archive: Archive) -> None:
     more = Archive(archive.uri, ("no-such-suite", *archive.suites), archive.options)
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
-    assert {one.suite for one in apt.packages((more,), "debian:6.1", kernels.silent)} == set(archive.suites)
+    assert {one.suite for one in apt.packages((more,), "debian:6.1", silent)} == set(archive.suites)
     assert apt.problems() == []
 
 
@@ -250,7 +251,7 @@ def test_an_archive_that_cannot_be_reached_is_told_with_apts_own_words(
     nowhere = Archive("http://127.0.0.1:9/debian/", archive.suites, archive.options)
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
     with pytest.raises(FetchFailed, match=r"could not be fetched from Debian: .*(connect|refused|Failed)"):
-        apt.packages((nowhere,), "debian:6.1", kernels.silent)
+        apt.packages((nowhere,), "debian:6.1", silent)
 
 
 @pytest.mark.parametrize(
@@ -274,5 +275,5 @@ def test_lists_of_another_time_let_the_user_look_at_the_clock(tmp_path: Path, da
     stale = Archive(f"file:{tmp_path}/mirror", ("bookworm",), tuple(options.items()))
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
     with pytest.raises(ListsOutOfDate, match=said) as caught:
-        apt.packages((stale,), "debian:6.1", kernels.silent)
+        apt.packages((stale,), "debian:6.1", silent)
     assert "this machine's clock says 20" in caught.value.advice

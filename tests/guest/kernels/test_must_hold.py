@@ -13,7 +13,8 @@ from tests.support.outdated_records import skip_outdated
 from tests.support.places import ROOT, STUDIES
 from tests.support.real_runs import cache_without_snapshots, measured, result
 
-from ktrial import kernels, workloads
+from ktrial import workloads
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import Boot
 
@@ -73,7 +74,7 @@ def skip_other_kernels(here: list[str]) -> None:
 
 def test_the_picture_is_of_the_kernels_that_are_here() -> None:
     """For each change, since it costs nothing: its numbers are measured anew nightly."""
-    skip_other_kernels([kernels.add(name).release for name in ("debian:6.1", "debian:6.12")])
+    skip_other_kernels([kernel_registry.add(name).release for name in ("debian:6.1", "debian:6.12")])
 
 
 @pytest.mark.nightly
@@ -109,7 +110,7 @@ def operations(name: str) -> int:
 
 def test_twelve_trials_four_at_once_are_one_trial() -> None:
     machine = ExactMachine()
-    boot = Boot(kernel=kernels.add("debian:6.12"))
+    boot = Boot(kernel=kernel_registry.add("debian:6.12"))
     perturbed = {"layout_seed": 20_240_101, "start_offset_ns": 1_234_567}
     steps = tuple(
         work(name, "--operations", "7").model_copy(update=perturbed) for name in ("fork", "exec", "pipe")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.real_runs import KTRIAL, cache_without_snapshots, environment, interrupted, result
 
-from ktrial import kernels
+from ktrial.installation import cache_directory
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store.store import open_store
 
@@ -106,7 +106,7 @@ def test_a_disk_too_full_for_a_snapshot_is_named_and_the_run_goes_on_elsewhere(
     command = ("unshare", "--map-root-user", "--mount", "sh", "-c", script, small)
     run = (KTRIAL, "run", study, "--store", store, "--no-html")
     done = subprocess.run(
-        (*command, kernels.cache_directory() / "kernels", *run),
+        (*command, cache_directory() / "kernels", *run),
         env=environment(small),
         capture_output=True,
         text=True,

@@ -10,9 +10,10 @@ from tests.support.module_building import Headers, headers
 from tests.support.places import SUPPORT
 from tests.support.planted_parameters import OPTIONS, PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
-from ktrial import kernels
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.config import config_value
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
@@ -52,7 +53,7 @@ def test_what_a_boot_parameter_does_is_found(kernel_name: str, planted: Planted)
 @pytest.mark.parametrize("kernel_name", EACH_CHANGE)
 def test_a_parameter_that_does_nothing_explains_nothing(kernel_name: str, planted: Planted) -> None:
     option = OPTIONS[planted.parameter]
-    assert kernels.config_value(kernels.add(kernel_name), option) in (None, "n"), "it has an effect by now"
+    assert config_value(kernel_registry.add(kernel_name), option) in (None, "n"), "it has an effect by now"
     explanation = explain(*planted.profiles(partial(counted, kernel_name)))
     largest = max(abs(explanation.difference(row)) for row in explanation.rows)
     assert explanation.after.median == pytest.approx(explanation.before.median, rel=SAME_MEDIAN)
@@ -62,7 +63,7 @@ def test_a_parameter_that_does_nothing_explains_nothing(kernel_name: str, plante
 
 @pytest.fixture(scope="module", params=versions("debian:5.10", "debian:6.1"))
 def kernel(request: pytest.FixtureRequest) -> Kernel:
-    return kernels.add(request.param)
+    return kernel_registry.add(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_a_module_that_hooks_a_function_is_found(
     shutil.copy(built_against.build(source, PLANTED_LOOPS=LOOPS, PLANTED_AT=function), place)
     # The user's way to a module of his own: the kernel, added together with it.
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    name = kernels.add(f"path:{kernel.image}", modules=tmp_path / "lib").name
+    name = kernel_registry.add(f"path:{kernel.image}", modules=tmp_path / "lib").name
 
     settings, use = MachineSettings(kernel=name), WorkloadUse(name=workload)
     before = profile(settings, use)

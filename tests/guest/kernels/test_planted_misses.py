@@ -8,10 +8,10 @@ from tests.support.kernel_versions import versions
 from tests.support.module_building import Headers, headers
 from tests.support.places import SUPPORT
 
-from ktrial import kernels
 from ktrial.analysis.attribution.costs import CostKind, cost_rows
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile
+from ktrial.kernels import kernel_registry
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
@@ -32,7 +32,7 @@ MISSES = {
 
 @pytest.fixture(scope="module", params=versions("debian:5.10", "debian:6.1"))
 def kernel(request: pytest.FixtureRequest) -> Kernel:
-    return kernels.add(request.param)
+    return kernel_registry.add(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_cycles_name_the_function_that_misses(
     place.mkdir(parents=True)
     shutil.copy(built_against.build(source, PLANTED_KIND=KINDS[kind], PLANTED_AT="vfs_write"), place)
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    name = kernels.add(f"path:{kernel.image}", modules=tmp_path / "lib").name
+    name = kernel_registry.add(f"path:{kernel.image}", modules=tmp_path / "lib").name
 
     explanation = explain(before, counted(name, MODULE))
     assert explanation.rows[0].function == "planted_work"

@@ -8,10 +8,11 @@ import pytest
 from tests.support.exact_guests import host_program
 from tests.support.kernel_versions import ALL, versions
 
-from ktrial import kernels
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import INSTANCES, boot_of, knob_differences, knob_values
 from ktrial.experiment.resources import default_resources
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.config import config_of
 from ktrial.knobs import System, apply, find
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.errors import KnobAbsent, KnobGone, KnobMoved, KnobNeedsReboot, KnobRefused, KnobRounded
@@ -133,7 +134,7 @@ def machine(snapshots: Path) -> ExactMachine:
 
 def guest(name: str) -> Boot:
     files = {file for program in ("sh", "mkdir") for file in host_program(program)[0]}
-    boot = boot_of(kernels.add(name), default_resources())
+    boot = boot_of(kernel_registry.add(name), default_resources())
     files_by_name = tuple(sorted(files, key=lambda file: file.guest))
     return boot.model_copy(update={"files": files_by_name})
 
@@ -144,7 +145,7 @@ def tried(request: pytest.FixtureRequest, machine: ExactMachine) -> Tried:
     make = Run(argv=(host_program("sh")[1], "-c", MAKE_GROUP), environment={"PATH": "/usr/bin:/bin"})
     read = [Read(path=path) for _, _, path in file_places()]
     read += [Read(path="/proc/sys/kernel/osrelease"), Read(path="/proc/mounts")]
-    result = Tried(boot.kernel, kernels.config_of(boot.kernel), {})
+    result = Tried(boot.kernel, config_of(boot.kernel), {})
     write = [
         Write(path=path, value=value)
         for knob, place, path in file_places()

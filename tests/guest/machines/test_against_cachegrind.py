@@ -12,7 +12,7 @@ import pytest
 from tests.support.exact_guests import boot_of
 from tests.support.places import SUPPORT
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import CarriedFile
 from ktrial.studyfile.machine_model_files import machine_model
@@ -49,7 +49,7 @@ def modelled(program: Path, snapshots: Path) -> dict[str, Misses]:
     machine = machine_model("model.toml", program.parent)
     assert machine
     boot = boot_of(
-        kernels.add("debian:6.12"),
+        kernel_registry.add("debian:6.12"),
         files=(CarriedFile(host=program, guest="/cached", mode=0o755),),
         # Cachegrind walks no page tables.
         model=machine.model_copy(update={"paging": None}),

@@ -7,7 +7,7 @@ import pytest
 from tests.support.exact_guests import LITTLE_MEMORY_MIB, boot_with_programs, ending, host_program, perform
 from tests.support.kernel_versions import ALL, newest_for_each_change, versions
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import Boot
 from ktrial.target import LoadModule, Mount, Push, Read, Run, Start, StepResult, Stop, Write
@@ -27,7 +27,7 @@ def machine(snapshots: Path) -> ExactMachine:
 
 def boot(kernel: str = "debian:6.1", **changes: object) -> Boot:
     """A guest with a shell and a few programs."""
-    return boot_with_programs(kernels.add(kernel), **changes)
+    return boot_with_programs(kernel_registry.add(kernel), **changes)
 
 
 def shell(script: str, **settings: int) -> Run:

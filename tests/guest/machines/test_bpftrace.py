@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from tests.support.exact_guests import boot_of, perform
 
-from ktrial import kernels, monitors
+from ktrial import monitors
 from ktrial.experiment import guest_storage
 from ktrial.experiment.resources import default_resources
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.modules import resolve
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import Boot, CarriedFile
 from ktrial.model.study import Disk
@@ -43,13 +45,13 @@ KERNELS = {
 
 
 def a_boot(name: str) -> Boot:
-    kernel, sources = kernels.add(name), default_resources()
+    kernel, sources = kernel_registry.add(name), default_resources()
     programs = tuple(program_path("a test", each) for each in PROGRAMS)
     scripts = tuple(CarriedFile(host=each, guest=f"/bt/{each.name}") for each in SCRIPTS.glob("*.bt"))
     return boot_of(
         kernel,
         memory_mib=1536,
-        modules=kernels.resolve(kernel, guest_storage.modules(DISK)),
+        modules=resolve(kernel, guest_storage.modules(DISK)),
         files=(
             *with_all_they_need("a test", programs),
             *guest_storage.files(DISK, kernel, sources),

@@ -16,13 +16,13 @@ from tests.support.exact_guests import (
     wrong_pair_flags,
 )
 
-from ktrial import kernels
 from ktrial.file_digests import digest_of_file
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.modules import resolve
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import BootChanged, CannotSaveState, NoSpaceForSnapshot, TooManyCpus
-from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
-from ktrial.machines.qemu import migration, program
+from ktrial.machines.exact import OLDEST_FOR_CPUS, ExactMachine
+from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
@@ -44,7 +44,7 @@ STEPS = (
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return kernels.add("debian:6.1")
+    return kernel_registry.add("debian:6.1")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_another_snapshot_made_and_used_with_all_cores_busy_gives_the_same(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["debian:5.10", "debian:6.12", "debian:7.2"])
 def test_other_kernels_repeat_themselves_too(name: str, machine: ExactMachine, tmp_path: Path) -> None:
-    boot = boot_of(kernels.add(name))
+    boot = boot_of(kernel_registry.add(name))
     first = perform(machine, boot, *STEPS)
     with busy_cores():
         assert perform(ExactMachine(cache=tmp_path), boot, *STEPS) == first
@@ -107,7 +107,7 @@ def test_without_snapshots_each_trial_is_booted_and_the_same(
     def refused(_process: QemuProcess, machine: str) -> bytes:
         raise CannotSaveState(machine=machine, problem="a device is not migratable")
 
-    monkeypatch.setattr(migration, "save", refused)
+    monkeypatch.setattr(snapshot, "save", refused)
     machine = ExactMachine(cache=tmp_path)
     with machine.start(boot_of(kernel)) as target:
         first = target.perform(STEPS)
@@ -159,7 +159,7 @@ def test_what_a_machine_boots_may_not_change_while_it_is_in_use(
 
 
 def test_modules_are_loaded_before_the_snapshot(kernel: Kernel, machine: ExactMachine) -> None:
-    boot = boot_of(kernel, modules=kernels.resolve(kernel, ["null_blk"]))
+    boot = boot_of(kernel, modules=resolve(kernel, ["null_blk"]))
     (loaded,) = perform(machine, boot, Read(path="/proc/modules"))
     assert loaded.content.startswith("null_blk ")
 
@@ -226,7 +226,7 @@ def test_no_room_for_a_snapshot(kernel: Kernel, tmp_path: Path, monkeypatch: pyt
     def full(_source: int, _target: int) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ktrial.machines.qemu.sparse_file.copy", full)
+    monkeypatch.setattr("ktrial.machines.qemu.snapshot_cache.copy_sparse", full)
     with pytest.raises(NoSpaceForSnapshot, match="No space left on device"):
         ExactMachine(cache=tmp_path).prepare(boot_of(kernel), print)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []

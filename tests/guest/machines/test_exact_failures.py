@@ -21,12 +21,13 @@ from tests.support.exact_guests import (
 )
 from tests.support.kernel_versions import versions
 
-from ktrial import kernels
-from ktrial.kernels.image.image import boot_image
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.image import boot_image
+from ktrial.kernels.modules import resolve
 from ktrial.machines.errors import HostHoldsUp, MachineError
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.qemu import watchdog
-from ktrial.machines.qemu.cpu_use import cpu_use
+from ktrial.machines.qemu.watchdog import cpu_use
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 from ktrial.target import Run, Write
@@ -42,7 +43,7 @@ A_BOOT = 900_000_000
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return kernels.add("debian:6.1")
+    return kernel_registry.add("debian:6.1")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def check(ended: GuestEnded, outcome: Outcome, reason: str, results: int) -> str
 
 @pytest.mark.parametrize("name", versions("debian:5.10", "debian:6.1", "debian:7.2"))
 def test_a_panic(name: str, machine: ExactMachine) -> None:
-    ended = ending(machine, boot_of(kernels.add(name)), UPTIME, CRASH, UPTIME)
+    ended = ending(machine, boot_of(kernel_registry.add(name)), UPTIME, CRASH, UPTIME)
     console = check(ended, Outcome.PANICKED, "sysrq triggered crash", 1)
     assert "Kernel panic - not syncing: sysrq triggered crash" in console
     assert len(console.splitlines()) <= 200
@@ -78,7 +79,7 @@ def test_a_panic(name: str, machine: ExactMachine) -> None:
 @pytest.mark.parametrize("name", versions("debian:5.10", "debian:6.1", "debian:7.2"))
 def test_a_panic_at_boot_is_told_with_the_whole_console(name: str, machine: ExactMachine) -> None:
     """No init: the kernel's own words differ between versions. It boots once more, talkative, to tell why."""
-    ended = ending(machine, boot_of(kernels.add(name), parameters=("rdinit=/nope",)), UPTIME)
+    ended = ending(machine, boot_of(kernel_registry.add(name), parameters=("rdinit=/nope",)), UPTIME)
     console = check(ended, Outcome.NO_INIT, "root fs|No working init", 0)
     assert len(console.splitlines()) > 100
 
@@ -242,7 +243,7 @@ def test_a_kernel_that_has_gone(kernel: Kernel, machine: ExactMachine, tmp_path:
 
 @pytest.mark.nightly
 def test_a_module_of_another_kernel(kernel: Kernel, machine: ExactMachine) -> None:
-    other = kernels.resolve(kernels.add("debian:6.12"), ["null_blk"])
+    other = resolve(kernel_registry.add("debian:6.12"), ["null_blk"])
     ended = ending(machine, boot_of(kernel, modules=other), UPTIME)
     check(ended, Outcome.REFUSED, "the kernel refused a module .*Exec format", 0)
 

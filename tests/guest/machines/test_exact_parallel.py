@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 
-from ktrial import kernels, workloads
+from ktrial import workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places
 from ktrial.experiment.profile import KernelSymbols
+from ktrial.kernels import kernel_registry
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState
-from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.machines.exact_parallel.setup import TIME_IS_UP
-from ktrial.machines.qemu import migration, program
+from ktrial.machines.exact_parallel import TIME_IS_UP, ParallelMachine
+from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel
@@ -35,7 +35,7 @@ HACKBENCH = ("hackbench", "--fds", "4", "--loops", "2", "--passes", "2")
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return kernels.add("debian:6.12")
+    return kernel_registry.add("debian:6.12")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_plain_boots_repeat_themselves_and_agree_with_restored_ones(
     boot = boot_of(kernel, cpus=cpus)
     with machine.start(boot) as target:
         restored = target.perform(steps)
-    monkeypatch.setattr(migration, "save", refused)
+    monkeypatch.setattr(snapshot, "save", refused)
     with ParallelMachine(cache=tmp_path).start(boot) as target:
         plain = target.perform(steps)
         assert target.identity.plain_boot_reason == "a device is not migratable"

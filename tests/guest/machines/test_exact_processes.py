@@ -14,10 +14,10 @@ import pytest
 from tests.support.exact_guests import ENDLESS, boot_of, qemu_children, work
 from tests.support.places import ROOT
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.errors import MachineStopped
 from ktrial.machines.exact import ExactMachine
-from ktrial.machines.qemu import migration, watchdog
+from ktrial.machines.qemu import snapshot, watchdog
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.machines.qemu.watchdog import Watcher
 from ktrial.model.kernel import Kernel
@@ -31,10 +31,10 @@ PATIENCE = 300.0
 PROGRAM = """
 import sys
 from pathlib import Path
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from tests.support.exact_guests import ENDLESS, boot_of
-with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernels.add("debian:6.1"))) as target:
+with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernel_registry.add("debian:6.1"))) as target:
     print("started", flush=True)
     target.perform((ENDLESS,))
 """
@@ -42,7 +42,7 @@ with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernels.add("debian:6.1
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return kernels.add("debian:6.1")
+    return kernel_registry.add("debian:6.1")
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, sn
 
 MOMENTS: dict[str, tuple[object, str]] = {
     "its monitor is made ready": (QemuProcess, "negotiate"),
-    "its state is loaded": (migration, "load"),
+    "its state is loaded": (snapshot, "load"),
     "its clock is read": (watchdog, "guest_time"),
     "it is let go": (Watcher, "resume"),
     "it is watched": (Watcher, "watch"),

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.places import SUPPORT
 
-from ktrial import kernels
 from ktrial.experiment.profile import profile
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.modules import resolve
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.profile import FunctionCount
 from ktrial.model.study import MachineSettings
@@ -60,7 +61,7 @@ def test_a_trampoline_of_the_function_tracer_is_ftrace_s(program: Path) -> None:
 
 def test_a_module_in_the_place_of_another_has_not_its_names(tmp_path: Path) -> None:
     another, program = tmp_path / "ifb.ko", tmp_path / "swapped_modules"
-    (packed,) = (path for path in kernels.resolve(kernels.obtain(KERNEL), ["ifb"]) if path.stem == "ifb")
+    (packed,) = (path for path in resolve(kernel_registry.obtain(KERNEL), ["ifb"]) if path.stem == "ifb")
     another.write_bytes(packed.read_bytes())
     source = SUPPORT / "swapped_modules.c"
     flags = ("-static", "-O2", "-Wall", "-Werror", f'-DANOTHER="{another}"')

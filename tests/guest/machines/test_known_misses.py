@@ -8,7 +8,7 @@ from tests.support.exact_guests import boot_of
 from tests.support.kernel_versions import versions
 from tests.support.places import SUPPORT
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import CarriedFile
 from ktrial.studyfile.machine_model_files import machine_model
@@ -66,7 +66,7 @@ def counted(
     source = SUPPORT / "known_misses.c"
     subprocess.run(["gcc", "-O2", "-static", "-o", program, source], check=True)
     boot = boot_of(
-        kernels.add(request.param),
+        kernel_registry.add(request.param),
         files=(CarriedFile(host=program, guest="/known", mode=0o755),),
         model=machine_model("desktop", Path()),
     )

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.machines.errors import HostHoldsUp
-from ktrial.machines.kvm import KvmMachine
-from ktrial.machines.kvm.target import RealTimeTarget
+from ktrial.machines.kvm import KvmMachine, RealTimeTarget
 from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 from ktrial.target import Read, Run, Write
@@ -26,7 +25,7 @@ def machine() -> KvmMachine:
 
 
 def boot(**settings: object) -> Boot:
-    plain = {"kernel": kernels.add(KERNEL), "settle_ns": 0, "allow_emulated_time": True}
+    plain = {"kernel": kernel_registry.add(KERNEL), "settle_ns": 0, "allow_emulated_time": True}
     return Boot.model_validate(plain | settings)
 
 

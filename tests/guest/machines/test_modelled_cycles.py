@@ -8,10 +8,9 @@ import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 from tests.support.kernel_versions import versions
 
-from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
-from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.target import InstrumentedTarget
+from ktrial.kernels import kernel_registry
+from ktrial.machines.exact import ExactMachine, InstrumentedTarget
 from ktrial.model.machine import ModelCounts
 from ktrial.model.profile import RegionCounts
 from ktrial.studyfile.machine_model_files import machine_model
@@ -44,7 +43,7 @@ def regions(target: InstrumentedTarget, symbols: str) -> tuple[RegionCounts, ...
 
 @pytest.fixture(scope="module", params=KERNELS)
 def counted(request: pytest.FixtureRequest, snapshots: Path) -> Iterator[Counted]:
-    boot = boot_of(kernels.add(request.param))
+    boot = boot_of(kernel_registry.add(request.param))
     modelled = boot.model_copy(update={"model": machine_model("desktop", Path())})
     machine = ExactMachine(cache=snapshots)
     with machine.instrumented(boot) as plain, machine.instrumented(modelled) as model:

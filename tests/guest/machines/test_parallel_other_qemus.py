@@ -6,10 +6,9 @@ import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 from tests.support.other_qemus import unpacked
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import KernelError
-from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.machines.exact_parallel.setup import KNOWN
+from ktrial.machines.exact_parallel import KNOWN, ParallelMachine
 from ktrial.machines.qemu import program
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
@@ -35,7 +34,7 @@ def test_trials_are_the_same_with_it_too(
         pytest.skip(f"QEMU {version} does not run here: {other.problem}")
     monkeypatch.setenv(program.VARIABLE, str(other.program))
     assert program.find().text.startswith(f"{version}.")
-    boot = boot_of(kernels.add("debian:6.12"), cpus=CPUS)
+    boot = boot_of(kernel_registry.add("debian:6.12"), cpus=CPUS)
     with ParallelMachine(cache=tmp_path).start(boot) as target:
         first, other_seed = (
             target.perform((work(*HACKBENCH).model_copy(update={"layout_seed": seed}),)) for seed in (0, 7)

@@ -15,8 +15,9 @@ import pytest
 from tests.support.module_building import headers
 from tests.support.places import SUPPORT
 
-from ktrial import kernels
 from ktrial.experiment.session import run
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.modules import resolve
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.kernel import Kernel
@@ -61,7 +62,7 @@ def planted(
 ) -> Iterator[dict[int, str]]:
     """Bytes up to which files are forgotten → a kernel that has the module for it."""
     assert request.config.cache, "pytest's own cache keeps the headers"
-    known = kernels.add(RELEASE)
+    known = kernel_registry.add(RELEASE)
     kept = request.config.cache.mkdir("kernel-headers")
     place = tmp_path_factory.mktemp("planted")
     with pytest.MonkeyPatch.context() as patch:
@@ -80,10 +81,10 @@ def _kernel(known: Kernel, kept: Path, place: Path, limit: int) -> str:
     built = headers(known, kept).build(source, FORGETS_UP_TO=limit, REFAULTS_UP_TO=refaults)
     assert known.modules
     builtin = known.modules.glob("**/modules.builtin*")  # what has no file, and is there all the same: ext4
-    for file in (built, *builtin, *kernels.resolve(known, ["null_blk"])):
+    for file in (built, *builtin, *resolve(known, ["null_blk"])):
         shutil.copy(file, modules)
     image = Path(shutil.copy(known.image, place / f"vmlinuz-{limit}"))
-    return kernels.add(f"path:{image}", modules=place).name
+    return kernel_registry.add(f"path:{image}", modules=place).name
 
 
 def measured(directory: Path, study: Study) -> tuple[StudyRecord, tuple[Why, ...]]:

@@ -9,10 +9,10 @@ from tests.support.module_building import Headers, headers
 from tests.support.places import SUPPORT
 from typer.testing import CliRunner
 
-from ktrial import kernels
 from ktrial.analysis.guest_time import TimePart, places
 from ktrial.cli.app import app
 from ktrial.experiment.profile import profile
+from ktrial.kernels import kernel_registry
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
@@ -33,7 +33,7 @@ SEEDS = 6
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return kernels.add("debian:6.1")
+    return kernel_registry.add("debian:6.1")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def with_module(kernel: Kernel, built_against: Headers, place: Path, module: str
     modules = place / "lib" / "modules" / kernel.release
     modules.mkdir(parents=True)
     shutil.copy(built_against.build(source, PLANTED_LOOPS=loops, PLANTED_AT=HOOKED), modules)
-    return kernels.add(f"path:{kernel.image}", modules=place / "lib").name
+    return kernel_registry.add(f"path:{kernel.image}", modules=place / "lib").name
 
 
 def counted(kernel: str, cpus: int, *modules: str) -> Profile:

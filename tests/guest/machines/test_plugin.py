@@ -10,14 +10,13 @@ import pytest
 from tests.support.exact_guests import boot_of, work
 from tests.support.kernel_versions import versions
 
-from ktrial import kernels
 from ktrial.experiment.profile import KernelSymbols
+from ktrial.kernels import kernel_registry
 from ktrial.machines import guest_programs
-from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.exact.plugin_counts import by_program
-from ktrial.machines.exact.target import InstrumentedTarget
-from ktrial.machines.qemu import program
+from ktrial.machines.exact import ExactMachine, InstrumentedTarget
+from ktrial.machines.qemu import plugin, program
+from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.qemu.plugin_counts import by_program
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.profile import FunctionCount, RegionCounts
 from ktrial.target import StepResult
@@ -75,7 +74,7 @@ def bench(
 ) -> Iterator[Bench]:
     place = tmp_path_factory.mktemp("counts")
     machine = ExactMachine(cache=snapshots)
-    boot = boot_of(kernels.add(request.param))
+    boot = boot_of(kernel_registry.add(request.param))
     with machine.instrumented(boot) as target:
         symbols = place / "kallsyms"
         symbols.write_text(KernelSymbols().of(target, boot).text)

@@ -12,7 +12,7 @@ from ktrial.analysis.attribution.subsystems import kernel_entries
 from ktrial.experiment.profile import profile
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.plugin import CacheShape, CacheShapes
+from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings, Study

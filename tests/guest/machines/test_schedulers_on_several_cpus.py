@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from tests.support.exact_guests import boot_of, wrong_pair_flags
 
-from ktrial import kernels, workloads
+from ktrial import workloads
 from ktrial.experiment import monitoring
 from ktrial.experiment.profile import profile
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.design import Perturbation
 from ktrial.model.study import MachineSettings
@@ -31,7 +32,7 @@ def waited(target: Target, tasks: int) -> monitoring.Delays:
 
 @pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12", "debian:7.2"])
 def test_tasks_wait_where_there_are_more_of_them_than_cpus(kernel: str, snapshots: Path) -> None:
-    with ParallelMachine(cache=snapshots).start(boot_of(kernels.add(kernel), cpus=CPUS)) as target:
+    with ParallelMachine(cache=snapshots).start(boot_of(kernel_registry.add(kernel), cpus=CPUS)) as target:
         alone, crowded = waited(target, CPUS), waited(target, 3 * CPUS)
     assert (alone.tasks, crowded.tasks) == (CPUS + 1, 3 * CPUS + 1)
     # Each works for 16 ms or more; of three on one CPU, each waits for the two others.
@@ -61,5 +62,7 @@ def entered(kernel: str, model: str) -> dict[str, int]:
 
 def test_flags_behind_an_exchange_of_a_pair_are_the_processors(snapshots: Path, tmp_path: Path) -> None:
     """QEMU 7.2 has an address in them, where nothing goes round that (docs/exact-mode.md)."""
-    with ParallelMachine(cache=snapshots).start(boot_of(kernels.add("debian:6.12"), cpus=CPUS)) as target:
+    with ParallelMachine(cache=snapshots).start(
+        boot_of(kernel_registry.add("debian:6.12"), cpus=CPUS)
+    ) as target:
         assert wrong_pair_flags(target, tmp_path) == 0

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.support.seed_studies import verdicts
 
-from ktrial import kernels, workloads
+from ktrial import workloads
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Perturbation
@@ -31,7 +32,7 @@ def values(snapshots: Path) -> list[float]:
     workload, mode = workloads.find(use), Mode.EXACT_PARALLEL
     (step,) = workload.steps(use, mode, Perturbation(number=0))
     assert isinstance(step, Run)
-    boot = Boot(kernel=kernels.add("debian:6.12"), cpus=4)
+    boot = Boot(kernel=kernel_registry.add("debian:6.12"), cpus=4)
     with ParallelMachine(cache=snapshots).start(boot) as target:
         runs = (step.model_copy(update={"layout_seed": seed + 1}) for seed in range(SEEDS))
         return [workload.samples(use, mode, target.perform((run,)))[0].value for run in runs]

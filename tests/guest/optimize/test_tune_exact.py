@@ -7,9 +7,9 @@ from tests.support.exact_guests import boot_with_programs, host_program, perform
 from tests.support.real_runs import result
 from tests.support.tunable import a_search
 
-from ktrial import kernels
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import default_resources
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of, with_space
@@ -35,7 +35,7 @@ BEST = {"boot:slub_debug": "-", "kernel": "debian:6.1"}
 @pytest.mark.nightly
 def test_what_matters_of_kernel_boot_parameter_and_knob_is_found(tmp_path: Path) -> None:
     for name in ("debian:6.1", "debian:6.12"):
-        kernels.add(name)
+        kernel_registry.add(name)
     file, store = tmp_path / "three.toml", tmp_path / "three.db"
     file.write_text(STUDY)
     where = ("--store", store)
@@ -83,7 +83,7 @@ def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
         back={name: (file_of(other[0]), other[1]) for name, other in back.items() if other},
     )
     undo = "\n".join(line for line in texts(answer)["undo.sh"].splitlines() if line.startswith("printf"))
-    boot, shell = boot_with_programs(kernels.add("debian:6.12")), host_program("sh")[1]
+    boot, shell = boot_with_programs(kernel_registry.add("debian:6.12")), host_program("sh")[1]
     names = (*RATIOS, *LIMITS)
     reads = tuple(Read(path=file_of(name)) for name in names)
     writes = tuple(Write(path=file_of(name), value=value) for name, value in LIMITS.items())

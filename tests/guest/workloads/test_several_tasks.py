@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.exact_guests import boot_of
 
-from ktrial import kernels, workloads
+from ktrial import workloads
+from ktrial.kernels import kernel_registry
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.design import Perturbation
 from ktrial.model.workload import Mode, Sample, WorkloadUse
@@ -23,7 +24,9 @@ NAMES = sorted(name for name, each in workloads.descriptions().items() if each.g
 
 @pytest.fixture(scope="module")
 def guest(snapshots: Path) -> Iterator[Target]:
-    with ParallelMachine(cache=snapshots).start(boot_of(kernels.add("debian:6.12"), cpus=CPUS)) as target:
+    with ParallelMachine(cache=snapshots).start(
+        boot_of(kernel_registry.add("debian:6.12"), cpus=CPUS)
+    ) as target:
         yield target
 
 

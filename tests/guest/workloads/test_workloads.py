@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.kernel_versions import ALL, EACH_CHANGE, newest_for_each_change
 
-from ktrial import kernels, workloads
+from ktrial import workloads
+from ktrial.kernels import kernel_registry
 from ktrial.machines import CountingTarget
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.design import Perturbation
@@ -37,7 +38,7 @@ def machine(snapshots: Path) -> ExactMachine:
 
 
 def boot_of(kernel: str, **changes: object) -> Boot:
-    return Boot(kernel=kernels.add(kernel)).model_copy(update=changes)
+    return Boot(kernel=kernel_registry.add(kernel)).model_copy(update=changes)
 
 
 def samples(

@@ -11,8 +11,7 @@ from tests.unit.analysis.test_kernel_difference import a_kernel, a_patch, built
 from ktrial.analysis.kernel_confounds import Confounding, KernelStep, confounding_of, with_kernels
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.analysis.result import record, result
-from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import changed_options
+from ktrial.kernels.kernel_difference import Rules, changed_options
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build, BuildChange, Kernel, KernelDifference, Origin, Respect

@@ -10,9 +10,9 @@ from tests.support.commit_trees import a_tree
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
-from ktrial.kernels.build import build, requested
-from ktrial.kernels.commit_order import commit_places, unordered_trees
-from ktrial.kernels.providers.git import pinned
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.providers.git import commit_places, pinned, unordered_trees
 from ktrial.model.study import StudyRecord
 
 

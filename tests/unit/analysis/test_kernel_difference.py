@@ -12,12 +12,12 @@ from tests.support.kconfig_trees import SLAB, SLUB
 from tests.support.making import a_study
 from typer.testing import CliRunner
 
-from ktrial import kernels
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.cli.render.kernels import print_kernel_difference
 from ktrial.errors import KtrialError
-from ktrial.kernels.build.errors import NotASource, SourceUnusable
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.errors import NotASource, SourceUnusable
 from ktrial.model.kernel import Build, Kernel, KernelDifference, OptionCause, Origin, Patch, Respect
 from ktrial.report import kernel_difference_html
 from ktrial.report.kernel_diff import shown
@@ -320,7 +320,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     for name, config in (("one", SLUB), ("other", SLAB)):
         (tmp_path / f"{name}.config").write_text(config)
         names.append(f"path:{make.vmlinuz(tmp_path, name)}")
-        kernels.add(names[-1], config=tmp_path / f"{name}.config")
+        kernel_registry.add(names[-1], config=tmp_path / f"{name}.config")
     return names[0], names[1]
 
 
@@ -343,7 +343,7 @@ def test_a_page_that_cannot_be_written_is_an_error(two: tuple[str, str], tmp_pat
 def test_what_follows_stands_below_what_it_follows_from(tmp_path: Path) -> None:
     from tests.support.kconfig_trees import known, some_rules
 
-    from ktrial.kernels.kconfig.implied_options import changed_options
+    from ktrial.kernels.kernel_difference import changed_options
 
     rules = some_rules(tmp_path / "linux")
     options = changed_options(known(SLUB, rules), known(SLAB, rules), same_source=True)
@@ -358,7 +358,7 @@ def test_what_follows_stands_below_what_it_follows_from(tmp_path: Path) -> None:
 def test_a_child_that_was_set_against_its_default_stands_unfolded(tmp_path: Path) -> None:
     from tests.support.kconfig_trees import known, some_rules
 
-    from ktrial.kernels.kconfig.implied_options import changed_options
+    from ktrial.kernels.kernel_difference import changed_options
 
     rules = some_rules(tmp_path / "linux")
     debugged = SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y")

@@ -5,8 +5,7 @@ import pytest
 from ktrial.analysis.attribution.conditions_diff import affected_metrics
 from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.model.study import Disk, DiskKind
-from ktrial.target import StepResult
-from ktrial.target.steps import Failure
+from ktrial.target import Failure, StepResult
 
 QUEUE = "/sys/block/nullb1/queue"
 READ_AHEAD = f"{QUEUE}/read_ahead_kb"

@@ -102,7 +102,7 @@ def be_ktrial(directory: Path, arguments: tuple[str, ...]) -> int:
         patch.setenv("KTRIAL_CACHE", str(directory))
         patch.setenv("COLUMNS", "150")
         patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
-        patch.setattr("ktrial.kernels.providers.debian_releases.releases", available)
+        patch.setattr("ktrial.kernels.providers.debian.releases", available)
         patch.setattr("ktrial.cli.studies.registry", lambda: KNOWN)
         patch.setattr(sys, "argv", ["ktrial", *arguments])
         with pytest.raises(SystemExit) as ended:

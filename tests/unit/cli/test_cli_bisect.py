@@ -18,9 +18,8 @@ from tests.support.bisecting import (
 )
 
 from ktrial.errors import Interrupted
-from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken
-from ktrial.kernels.build.time_estimate import remember_build
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.build.make import remember_build
+from ktrial.kernels.errors import BuildFailed, KernelError, OptionNotTaken
 from ktrial.model.kernel import MenuOption, Menus
 
 

@@ -6,8 +6,7 @@ import pytest
 from tests.support.bisecting import FORK, SOURCE, FakeSource, Here, a_series, here_in
 
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import PatchNotApplied
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import KernelError, PatchNotApplied
 from ktrial.model.kernel import Build, Kernel
 
 

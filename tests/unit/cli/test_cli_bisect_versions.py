@@ -21,9 +21,7 @@ def releases(monkeypatch: pytest.MonkeyPatch) -> None:
         Available(f"debian:6.{at}.0-cloud-amd64", f"6.{at}.0-cloud-amd64", f"6.{at}.0-1", "sid")
         for at in range(20)
     )
-    monkeypatch.setattr(
-        "ktrial.kernels.providers.debian_releases.releases", lambda _flavour, _progress: known
-    )
+    monkeypatch.setattr("ktrial.kernels.providers.debian.releases", lambda _flavour, _progress: known)
 
 
 @pytest.mark.usefixtures("releases")

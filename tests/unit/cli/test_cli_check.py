@@ -13,9 +13,18 @@ from tests.support.source_trees import a_source_tree
 
 from ktrial.errors import KtrialError
 from ktrial.kernels import Progress
-from ktrial.kernels.build import BuildRequest, name_of
-from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
-from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, KernelError, NotAKernel
+from ktrial.kernels.build.builds import name_of
+from ktrial.kernels.build.requests import BuildRequest
+from ktrial.kernels.errors import (
+    BuildFailed,
+    BuildToolsMissing,
+    CacheFull,
+    FetchFailed,
+    ImageTruncated,
+    KernelError,
+    NotAKernel,
+    OptionNotTaken,
+)
 from ktrial.machines.errors import QemuUnusable
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, NewOption, Origin
@@ -219,7 +228,7 @@ def test_a_commit_is_a_kernel_and_a_source(here: Here, source: Path, monkeypatch
         built.append(wanted)
         return a_kernel(wanted.name, digest=digest("slow"))
 
-    monkeypatch.setattr("ktrial.kernels.build.build", build)
+    monkeypatch.setattr("ktrial.kernels.build.builds.build", build)
     git(source, "init", "--quiet")
     said = here.run("check", "--source", "git:linux@v6.1", "--option", "SMP=y", "--against", GOOD, *FORK)
     assert said.status == 1
@@ -290,7 +299,7 @@ def test_options_that_a_checked_kernels_patches_bring_are_told(
     def add(wanted: BuildRequest, progress: Progress) -> Kernel:
         return a_kernel(name_of(wanted.source)).model_copy(update={"origin": origin})
 
-    monkeypatch.setattr("ktrial.kernels.build.add", add)
+    monkeypatch.setattr("ktrial.kernels.build.builds.add", add)
     said = here.run("check", "--source", source, "--against", GOOD, *FORK)
     assert "options that its patches bring: NEW=n" in " ".join(said.output.split())
 

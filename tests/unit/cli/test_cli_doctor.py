@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 
-from ktrial import kernels
 from ktrial.experiment.doctor import State, SystemCheck, examine
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import FetchFailed, NoDebianSource, NoSuchRelease
-from ktrial.machines.kvm import probe
+from ktrial.machines import kvm as kvm_probe
 from ktrial.model.kernel import Kernel
 from ktrial.package_names import INSTALL
 
@@ -30,7 +30,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
     monkeypatch.delenv("KTRIAL_QEMU", raising=False)
-    monkeypatch.setattr(probe, "probe", lambda: probe.KvmProbe(False, "there is no /dev/kvm"))
+    monkeypatch.setattr(kvm_probe, "probe_kvm", lambda: kvm_probe.KvmProbe(False, "there is no /dev/kvm"))
     _mirrors(
         monkeypatch,
         NoSuchRelease(distribution="Debian", name="", problem="", available="versions there: 6.1"),
@@ -42,7 +42,7 @@ def _mirrors(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def add(_name: str) -> Kernel:
         raise error
 
-    monkeypatch.setattr(kernels, "add", add)
+    monkeypatch.setattr(kernel_registry, "add", add)
 
 
 def _install(directory: Path, name: str, text: str = "#!/bin/sh\n") -> None:

@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.errors import NoPluginHere
-from ktrial.machines.exact.plugin import CacheShape, CacheShapes
+from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
 from ktrial.model.attribution import Attribution, Differences
 from ktrial.model.profile import CacheCounts, Profile, TaskCount
 from ktrial.model.study import MachineSettings

@@ -16,7 +16,7 @@ from tests.support.source_trees import a_source_tree
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build import not_applying
+from ktrial.kernels.build.patches import not_applying
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import PatchSeries
 from ktrial.store.store import Store
@@ -38,7 +38,7 @@ def ktrial(
         return runs(store, SeriesBuilder())
 
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
-    monkeypatch.setattr("ktrial.kernels.build.requested", requested)
+    monkeypatch.setattr("ktrial.kernels.build.requests.requested", requested)
     return CommandLine(monkeypatch, capsys)
 
 

@@ -117,7 +117,7 @@ def test_disks_are_made_of_the_modules_that_the_kernel_has(
             raise UnknownModule(name=kernel.name, module=names[0], similar="", directory=tmp_path)
         return (tmp_path / "configfs.ko", tmp_path / "null-blk.ko")
 
-    monkeypatch.setattr("ktrial.kernels.resolve", resolve)
+    monkeypatch.setattr("ktrial.experiment.default_settings.resolve", resolve)
     default_values(guest.machine, boot(tmp_path))
     pushed = [step.path for step in guest.steps if isinstance(step, Push)]
     loaded = [(step.path, step.parameters) for step in guest.steps if isinstance(step, LoadModule)]

@@ -16,9 +16,8 @@ from ktrial.store.store import open_store
 from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
-from ktrial.target import LoadModule, StepResult, Write
+from ktrial.target import Failure, LoadModule, StepResult, Write
 from ktrial.target.errors import DiskNotMade, LimitNotSet
-from ktrial.target.steps import Failure
 
 MACHINE = """
 workloads = ["syscall"]

@@ -20,8 +20,8 @@ from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import LeaseLost, MachineHeld
 from ktrial.experiment.session import run
 from ktrial.format.number_format import duration
-from ktrial.machines.ssh.errors import MachineInUse
-from ktrial.machines.ssh.resolved_name import resolved
+from ktrial.machines.errors import MachineInUse
+from ktrial.machines.ssh import resolved
 from ktrial.store.store import Store, open_store
 
 STUDY = a_study(workloads=("fork",), perturbations=2)

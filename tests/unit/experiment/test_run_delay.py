@@ -17,7 +17,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Mode
 from ktrial.target import Push, Run, StepResult
-from ktrial.target.monitor_errors import MonitorFailed
+from ktrial.target.errors import MonitorFailed
 
 TOLD = {"tasks": 41, "ran": 90, "waited": 4200, "median": 100.0, "p99": 300.0, "largest": 800.0}
 METRICS = {"run delay, median": 100.0, "run delay, p99": 300.0, "run delay, largest": 800.0}

@@ -42,7 +42,7 @@ def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def get(name: str) -> Kernel:
         raise not_found(name)
 
-    monkeypatch.setattr("ktrial.kernels.get", get)
+    monkeypatch.setattr("ktrial.kernels.kernel_registry.get", get)
 
 
 def test_a_stored_result_is_explained_though_its_kernels_are_gone(
@@ -61,7 +61,9 @@ def test_a_kernel_that_is_another_one_by_now_tells_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_text("CONFIG_SMP=y\n")
-    monkeypatch.setattr("ktrial.kernels.get", lambda name: a_kernel(name, config=tmp_path / "config"))
+    monkeypatch.setattr(
+        "ktrial.kernels.kernel_registry.get", lambda name: a_kernel(name, config=tmp_path / "config")
+    )
     why = explain_record(store, kept(store, OLD, NEW), guests=STORED)
     assert f"options: the configuration of {OLD} is not known" in why.differences.unknown
 

@@ -23,7 +23,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult, TracerProgram
-from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
+from ktrial.target.errors import MonitorFailed, MonitorUnusable
 
 NOTE = DataWarning(kind=WarningKind.EVENTS_LEFT_OUT, text="it does not count everything")
 

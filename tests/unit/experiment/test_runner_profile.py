@@ -17,9 +17,9 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.profile import KernelFunctions, KernelSymbols
 from ktrial.experiment.resources import Resources
 from ktrial.file_digests import unsealed
-from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.plugin import CacheShapes
-from ktrial.machines.exact.target import InstrumentedTarget
+from ktrial.machines.exact import ExactMachine, InstrumentedTarget
+from ktrial.machines.qemu import plugin
+from ktrial.machines.qemu.plugin import CacheShapes
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile

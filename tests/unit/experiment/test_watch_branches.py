@@ -18,8 +18,7 @@ from ktrial.experiment import kernel_choice, watch
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildFailed
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import BuildFailed, KernelError
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
@@ -215,7 +214,7 @@ def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPa
         return [a_kernel(f"debian:{one}", release=f"{one}.0-1-amd64") for one in ("6.1", "6.12", "7.2")]
 
     monkeypatch.setattr(kernel_choice, "available", available)
-    monkeypatch.setattr("ktrial.kernels.all_kernels", lambda: [a_kernel("debian:5.10")])
+    monkeypatch.setattr("ktrial.kernels.kernel_registry.all_kernels", lambda: [a_kernel("debian:5.10")])
     here = kernel_choice.expanded(["5.10..6.12"], str, nothing)
     fetched = kernel_choice.expanded(["5.10..6.12"], str, nothing, fetch=True)
     assert (here, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))

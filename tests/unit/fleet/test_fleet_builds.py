@@ -15,7 +15,7 @@ from tests.support.scripted import sources
 
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
-from ktrial.kernels.build.errors import BuildFailed
+from ktrial.kernels.errors import BuildFailed
 from ktrial.model.kernel import Build
 from ktrial.store.store import Store
 from ktrial.studyfile.diagnostics import StudySource

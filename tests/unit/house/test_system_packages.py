@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.kernels.build.errors import BUBBLEWRAP
-from ktrial.kernels.modules.depmod import DEPMOD
+from ktrial.kernels.depmod import DEPMOD
+from ktrial.kernels.errors import BUBBLEWRAP
 from ktrial.machines import find
 from ktrial.package_names import INSTALL
 from ktrial.system_tools import NeedsTools, packages_of

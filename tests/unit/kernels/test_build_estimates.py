@@ -14,10 +14,15 @@ from tests.support.fake_builds import FakeBuilder
 
 from ktrial.cli import progress
 from ktrial.kernels import Progress
-from ktrial.kernels.build import time_estimate
+from ktrial.kernels.build import make
 from ktrial.kernels.build.build_trees import files_compiled, files_touched
-from ktrial.kernels.build.make import lines_and_silences
-from ktrial.kernels.build.time_estimate import Teller, build_seconds, expected_files, remember_build
+from ktrial.kernels.build.make import (
+    Teller,
+    build_seconds,
+    expected_files,
+    lines_and_silences,
+    remember_build,
+)
 from ktrial.model.kernel import Build, Kernel
 
 CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
@@ -74,7 +79,7 @@ def told(expected: int, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch, j
     """What is said where make prints a line each ten seconds; an empty one: it prints nothing."""
     said: list[str] = []
     moments = iter(range(0, 100_000, 10))
-    monkeypatch.setattr("ktrial.kernels.build.time_estimate.time.monotonic", lambda: next(moments))
+    monkeypatch.setattr("ktrial.kernels.build.make.time.monotonic", lambda: next(moments))
     teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected, jobs)
     for line in lines:
         teller(line)
@@ -96,7 +101,7 @@ def test_the_first_line_of_a_build_has_an_estimate(monkeypatch: pytest.MonkeyPat
     """By the last build from nothing; before there is one, by what is usual."""
     assert told(1440, (), monkeypatch) == ["building: about 1,440 files, about 10 min left"]
     assert told(1440, (), monkeypatch, jobs=4) == ["building: about 1,440 files, about 3 min left"]
-    time_estimate.remember_files(CONFIG, 100, 200.0)
+    make.remember_files(CONFIG, 100, 200.0)
     assert told(1440, (), monkeypatch) == ["building: about 1,440 files, about 48 min left"]
     assert told(0, (), monkeypatch) == ["building"]
 
@@ -133,7 +138,7 @@ def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> 
     for seconds in (20.0, 50.0, 30.0):
         remember_build(seconds, anew=False)
     assert build_seconds() == 30.0
-    time_estimate.remember_files(CONFIG, 20, 9.0)
+    make.remember_files(CONFIG, 20, 9.0)
     assert expected_files(CONFIG) == 20
     assert build_seconds() == 30.0, "the one does not forget the other"
 
@@ -164,7 +169,7 @@ def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left
             teller(line)
         raise FakeBuilder.failed()
 
-    monkeypatch.setattr("ktrial.kernels.build.build", slow_build)
+    monkeypatch.setattr("ktrial.kernels.build.builds.build", slow_build)
     for module in (time_estimate, progress):
         monkeypatch.setattr(module, "time", clock)
     said = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))

@@ -6,8 +6,9 @@ import pytest
 from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source
 
-from ktrial.kernels.build import configured, menu_of, requested
-from ktrial.kernels.build.errors import OptionNotTaken
+from ktrial.kernels.build.builds import configured, menu_of
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import OptionNotTaken
 from ktrial.model.kernel import Build
 
 KCONFIG = """\

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
-from ktrial.kernels.build import requested
-from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
 from ktrial.kernels.build.patches import Overlay, patched
+from ktrial.kernels.build.requests import requested
 from ktrial.kernels.build.sources import snapshot_of
+from ktrial.kernels.errors import BadPatch, PatchNotApplied
 
 NEW_FILE = """\
 diff --git a/kernel/new.c b/kernel/new.c

@@ -12,8 +12,10 @@ import pytest
 from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
-from ktrial.kernels.build import build, requested, sandbox
-from ktrial.kernels.build.errors import BuildFailed, SandboxFailed, SandboxMissing
+from ktrial.kernels.build import sandbox
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import BuildFailed, SandboxFailed, SandboxMissing
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
 

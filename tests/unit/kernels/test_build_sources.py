@@ -15,8 +15,12 @@ import pytest
 import zstandard
 from tests.support.buildable_sources import a_buildable_source, git
 
-from ktrial.kernels.build import build_trees, requested, source_directory
-from ktrial.kernels.build.errors import (
+from ktrial.kernels import silent
+from ktrial.kernels.build import build_trees, sources
+from ktrial.kernels.build.patches import BuildSource, source_of
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.build.sources import manifest_of, snapshot_of
+from ktrial.kernels.errors import (
     BadConfigFile,
     BadMakeVariable,
     BadPatch,
@@ -24,10 +28,6 @@ from ktrial.kernels.build.errors import (
     SourceChanged,
     SourceUnusable,
 )
-from ktrial.kernels.build.patched_source import BuildSource, source_of
-from ktrial.kernels.build.source_directory import manifest_of
-from ktrial.kernels.build.sources import snapshot_of
-from ktrial.kernels.progress import silent
 
 
 @pytest.fixture(autouse=True)
@@ -183,13 +183,13 @@ def test_only_files_that_changed_are_read_again(
     memory = tmp_path / "memory"
     first = manifest_of(source, memory)
     read: list[Path] = []
-    real = source_directory.content_of
+    real = sources.content_of
 
     def reading(path: Path) -> bytes:
         read.append(path)
         return real(path)
 
-    monkeypatch.setattr(source_directory, "content_of", reading)
+    monkeypatch.setattr(sources, "content_of", reading)
     assert manifest_of(source, memory) == first
     assert read == []
     (source / "kernel/fork.c").write_text("int knife;\n")

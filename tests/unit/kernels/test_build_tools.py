@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import a_buildable_source
 
-from ktrial.kernels.build import build, configured, requested
-from ktrial.kernels.build.build_tools import check_tools
-from ktrial.kernels.build.errors import BuildToolsMissing
+from ktrial.kernels.build.builds import build, configured
+from ktrial.kernels.build.requests import check_tools, requested
+from ktrial.kernels.errors import BuildToolsMissing
 from ktrial.package_names import INSTALL
 
 

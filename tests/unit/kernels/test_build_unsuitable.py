@@ -5,17 +5,18 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import a_buildable_source
 
-from ktrial.kernels.build import build, requested
-from ktrial.kernels.build.compiler import compiler_of
-from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
-from ktrial.kernels.build.failure_diagnosis import (
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.make import (
     advice_on,
+    compiler_of,
     cut_short,
     missing_tool,
     older_compiler,
+    paths_in_source,
     wanted_tool,
 )
-from ktrial.kernels.build.make import paths_in_source
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
 
 C23 = """\
   CC      arch/x86/realmode/rm/wakemain.o

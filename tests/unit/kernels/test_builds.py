@@ -7,29 +7,28 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, compiled
 
-from ktrial import kernels
 from ktrial.experiment.trial import patch_warnings
-from ktrial.kernels.build import (
-    build,
-    build_seconds,
-    build_trees,
-    cached,
-    configured,
-    give_alias,
-    kept_trees,
-    requested,
-)
-from ktrial.kernels.build.build_trees import BuildTree
-from ktrial.kernels.build.errors import BuildFailed, CompilerUnsuitable, NoRecipe, NotASource, OptionNotTaken
-from ktrial.kernels.cache import disk_space
-from ktrial.kernels.cache.locks import held
+from ktrial.kernels import files, kernel_registry, silent
+from ktrial.kernels.build import build_trees
+from ktrial.kernels.build.build_trees import BuildTree, kept_trees
+from ktrial.kernels.build.builds import build, cached, configured
+from ktrial.kernels.build.make import build_seconds
+from ktrial.kernels.build.recipes import give_alias
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.config import config_of
 from ktrial.kernels.errors import (
     BadKernelName,
+    BuildFailed,
     CacheFull,
+    CompilerUnsuitable,
     KernelDamaged,
     KernelNameAmbiguous,
     KernelNotFound,
+    NoRecipe,
+    NotASource,
+    OptionNotTaken,
 )
+from ktrial.kernels.kernel_cache import held
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.warnings import WarningKind
 
@@ -58,9 +57,9 @@ def test_a_build_is_in_the_cache_under_its_name(source: Path, cache: Path) -> No
     assert kernel.name == wanted.name
     assert kernel.origin.build == wanted
     assert kernel.origin.compiler.startswith("gcc")
-    assert kernels.config_of(kernel)["CONFIG_HZ_1000"] == "y"
+    assert config_of(kernel)["CONFIG_HZ_1000"] == "y"
     assert cached(wanted) == build(wanted) == kernel
-    assert kernels.get(wanted.name).digest == kernel.digest
+    assert kernel_registry.get(wanted.name).digest == kernel.digest
     assert compiled(cache) == ["fork", "sched"]
 
 
@@ -89,7 +88,7 @@ def test_the_nearest_tree_is_changed_and_only_what_differs_is_compiled(source: P
     second = build(wanted)
     assert second.digest != first.digest
     assert compiled(cache) == ["fork", "sched", "sched"]
-    kernels.remove(wanted.name)
+    kernel_registry.remove(wanted.name)
     (source / "kernel/sched.c").write_text(FILES["sched"])
     assert build(wanted).digest == first.digest, "the same inputs give the same kernel"
     assert compiled(cache) == ["fork", "sched", "sched", "sched"], "an old content has a new time stamp"
@@ -116,7 +115,7 @@ def test_a_configuration_that_somebody_changed_in_the_tree_is_made_anew(source: 
     [config] = (cache / "trees").glob("*/source/build/.config")
     config.write_text("CONFIG_OTHER=y\n")
     (source / "kernel/sched.c").write_text("int other;\n")
-    assert kernels.config_of(build(asked(source))) == kernels.config_of(first)
+    assert config_of(build(asked(source))) == config_of(first)
 
 
 def test_an_option_that_changes_reuses_the_tree(source: Path, cache: Path) -> None:
@@ -164,7 +163,7 @@ def test_a_full_disk_is_an_error_before_and_during_the_build(
     (source / "full").touch()
     with pytest.raises(CacheFull):
         build(asked(source))
-    monkeypatch.setattr(disk_space, "free_bytes", lambda directory: 1 << 20)
+    monkeypatch.setattr(files, "free_bytes", lambda directory: 1 << 20)
     (source / "full").unlink()
     (source / "kernel/fork.c").write_text("int another;\n")
     with pytest.raises(CacheFull, match=r"500|524"):
@@ -207,7 +206,7 @@ def test_the_oldest_tree_goes_and_one_in_use_stays(
         for tree in map(BuildTree, cache.glob("trees/*/"))
         if (record := tree.record()) and record.kernel == flags[0].name
     )
-    with held(oldest.home.with_suffix(".lock"), kernels.silent, ""):
+    with held(oldest.home.with_suffix(".lock"), silent, ""):
         build(flags[2])
     assert {tree.kernel for tree in kept_trees()} == {flags[0].name, flags[2].name}
 
@@ -217,14 +216,14 @@ def test_a_kernel_that_was_removed_is_built_again_by_its_name(source: Path, tmp_
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
     first = build(asked(source, patches=[str(patch)]))
     patch.unlink()
-    kernels.remove(first.name)
-    again = kernels.add(first.name)
+    kernel_registry.remove(first.name)
+    again = kernel_registry.add(first.name)
     assert (again.name, again.digest, again.origin.build) == (first.name, first.digest, first.origin.build)
     with pytest.raises(NoRecipe, match="never built here"):
-        kernels.add("build:nothing@0123456789ab")
+        kernel_registry.add("build:nothing@0123456789ab")
 
 
-@pytest.mark.parametrize("have", [kernels.obtain, kernels.add])
+@pytest.mark.parametrize("have", [kernel_registry.obtain, kernel_registry.add])
 def test_a_damaged_kernel_is_built_again(source: Path, have: Callable[[str], Kernel]) -> None:
     first = build(asked(source))
     image = first.image.read_bytes()
@@ -239,7 +238,7 @@ def test_a_damaged_kernel_whose_source_is_another_now_is_refused(source: Path) -
     first.image.write_bytes(first.image.read_bytes()[:-1])
     (source / "kernel/sched.c").write_text("// new\n" + FILES["sched"])
     with pytest.raises(KernelDamaged, match="what can be built now is not the source"):
-        kernels.obtain(first.name)
+        kernel_registry.obtain(first.name)
 
 
 def test_a_built_kernel_has_short_names(source: Path) -> None:
@@ -248,17 +247,17 @@ def test_a_built_kernel_has_short_names(source: Path) -> None:
     give_alias("fast", kernel.name)
     key = kernel.name.rpartition("@")[2]
     for name in ("build:fast", f"build:{key[:6]}", "build:linux+HZ", f"build:@{key}", kernel.name):
-        assert kernels.get(name).name == kernel.name
+        assert kernel_registry.get(name).name == kernel.name
     build(asked(source, options=["HZ_1000=y", "SLAB=y"]))
     with pytest.raises(BadKernelName, match="Several built kernels") as told:
-        kernels.add("build:linux+HZ")
+        kernel_registry.add("build:linux+HZ")
     assert kernel.name in told.value.advice
-    for refused in (kernels.get, kernels.remove):
+    for refused in (kernel_registry.get, kernel_registry.remove):
         with pytest.raises(KernelNameAmbiguous):
             refused("build:linux+HZ")
-    assert kernels.canonical_name("build:linux+HZ") == "build:linux+HZ"
+    assert kernel_registry.canonical_name("build:linux+HZ") == "build:linux+HZ"
     with pytest.raises(KernelNotFound) as missing:
-        kernels.get("build:nothing")
+        kernel_registry.get("build:nothing")
     assert "kernel add" not in missing.value.advice
     with pytest.raises(BadKernelName):
         give_alias("a b", kernel.name)

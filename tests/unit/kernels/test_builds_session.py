@@ -14,7 +14,7 @@ from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
+from ktrial.kernels.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
 from ktrial.model.kernel import Build
 from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome

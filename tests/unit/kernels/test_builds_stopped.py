@@ -15,12 +15,10 @@ from tests.support.buildable_sources import a_buildable_source, compiled
 from tests.support.command_line import CommandLine
 
 from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.kernels.build import (
-    build,
-    kept_trees,
-    requested,
-)
-from ktrial.kernels.build.errors import BuildCutShort, BuildFailed
+from ktrial.kernels.build.build_trees import kept_trees
+from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import BuildCutShort, BuildFailed
 from ktrial.model.kernel import Build
 
 
@@ -52,7 +50,7 @@ def test_who_stops_a_build_is_told_how_it_goes_on(
         os.kill(os.getpid(), number)
         time.sleep(10)
 
-    monkeypatch.setattr("ktrial.kernels.build.build", stopped)
+    monkeypatch.setattr("ktrial.kernels.build.builds.build", stopped)
     said = CommandLine(monkeypatch, capsys)("kernel", "build", source)
     assert said.status == status
     assert "Interrupted: what was compiled is kept" in said.messages

@@ -6,9 +6,10 @@ import pytest
 from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
-from ktrial.kernels.build import build, compiles_the_same, requested
-from ktrial.kernels.build.compiled_paths import not_for_x86
-from ktrial.kernels.build.errors import PatchNotApplied
+from ktrial.kernels.build.build_trees import not_for_x86
+from ktrial.kernels.build.builds import build, compiles_the_same
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import PatchNotApplied
 from ktrial.model.kernel import Build
 
 

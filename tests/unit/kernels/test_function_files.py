@@ -7,7 +7,7 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.file_digests import sealed, unsealed
-from ktrial.kernels.image.function_files import function_files
+from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
@@ -114,8 +114,8 @@ def test_another_use_reads_neither_symbols_nor_the_image_again(
     first = kernel(tmp_path, a_table(12, 4, from_itself=True))
     files = function_files(first)
     with monkeypatch.context() as patch:
-        patch.setattr("ktrial.kernels.image.function_files.symbols", _never)
-        patch.setattr("ktrial.kernels.image.function_files.ELFFile", _never)
+        patch.setattr("ktrial.kernels.symbols.symbols_in", _never)
+        patch.setattr("ktrial.kernels.symbols.ELFFile", _never)
         assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == files
 
 
@@ -143,6 +143,6 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ktrial.kernels.image.function_files.write_atomically", full)
+    monkeypatch.setattr("ktrial.kernels.symbols.write_atomically", full)
     assert function_files(kernel(tmp_path, a_table(12, 4, from_itself=True))).files == FILES
     assert list(tmp_path.glob("*.json")) == []

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import FILES, a_buildable_source, compiled, git
 
-from ktrial import kernels
-from ktrial.kernels.build.errors import SourceUnusable
-from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.errors import BadKernelName, SourceUnusable
 from ktrial.kernels.providers.git import pinned
 
 
@@ -36,24 +35,24 @@ def committed(source: Path, subject: str) -> None:
 
 def test_a_commit_is_a_kernel_that_is_built_where_it_is_named(repository: Path, cache: Path) -> None:
     name = f"git:{repository}@v6.1"
-    assert kernels.reference("git:linux@v6.1").name == name
-    kernel = kernels.obtain(kernels.reference("git:linux@v6.1"))
+    assert kernel_registry.reference("git:linux@v6.1").name == name
+    kernel = kernel_registry.obtain(kernel_registry.reference("git:linux@v6.1"))
     assert (kernel.name, kernel.release) == (name, "6.1.7")
     assert kernel.origin.build is not None
-    assert kernels.obtain(name) == kernel
+    assert kernel_registry.obtain(name) == kernel
     assert compiled(cache) == ["fork", "sched"], "built once"
 
 
 def test_a_branch_that_has_moved_is_built_anew(repository: Path, cache: Path) -> None:
     name = f"git:{repository}@main"
-    first = kernels.obtain(name)
+    first = kernel_registry.obtain(name)
     (repository / "kernel/fork.c").write_text("int knife;\n")
-    assert kernels.obtain(name).digest == first.digest, "nothing is committed"
+    assert kernel_registry.obtain(name).digest == first.digest, "nothing is committed"
     committed(repository, "second")
-    assert kernels.obtain(name).digest != first.digest
+    assert kernel_registry.obtain(name).digest != first.digest
     (repository / "kernel/fork.c").write_text(FILES["fork"])
     committed(repository, "third")
-    assert kernels.obtain(name).digest == first.digest
+    assert kernel_registry.obtain(name).digest == first.digest
 
 
 def test_a_branch_is_pinned_to_what_it_is_now(repository: Path) -> None:
@@ -68,11 +67,11 @@ def test_a_branch_is_pinned_to_what_it_is_now(repository: Path) -> None:
 @pytest.mark.parametrize("name", ["git:", "git:linux", "git:@v6.1"])
 def test_a_commit_without_directory_or_revision_is_refused(name: str) -> None:
     with pytest.raises(BadKernelName, match="it has no directory and revision"):
-        kernels.reference(name)
+        kernel_registry.reference(name)
 
 
 def test_a_revision_that_is_none_is_refused(repository: Path) -> None:
     with pytest.raises(SourceUnusable, match="it has no revision 'nowhere'"):
-        kernels.obtain("git:linux@nowhere")
+        kernel_registry.obtain("git:linux@nowhere")
     with pytest.raises(SourceUnusable, match="it has no revision 'nowhere'"):
         pinned("git:linux@nowhere")

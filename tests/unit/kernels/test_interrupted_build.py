@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.kernels.build.interrupted_build import is_cut_off, mend
+from ktrial.kernels.build.build_trees import is_cut_off, mend
 
 COMPILED = b"""\
 cmd_fs/open.o := gcc -Wp,-MMD,fs/.open.o.d -c -o fs/open.o ../fs/open.c  ; ./tools/objtool/objtool fs/open.o

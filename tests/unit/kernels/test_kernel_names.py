@@ -10,7 +10,7 @@ import pytest
 from tests.support import kernel_images as make
 from tests.support import kernel_provider
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import CacheDamaged
 from ktrial.model.kernel import Kernel
 
@@ -30,7 +30,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def added(name: str, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """As Debian's packages tell their release."""
     monkeypatch.setenv("SLOW_PACKAGES", f"linux-image-6.1.0-{name}=6.1.7-1")
-    return kernels.add(f"slow:{name}")
+    return kernel_registry.add(f"slow:{name}")
 
 
 def change(path: Path, **changes: Any) -> None:
@@ -49,16 +49,16 @@ def test_a_record_that_leads_to_another_kernel_is_refused(
     one, two = added("one", monkeypatch), added("two", monkeypatch)
     for kernel in (one, two) if older else ():
         of_an_older_ktrial(kernel)
-    assert kernels.obtain("slow:one") == one
+    assert kernel_registry.obtain("slow:one") == one
     change(names / "slow:one.json", digest=two.digest)
     said = rf"slow:one is damaged .*leads to Linux 6\.1\.0-two, {two.digest[:12]}, which was not added under"
-    for read in (kernels.obtain, kernels.get, kernels.cached):
+    for read in (kernel_registry.obtain, kernel_registry.get, kernel_registry.cached):
         with pytest.raises(CacheDamaged, match=said):
             read("slow:one")
-    assert kernels.obtain("slow:two") == two
+    assert kernel_registry.obtain("slow:two") == two
     with pytest.warns(UserWarning, match=rf"{said} this name\. It is fetched anew"):
         assert added("one", monkeypatch) == one
-    assert kernels.obtain("slow:one") == one
+    assert kernel_registry.obtain("slow:one") == one
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_record_that_was_changed_is_refused(
     added("two", monkeypatch)
     damage(names / "slow:one.json")
     with pytest.raises(CacheDamaged, match=rf"record of kernel slow:one is damaged .*{told}") as caught:
-        kernels.obtain("slow:one")
+        kernel_registry.obtain("slow:one")
     assert caught.value.advice.endswith("ktrial kernel remove slow:one; ktrial kernel add slow:one")
 
 
@@ -91,27 +91,27 @@ def test_a_damaged_record_is_no_matter_of_other_kernels_and_its_content_stays(
     record = names / "slow:one.json"
     whole = record.read_text()
     change(record, digest=two.digest)
-    three = kernels.obtain("slow:three")
-    assert kernels.get(three.digest[:12]) == three
+    three = kernel_registry.obtain("slow:three")
+    assert kernel_registry.get(three.digest[:12]) == three
     assert [each for each in recwarn if "damaged" in str(each.message)] == []
     record.write_text(whole)
-    assert kernels.obtain("slow:one") == one
+    assert kernel_registry.obtain("slow:one") == one
 
 
 def test_kernels_of_an_older_ktrial_go_on_beside_new_ones(names: Path, tmp_path: Path) -> None:
     image, again = make.vmlinuz(tmp_path), tmp_path / "again"
     shutil.copy(image, again)
-    before = kernels.add(f"path:{image}")
+    before = kernel_registry.add(f"path:{image}")
     of_an_older_ktrial(before)
-    assert kernels.get(before.name) == before
-    other = kernels.add(f"path:{again}")
+    assert kernel_registry.get(before.name) == before
+    other = kernel_registry.add(f"path:{again}")
     assert other.digest == before.digest
-    assert [kernels.get(each.name) for each in (before, other)] == [before, other]
+    assert [kernel_registry.get(each.name) for each in (before, other)] == [before, other]
 
 
 def test_a_damaged_record_tells_the_name_that_was_added(names: Path, tmp_path: Path) -> None:
-    kernel = kernels.add(f"path:{make.vmlinuz(tmp_path)}")
+    kernel = kernel_registry.add(f"path:{make.vmlinuz(tmp_path)}")
     (record,) = names.glob("*.json")
     record.write_text("{")
     with pytest.raises(CacheDamaged, match=rf"record of kernel {kernel.name} is damaged"):
-        kernels.get(kernel.name)
+        kernel_registry.get(kernel.name)

@@ -10,11 +10,9 @@ from hypothesis import strategies as some
 from tests.support.budgets import examples
 from tests.support.kconfig_trees import SLAB, SLUB, a_kconfig_tree, known, some_rules
 
-from ktrial.kernels.build.errors import SourceUnusable
-from ktrial.kernels.kconfig.config import read
-from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import ConfigSide, changed_options, is_of_tools
-from ktrial.kernels.kconfig.parser import rules_in
+from ktrial.kernels.config import read
+from ktrial.kernels.errors import SourceUnusable
+from ktrial.kernels.kernel_difference import ConfigSide, Rules, changed_options, is_of_tools, rules_in
 from ktrial.model.kernel import OptionCause, OptionChange
 
 

@@ -8,15 +8,17 @@ import pytest
 from tests.support import kernel_images as make
 from tests.support.kernel_caches import left_over, slow_provider
 
-from ktrial import kernels
-from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.config import config_value
 from ktrial.kernels.errors import (
     BadKernelName,
     CacheDamaged,
     CacheUnusable,
     KernelNotFound,
 )
-from ktrial.kernels.providers.protocol import all_providers
+from ktrial.kernels.files import write_atomically
+from ktrial.kernels.modules import builtin_names, module_names, resolve
+from ktrial.kernels.providers import all_providers
 from ktrial.model.kernel import BootImage
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
@@ -38,7 +40,7 @@ def test_a_file_becomes_a_kernel_with_all_its_parts(tmp_path: Path, image: Path,
     config = tmp_path / "config"
     config.write_text(make.CONFIG)
     told: list[str] = []
-    kernel = kernels.add(
+    kernel = kernel_registry.add(
         f"path:{image}",
         modules=make.module_tree(tmp_path),
         config=config,
@@ -50,22 +52,22 @@ def test_a_file_becomes_a_kernel_with_all_its_parts(tmp_path: Path, image: Path,
     assert kernel.vmlinux is not None
     assert kernel.vmlinux.read_bytes() == make.elf()
     assert kernel.config is not None
-    assert kernels.config_value(kernel, "CONFIG_HZ") == "250"
-    assert kernels.module_names(kernel) == ("one", "two")
-    assert kernels.builtin_names(kernel) == ("builtin_fs",)
-    assert [path.name for path in kernels.resolve(kernel, ["two"])] == ["two.ko"]
+    assert config_value(kernel, "CONFIG_HZ") == "250"
+    assert module_names(kernel) == ("one", "two")
+    assert builtin_names(kernel) == ("builtin_fs",)
+    assert [path.name for path in resolve(kernel, ["two"])] == ["two.ko"]
     records = {"kernel.json", "manifest.json"}
     parts = [path for path in kernel.image.parent.rglob("*") if path.is_file() and path.name not in records]
     assert kernel.size == sum(path.stat().st_size for path in parts)
     assert told[-1] == "writing to disk"
-    assert kernels.get(f"path:{image}") == kernel
+    assert kernel_registry.get(f"path:{image}") == kernel
     assert left_over(cache) == []
 
 
 def test_nothing_is_taken_away_from_where_it_was(tmp_path: Path, image: Path) -> None:
     modules = make.module_tree(tmp_path)
     before = sorted(tmp_path.glob("lib/**/*"))
-    kernels.add(f"path:{image}", modules=modules)
+    kernel_registry.add(f"path:{image}", modules=modules)
     assert image.exists()
     assert sorted(tmp_path.glob("lib/**/*")) == before
 
@@ -73,26 +75,26 @@ def test_nothing_is_taken_away_from_where_it_was(tmp_path: Path, image: Path) ->
 def test_the_same_content_under_two_names_is_kept_once(tmp_path: Path, image: Path, cache: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(image.read_bytes())
-    one, two = kernels.add(f"path:{image}"), kernels.add(f"path:{other}")
+    one, two = kernel_registry.add(f"path:{image}"), kernel_registry.add(f"path:{other}")
     assert one.digest == two.digest
     assert one.image == two.image
-    assert [kernel.name for kernel in kernels.all_kernels()] == sorted([one.name, two.name])
-    assert kernels.remove(one.name) == (one.name, 0)
-    assert kernels.get(two.name).image.exists()
-    name, freed = kernels.remove(two.digest[:10])
+    assert [kernel.name for kernel in kernel_registry.all_kernels()] == sorted([one.name, two.name])
+    assert kernel_registry.remove(one.name) == (one.name, 0)
+    assert kernel_registry.get(two.name).image.exists()
+    name, freed = kernel_registry.remove(two.digest[:10])
     assert name == two.name
     assert freed > two.size
     assert not two.image.exists()
-    assert kernels.all_kernels() == ()
+    assert kernel_registry.all_kernels() == ()
 
 
 def test_a_file_that_changed_is_read_again(tmp_path: Path, image: Path, cache: Path) -> None:
-    before = kernels.add(f"path:{image}")
+    before = kernel_registry.add(f"path:{image}")
     make.vmlinuz(tmp_path, compression="xz")
-    after = kernels.add(f"path:{image}")
+    after = kernel_registry.add(f"path:{image}")
     assert after.digest != before.digest
-    assert kernels.get(before.name).digest == after.digest
-    kernels.add(f"path:{image}")
+    assert kernel_registry.get(before.name).digest == after.digest
+    kernel_registry.add(f"path:{image}")
     assert left_over(cache) == [], "the content that no name leads to is gone at the next command"
 
 
@@ -102,26 +104,26 @@ def test_the_digest_depends_on_every_part(tmp_path: Path, image: Path) -> None:
     modules = make.module_tree(tmp_path)
     name = f"path:{image}"
     digests = [
-        kernels.add(name).digest,
-        kernels.add(name, config=config).digest,
-        kernels.add(name, modules=modules).digest,
-        kernels.add(name, modules=modules, config=config).digest,
+        kernel_registry.add(name).digest,
+        kernel_registry.add(name, config=config).digest,
+        kernel_registry.add(name, modules=modules).digest,
+        kernel_registry.add(name, modules=modules, config=config).digest,
     ]
     assert len(set(digests)) == 4
-    assert kernels.add(name, modules=modules, config=config).digest == digests[3]
+    assert kernel_registry.add(name, modules=modules, config=config).digest == digests[3]
 
 
 def test_an_unknown_kernel_is_not_found_and_near_names_are_told(image: Path) -> None:
-    kernels.add(f"path:{image}")
+    kernel_registry.add(f"path:{image}")
     with pytest.raises(KernelNotFound) as caught:
-        kernels.get(f"path:{image}x")
+        kernel_registry.get(f"path:{image}x")
     assert f"did you mean path:{image}?" in caught.value.message
     assert caught.value.advice == f"add it: ktrial kernel add path:{image}x"
 
 
 def test_nothing_is_found_in_a_cache_that_does_not_exist() -> None:
-    assert kernels.all_kernels() == ()
-    for call in (kernels.get, kernels.remove):
+    assert kernel_registry.all_kernels() == ()
+    for call in (kernel_registry.get, kernel_registry.remove):
         with pytest.raises(KernelNotFound, match=r"There is no kernel debian:6\.1 in the cache\."):
             call("debian:6.1")
 
@@ -142,7 +144,7 @@ def test_nothing_is_found_in_a_cache_that_does_not_exist() -> None:
 )
 def test_a_bad_name_is_refused_with_what_is_allowed(name: str, problem: str, advice: str) -> None:
     with pytest.raises(BadKernelName) as caught:
-        kernels.add(name)
+        kernel_registry.add(name)
     assert problem in caught.value.message
     assert advice in caught.value.advice
     assert caught.value.exit_code == 2
@@ -150,16 +152,16 @@ def test_a_bad_name_is_refused_with_what_is_allowed(name: str, problem: str, adv
 
 def test_modules_do_not_go_with_a_distributions_kernel(tmp_path: Path) -> None:
     with pytest.raises(BadKernelName, match="modules and configuration come with debian: kernels"):
-        kernels.add("debian:6.1", modules=tmp_path)
+        kernel_registry.add("debian:6.1", modules=tmp_path)
 
 
 def test_names_are_written_in_one_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert kernels.canonical_name("debian:6.1:cloud") == "debian:6.1"
-    assert kernels.canonical_name("debian:6.1:rt") == "debian:6.1:rt"
-    assert kernels.canonical_name("debian:6.12.90+deb12-rt-amd64") == "debian:6.12.90+deb12-rt-amd64"
-    assert kernels.canonical_name("path:vmlinuz") == f"path:{tmp_path}/vmlinuz"
-    assert kernels.canonical_name("3f7aec91") == "3f7aec91"
+    assert kernel_registry.canonical_name("debian:6.1:cloud") == "debian:6.1"
+    assert kernel_registry.canonical_name("debian:6.1:rt") == "debian:6.1:rt"
+    assert kernel_registry.canonical_name("debian:6.12.90+deb12-rt-amd64") == "debian:6.12.90+deb12-rt-amd64"
+    assert kernel_registry.canonical_name("path:vmlinuz") == f"path:{tmp_path}/vmlinuz"
+    assert kernel_registry.canonical_name("3f7aec91") == "3f7aec91"
 
 
 @pytest.mark.parametrize("length", [10, 60, 200])
@@ -167,9 +169,9 @@ def test_long_and_odd_paths_are_names_too(tmp_path: Path, image: Path, length: i
     path = tmp_path / ("ü %:+.." * 60)[:length] / "vmlinuz"
     path.parent.mkdir()
     shutil.copy(image, path)
-    kernel = kernels.add(f"path:{path}")
-    assert kernels.get(kernel.name) == kernel
-    assert [one.name for one in kernels.all_kernels()] == [kernel.name]
+    kernel = kernel_registry.add(f"path:{path}")
+    assert kernel_registry.get(kernel.name) == kernel
+    assert [one.name for one in kernel_registry.all_kernels()] == [kernel.name]
 
 
 def test_a_cache_that_is_a_file_is_named(
@@ -178,7 +180,7 @@ def test_a_cache_that_is_a_file_is_named(
     (tmp_path / "plain").write_text("")
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "plain"))
     with pytest.raises(CacheUnusable) as caught:
-        kernels.add(f"path:{image}")
+        kernel_registry.add(f"path:{image}")
     assert str(tmp_path / "plain") in caught.value.message
     assert "KTRIAL_CACHE" in caught.value.advice
 
@@ -186,24 +188,24 @@ def test_a_cache_that_is_a_file_is_named(
 def test_a_damaged_entry_is_told_removed_and_added_again(
     tmp_path: Path, cache: Path, slow: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = kernels.add("slow:one")
+    kernel = kernel_registry.add("slow:one")
     kernel.image.unlink()
     with pytest.raises(CacheDamaged, match="parts of it are missing"):
-        kernels.get("slow:one")
+        kernel_registry.get("slow:one")
     with pytest.warns(UserWarning, match=r"slow:one is damaged in the cache \(vmlinuz\).*fetched anew"):
-        again = kernels.add("slow:one")
+        again = kernel_registry.add("slow:one")
     assert again.image.exists()
     assert again.digest == kernel.digest
     (again.image.parent / "kernel.json").write_text("{")
     with pytest.raises(CacheDamaged) as caught:
-        kernels.get("slow:one")
+        kernel_registry.get("slow:one")
     assert "kernel.json" in caught.value.message
-    assert kernels.remove("slow:one")[1] > 0
-    assert kernels.all_kernels() == ()
+    assert kernel_registry.remove("slow:one")[1] > 0
+    assert kernel_registry.all_kernels() == ()
 
 
 def test_an_entry_from_before_boot_images_were_noted_is_read_again_and_stays(image: Path) -> None:
-    kernel = kernels.add(f"path:{image}")
+    kernel = kernel_registry.add(f"path:{image}")
     record = kernel.image.parent / "kernel.json"
     noted = json.loads(record.read_text())
     image_only = BootImage.model_validate(noted.pop("boot_image"))
@@ -211,27 +213,27 @@ def test_an_entry_from_before_boot_images_were_noted_is_read_again_and_stays(ima
     assert image_only == kernel.boot_image.model_copy(update={"digest": ""})
     older = json.dumps(noted)
     record.write_text(older)
-    assert kernels.get(f"path:{image}").boot_image == kernel.boot_image
+    assert kernel_registry.get(f"path:{image}").boot_image == kernel.boot_image
     assert record.read_text() == older
 
 
 def test_an_older_entry_with_a_damaged_image_is_told(image: Path) -> None:
-    kernel = kernels.add(f"path:{image}")
+    kernel = kernel_registry.add(f"path:{image}")
     record = kernel.image.parent / "kernel.json"
     record.write_text(json.dumps({**json.loads(record.read_text()), "boot_image": None}))
     (kernel.vmlinux or kernel.image).write_bytes(b"\x7fELF")
     with pytest.raises(CacheDamaged, match="cut short"):
-        kernels.get(f"path:{image}")
+        kernel_registry.get(f"path:{image}")
 
 
 def test_a_damaged_name_can_be_removed(image: Path, cache: Path) -> None:
-    kernel = kernels.add(f"path:{image}")
+    kernel = kernel_registry.add(f"path:{image}")
     (file,) = (cache / "kernels" / "names").glob("*.json")
     file.write_text("not json")
     with pytest.raises(CacheDamaged):
-        kernels.all_kernels()
-    kernels.remove(kernel.name)
-    assert kernels.all_kernels() == ()
+        kernel_registry.all_kernels()
+    kernel_registry.remove(kernel.name)
+    assert kernel_registry.all_kernels() == ()
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from tests.support import kernel_images as make
 from tests.support.kernel_caches import left_over, slow_provider
 from tests.support.places import ROOT
 
-from ktrial import kernels
-from ktrial.kernels.cache.cache import disk_usage
-from ktrial.kernels.cache.disk_space import file_system_errors, require_space
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import (
     CacheFull,
     KernelNotFound,
 )
+from ktrial.kernels.files import file_system_errors, require_space
+from ktrial.kernels.kernel_cache import disk_usage
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
 
@@ -42,14 +42,14 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_a_remembered_name_is_fetched_once_until_a_refresh(slow: dict[str, str], tmp_path: Path) -> None:
-    first = kernels.add("slow:one")
-    assert kernels.add("slow:one") == first
+    first = kernel_registry.add("slow:one")
+    assert kernel_registry.add("slow:one") == first
     assert (tmp_path / "fetches").read_text() == "one\n"
-    assert kernels.add("slow:one", refresh=True).digest == first.digest
+    assert kernel_registry.add("slow:one", refresh=True).digest == first.digest
     assert (tmp_path / "fetches").read_text() == "one\none\n"
 
 
-ADD = "import sys; from ktrial import kernels; print(kernels.add(sys.argv[1]).digest)"
+ADD = "import sys; from ktrial.kernels import kernel_registry; print(kernel_registry.add(sys.argv[1]).digest)"
 
 
 def test_two_processes_that_add_the_same_kernel_fetch_it_once(
@@ -62,7 +62,7 @@ def test_two_processes_that_add_the_same_kernel_fetch_it_once(
     assert [process.returncode for process in running] == [0, 0, 0]
     assert len(printed) == 1
     assert (tmp_path / "fetches").read_text() == "one\n"
-    assert [kernel.name for kernel in kernels.all_kernels()] == ["slow:one"]
+    assert [kernel.name for kernel in kernel_registry.all_kernels()] == ["slow:one"]
     assert left_over(cache) == []
 
 
@@ -70,27 +70,27 @@ def test_processes_that_add_and_remove_different_kernels_do_not_disturb_each_oth
     slow: dict[str, str], cache: Path
 ) -> None:
     script = (
-        "import sys\nfrom ktrial import kernels\nfor i in range(5):\n"
-        "    k = kernels.add(sys.argv[1]); assert k.image.exists(); kernels.get(k.name)\n"
-        "    if i < 4: kernels.remove(k.name)\n"
+        "import sys\nfrom ktrial.kernels import kernel_registry\nfor i in range(5):\n"
+        "    k = kernel_registry.add(sys.argv[1]); assert k.image.exists(); kernel_registry.get(k.name)\n"
+        "    if i < 4: kernel_registry.remove(k.name)\n"
     )
     names = ("slow:one", "slow:two", "slow:three")
     running = [subprocess.Popen([sys.executable, "-c", script, name], env=slow) for name in names]
     assert [process.wait(timeout=300) for process in running] == [0, 0, 0]
-    assert [kernel.name for kernel in kernels.all_kernels()] == sorted(names)
+    assert [kernel.name for kernel in kernel_registry.all_kernels()] == sorted(names)
     assert left_over(cache) == []
 
 
 STAGED = """
 import sys
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 
 def progress(what, done=0, total=0):
     print(what, flush=True)
     if what == sys.argv[2]:
         sys.stdin.read()  # until it is killed, however long that takes
 
-kernels.add(sys.argv[1], progress=progress)
+kernel_registry.add(sys.argv[1], progress=progress)
 """
 
 STAGES = ("fetching", "unpacking the kernel", "resolving the modules' dependencies", "writing to disk")
@@ -107,11 +107,11 @@ def test_a_process_killed_in_the_middle_leaves_no_kernel(
         assert any(line.strip() == stage for line in iter(process.stdout.readline, ""))
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    assert kernels.all_kernels() == ()
+    assert kernel_registry.all_kernels() == ()
     assert left_over(cache), "the killed process was in the middle of it"
     with pytest.raises(KernelNotFound):
-        kernels.get("slow:one")
-    assert kernels.add("slow:one").image.exists()
+        kernel_registry.get("slow:one")
+    assert kernel_registry.add("slow:one").image.exists()
     assert left_over(cache) == []
 
 
@@ -131,14 +131,14 @@ FILL = """
 import sys
 import threading
 from pathlib import Path
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.errors import KtrialError
 try:
-    kernels.add(sys.argv[1], modules=Path(sys.argv[2]))
+    kernel_registry.add(sys.argv[1], modules=Path(sys.argv[2]))
 except KtrialError as error:
     print(type(error).__name__, error, error.advice, sep="\\n")
-print([path.name for path in (kernels.cache_directory() / "kernels" / "work").iterdir()])
-print(len(kernels.all_kernels()))
+print([path.name for path in (cache_directory() / "kernels" / "work").iterdir()])
+print(len(kernel_registry.all_kernels()))
 """
 
 

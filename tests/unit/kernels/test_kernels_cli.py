@@ -7,8 +7,8 @@ import pytest
 from tests.support import kernel_images as make
 from typer.testing import CliRunner, Result
 
-from ktrial import kernels
 from ktrial.cli.commands.kernel import app
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import KernelNotFound, NotAKernel
 
 
@@ -54,7 +54,7 @@ def test_a_kernel_that_boots_slowly_is_mentioned(tmp_path: Path) -> None:
 
 
 def test_list_shows_every_kernel(name: str) -> None:
-    kernel = kernels.get(name)
+    kernel = kernel_registry.get(name)
     heading, line = ran("list").stdout.splitlines()
     assert heading.split() == ["name", "release", "flavour", "size", "added", "digest"]
     assert line.split()[:2] == [name, make.RELEASE]
@@ -70,7 +70,7 @@ def test_list_of_nothing_says_how_to_begin() -> None:
 
 def test_list_as_json_has_the_whole_record(name: str) -> None:
     (data,) = json.loads(ran("list", "--json").stdout)
-    kernel = kernels.get(name)
+    kernel = kernel_registry.get(name)
     assert data["digest"] == kernel.digest
     assert data["image"] == str(kernel.image)
     assert data["module_count"] == 2
@@ -79,13 +79,13 @@ def test_list_as_json_has_the_whole_record(name: str) -> None:
 
 def test_show_tells_all(name: str) -> None:
     shown = ran("show", name).stdout
-    kernel = kernels.get(name)
+    kernel = kernel_registry.get(name)
     for part in (name, make.RELEASE, kernel.digest, "extracted", "2 files, 1 built in", "HZ=250", "unknown"):
         assert part in shown
 
 
 def test_show_takes_the_start_of_a_digest(name: str) -> None:
-    digest = kernels.get(name).digest
+    digest = kernel_registry.get(name).digest
     assert json.loads(ran("show", digest[:8], "--json").stdout)["config_options"]["CONFIG_HZ"] == "250"
 
 
@@ -99,7 +99,7 @@ def test_remove_of_a_shared_content_frees_nothing(tmp_path: Path) -> None:
     one, two = make.vmlinuz(tmp_path, "one"), make.vmlinuz(tmp_path, "two")
     ran("add", f"path:{one}", f"path:{two}")
     assert ran("remove", f"path:{one}").stdout.endswith("nothing freed: another name has the same content\n")
-    assert kernels.get(f"path:{two}").image.exists()
+    assert kernel_registry.get(f"path:{two}").image.exists()
 
 
 def test_what_is_no_kernel_is_an_error(tmp_path: Path) -> None:

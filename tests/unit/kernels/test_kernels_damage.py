@@ -13,10 +13,12 @@ from tests.support import kernel_images as make
 from tests.support import kernel_provider
 from typer.testing import CliRunner, Result
 
-from ktrial import kernels
 from ktrial.cli.commands.kernel import app
 from ktrial.file_digests import digest_of_file, sealed
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import KernelDamaged, SymbolsUnknown
+from ktrial.kernels.modules import resolve
+from ktrial.kernels.symbols import save_symbols, symbols_in
 from ktrial.model.kernel import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore:the kernel provider broken")
@@ -30,7 +32,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
     monkeypatch.setenv("SLOW_PACKAGES", "slow-image=1.0")
-    return kernels.add("slow:one")
+    return kernel_registry.add("slow:one")
 
 
 def flip(path: Path) -> None:
@@ -64,7 +66,7 @@ def test_what_is_damaged_is_made_again_before_it_is_used(
     damage(kernel.image.parent / name)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        assert kernels.obtain("slow:one") == kernel
+        assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
     expected = f"kernel slow:one was damaged in the cache ({name})"
     # The manifest only tells of other files: without it they are made again too, and found to be the same.
@@ -92,7 +94,7 @@ def test_an_image_is_its_packages_in_what_is_never_run_too(
     before = digests(kernel)
     damage(kernel.image)
     with pytest.warns(UserWarning, match=r"cache \(vmlinuz\): made again from slow-image=1\.0"):
-        assert kernels.obtain("slow:one") == kernel
+        assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
 
 
@@ -103,9 +105,9 @@ def test_a_file_of_the_users_is_known_by_all_of_it_and_booted_by_what_it_unpacks
     """There is no package to compare it with: its kernel has another digest, and runs the same code."""
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     name = f"path:{make.vmlinuz(tmp_path)}"
-    before = kernels.obtain(name)
+    before = kernel_registry.obtain(name)
     damage(tmp_path / "vmlinuz")
-    after = kernels.obtain(name)
+    after = kernel_registry.obtain(name)
     assert after.digest != before.digest
     assert after.vmlinux
     assert after.boot_image == before.boot_image, "with the digest of what is booted"
@@ -121,7 +123,7 @@ def test_a_module_that_nobody_looked_at_does_not_keep_the_rest_from_being_made_a
     flip(kernel.modules / "kernel" / "two.ko")
     flip(kernel.image.parent / "vmlinux")
     with pytest.warns(UserWarning, match=r"cache \(.*vmlinux.*\): made again from slow-image=1\.0"):
-        assert kernels.obtain("slow:one") == kernel
+        assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
     assert len((tmp_path / "fetches").read_text().splitlines()) == 2
 
@@ -132,7 +134,7 @@ def test_a_module_is_looked_at_when_it_is_loaded(damage: Callable[[Path], None],
     module = kernel.modules / "kernel" / "two.ko"
     damage(module)
     with pytest.warns(UserWarning, match=r"cache \(.*two\.ko\): made again from slow-image=1\.0"):
-        assert kernels.resolve(kernel, ["two"]) == (module,)
+        assert resolve(kernel, ["two"]) == (module,)
     assert module.read_bytes() == make.module(kernel.release)
 
 
@@ -141,11 +143,11 @@ def test_an_unpacked_module_is_unpacked_again(tmp_path: Path, monkeypatch: pytes
     tree = make.module_tree(tmp_path, names=("packed",))
     (tree / "kernel" / "packed.ko.xz").write_bytes(lzma.compress(make.module()))
     (tree / "kernel" / "packed.ko").unlink()
-    kernel = kernels.add(f"path:{make.vmlinuz(tmp_path)}", modules=tree)
-    (unpacked,) = kernels.resolve(kernel, ["packed"])
+    kernel = kernel_registry.add(f"path:{make.vmlinuz(tmp_path)}", modules=tree)
+    (unpacked,) = resolve(kernel, ["packed"])
     flip(unpacked)
     with pytest.warns(UserWarning, match=r"packed\.ko was damaged: unpacked again from .*packed\.ko\.xz"):
-        assert kernels.resolve(kernel, ["packed"]) == (unpacked,)
+        assert resolve(kernel, ["packed"]) == (unpacked,)
     assert unpacked.read_bytes() == make.module()
 
 
@@ -154,7 +156,7 @@ def test_what_the_package_no_longer_holds_is_refused(kernel: Kernel, monkeypatch
     other = make.elf(extra=b"another build")
     monkeypatch.setattr(make, "elf", lambda: other)
     with pytest.raises(KernelDamaged) as caught:
-        kernels.obtain("slow:one")
+        kernel_registry.obtain("slow:one")
     assert "slow:one is damaged in the cache (vmlinuz)" in caught.value.message
     assert caught.value.advice == "nothing was booted from it; have it anew: ktrial kernel add slow:one"
 
@@ -164,13 +166,13 @@ def test_files_of_the_users_own_are_refused_and_can_be_added_again(
 ) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     image, modules = make.vmlinuz(tmp_path), make.module_tree(tmp_path)
-    kernel = kernels.add(f"path:{image}", modules=modules)
+    kernel = kernel_registry.add(f"path:{image}", modules=modules)
     before = digests(kernel)
     flip(kernel.image)
     with pytest.raises(KernelDamaged, match=rf"\(vmlinuz\).*it came from {image}, and from no package"):
-        kernels.obtain(kernel.name)
+        kernel_registry.obtain(kernel.name)
     with pytest.warns(UserWarning, match=rf"\(vmlinuz\): made again from {image}"):
-        assert kernels.add(kernel.name, modules=modules) == kernel
+        assert kernel_registry.add(kernel.name, modules=modules) == kernel
     assert digests(kernel) == before
 
 
@@ -180,23 +182,23 @@ def test_kernels_of_an_older_ktrial_are_looked_through_once(kernel: Kernel, tmp_
     assert kernel.vmlinux
     flip(kernel.vmlinux)
     with pytest.warns(UserWarning, match=r"\(vmlinux\): made again from its image and modules"):
-        assert kernels.obtain("slow:one") == kernel
+        assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
     (kernel.image.parent / "manifest.json").unlink()
     flip(kernel.image)
     with pytest.warns(UserWarning, match=r"\(vmlinuz\): made again from slow-image=1\.0"):
-        assert kernels.obtain("slow:one") == kernel
+        assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
 
 
 def test_what_a_damaged_kernel_has_told_goes_with_it(kernel: Kernel) -> None:
-    kernels.save_symbols(kernel, KALLSYMS)
+    save_symbols(kernel, KALLSYMS)
     assert kernel.vmlinux
     flip(kernel.vmlinux)
     with pytest.warns(UserWarning, match="vmlinux"):
-        kernels.obtain("slow:one")
+        kernel_registry.obtain("slow:one")
     with pytest.raises(SymbolsUnknown):
-        kernels.symbols(kernel)
+        symbols_in(kernel)
 
 
 KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(1500))
@@ -204,19 +206,19 @@ KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}
 
 @pytest.mark.parametrize("damage", [flip, shorten, lambda path: path.write_bytes(b"")])
 def test_damaged_symbols_are_told_and_not_used(damage: Callable[[Path], None], kernel: Kernel) -> None:
-    path = kernels.save_symbols(kernel, KALLSYMS)
-    assert len(kernels.symbols(kernel).all) == 1500
+    path = save_symbols(kernel, KALLSYMS)
+    assert len(symbols_in(kernel).all) == 1500
     damage(path)
     with (
         pytest.warns(UserWarning, match="symbols of kernel slow:one are damaged .*asked for them again"),
         pytest.raises(SymbolsUnknown),
     ):
-        kernels.symbols(kernel)
+        symbols_in(kernel)
 
 
 def test_whole_files_are_left_alone(kernel: Kernel, recwarn: pytest.WarningsRecorder) -> None:
     shutil.rmtree(kernel.image.parents[2] / "work")
-    assert kernels.obtain("slow:one") == kernel
+    assert kernel_registry.obtain("slow:one") == kernel
     assert [each for each in recwarn if "damaged" in str(each.message)] == []
     assert not (kernel.image.parents[2] / "work").exists(), "nothing was put together"
 
@@ -227,12 +229,12 @@ def ran(*arguments: str) -> Result:
 
 def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> None:
     assert kernel.modules
-    kernels.save_symbols(kernel, KALLSYMS)
+    save_symbols(kernel, KALLSYMS)
     told_by_a_guest = kernel.image.parent / "values" / "0.sealed"
     told_by_a_guest.parent.mkdir()
     told_by_a_guest.write_bytes(sealed(b'{"values": {}}'))
     assert ran("verify").exit_code == 0
-    assert kernels.verify("slow:one").damaged == ()
+    assert kernel_registry.verify("slow:one").damaged == ()
     for path in (kernel.image, kernel.modules / "kernel" / "one.ko", kernel.image.parent / "kallsyms"):
         flip(path)
     flip(told_by_a_guest)
@@ -249,9 +251,9 @@ def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> No
 
 def test_verify_looks_through_a_kernel_of_an_older_ktrial(kernel: Kernel) -> None:
     (kernel.image.parent / "manifest.json").unlink()
-    assert kernels.verify("slow:one").damaged == ()
+    assert kernel_registry.verify("slow:one").damaged == ()
     assert kernel.vmlinux
     flip(kernel.vmlinux)
-    assert kernels.verify("slow:one").damaged == ("vmlinux",)
+    assert kernel_registry.verify("slow:one").damaged == ("vmlinux",)
     flip(kernel.image)
-    assert kernels.verify("slow:one").damaged == ("its content, or manifest.json",)
+    assert kernel_registry.verify("slow:one").damaged == ("its content, or manifest.json",)

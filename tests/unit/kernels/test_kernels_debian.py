@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.kernels import silent
 from ktrial.kernels.errors import NoDebianSource, NoHostKernel, NoSuchRelease
-from ktrial.kernels.packages.apt_lists import Package
-from ktrial.kernels.packages.apt_sources import ConfiguredSource, configured_sources, source_options
-from ktrial.kernels.progress import silent
+from ktrial.kernels.packages.apt import ConfiguredSource, Package, configured_sources, source_options
+from ktrial.kernels.providers import Request
 from ktrial.kernels.providers.debian import choose, debian_archives, needed_packages
 from ktrial.kernels.providers.host import host_parts
-from ktrial.kernels.providers.protocol import Request
 from ktrial.package_names import INSTALL
 
 

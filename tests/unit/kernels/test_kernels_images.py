@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support import kernel_images as make
 
+from ktrial.kernels.config import embedded_config
 from ktrial.kernels.errors import (
     ImageDamaged,
     ImageError,
@@ -18,10 +19,7 @@ from ktrial.kernels.errors import (
     NotAKernel,
     WrongArchitecture,
 )
-from ktrial.kernels.image.elf import has_pvh_entry
-from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
-from ktrial.kernels.image.image import ImageKind, boot_image, read_image
-from ktrial.kernels.kconfig.config import embedded_config
+from ktrial.kernels.image import ImageKind, boot_image, has_pvh_entry, read_image, vmlinux_of
 
 GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
 ZBOOT = b"MZ\0\0zimg" + struct.pack("<II", 4096, 9000) + bytes(8) + b"gzip\0".ljust(32, b"\0") + bytes(9000)
@@ -112,7 +110,7 @@ def test_the_vmlinux_comes_out_of_every_compression(tmp_path: Path, compression:
     image = read_image(make.vmlinuz(tmp_path, compression=compression))
     assert image.kind is ImageKind.BZIMAGE
     assert image.release == make.RELEASE
-    extracted = extract_vmlinux(image)
+    extracted = vmlinux_of(image)
     assert extracted.reason == ""
     assert extracted.vmlinux == make.elf()
 
@@ -120,14 +118,14 @@ def test_the_vmlinux_comes_out_of_every_compression(tmp_path: Path, compression:
 def test_a_payload_of_several_lz4_blocks_is_joined(tmp_path: Path) -> None:
     data = make.elf(extra=bytes(17 << 20) + b"the end")
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(make.COMPRESSIONS["lz4"](data)))
-    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == data
+    assert vmlinux_of(read_image(tmp_path / "vmlinuz")).vmlinux == data
 
 
 def test_bytes_like_a_compressed_file_before_the_payload_do_not_mislead(tmp_path: Path) -> None:
     good = bytearray(GOOD)
     good[0x900:0x90A] = gzip.compress(b"not the kernel")[:10]
     (tmp_path / "vmlinuz").write_bytes(good)
-    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+    assert vmlinux_of(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +139,7 @@ def test_bytes_like_a_compressed_file_before_the_payload_do_not_mislead(tmp_path
 )
 def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason: str) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
-    extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+    extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
     assert extracted.vmlinux is None
     assert reason in extracted.reason
 
@@ -163,7 +161,7 @@ def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason:
 def test_a_damaged_payload_is_refused(tmp_path: Path, payload: bytes, problem: str) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
     with pytest.raises(ImageDamaged) as caught:
-        extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+        vmlinux_of(read_image(tmp_path / "vmlinuz"))
     assert f"{tmp_path}/vmlinuz is a kernel image that is damaged: {problem}" in caught.value.message
 
 
@@ -175,21 +173,21 @@ def test_an_image_with_one_other_bit_gives_no_other_kernel(tmp_path: Path, compr
     for at in places:
         (tmp_path / "vmlinuz").write_bytes(make.flipped(whole, at))
         try:
-            extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+            extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
         except ImageDamaged:
             refused += 1
         else:  # such as the time in gzip's header
             assert extracted.vmlinux == make.elf()
     assert refused >= len(places) - 1
     (tmp_path / "vmlinuz").write_bytes(whole)
-    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+    assert vmlinux_of(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
 
 
 def test_later_kernels_have_no_checksum(tmp_path: Path) -> None:
     version = make.VERSION.replace("6.1.0", "6.18.0")
     image = make.with_checksum(make.bzimage(make.COMPRESSIONS["lz4"](make.elf()), version))
     (tmp_path / "vmlinuz").write_bytes(make.flipped(image, len(image) - 50))
-    extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+    extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
     assert extracted.vmlinux == make.elf()
     assert (
         extracted.unchecked == "its lz4 payload has no checksum, and boot images have none since Linux 6.15"
@@ -202,7 +200,7 @@ def test_only_what_has_no_checksum_at_all_is_called_unchecked(method: str, tmp_p
     for release, none in (("6.1.0", False), ("6.18.0", method in {"lz4", "lzma", "none"})):
         version = make.VERSION.replace("6.1.0", release)
         (tmp_path / "vmlinuz").write_bytes(make.with_checksum(make.bzimage(packed, version)))
-        assert bool(extract_vmlinux(read_image(tmp_path / "vmlinuz")).unchecked) is none
+        assert bool(vmlinux_of(read_image(tmp_path / "vmlinuz")).unchecked) is none
 
 
 SETUP_CODE, BEHIND_THE_PAYLOAD = 0x400, -60
@@ -221,10 +219,10 @@ def test_what_is_not_run_is_checked_only_where_the_whole_image_is_booted(
         whole = make.with_checksum(make.bzimage(make.COMPRESSIONS[method](make.elf(note))))
         path.write_bytes(make.flipped(whole, at % len(whole)))
         if is_taken_out:
-            assert extract_vmlinux(read_image(path)).vmlinux == make.elf()
+            assert vmlinux_of(read_image(path)).vmlinux == make.elf()
             continue
         with pytest.raises(ImageDamaged, match="not have the checksum that its build gave it"):
-            extract_vmlinux(read_image(path))
+            vmlinux_of(read_image(path))
 
 
 def test_what_is_booted_whole_and_has_no_checksum_is_called_unchecked(tmp_path: Path) -> None:
@@ -232,7 +230,7 @@ def test_what_is_booted_whole_and_has_no_checksum_is_called_unchecked(tmp_path: 
     for release, told in (("6.1.0", ""), ("6.18.0", "boot images have no checksum since Linux 6.15")):
         version = make.VERSION.replace("6.1.0", release)
         (tmp_path / "vmlinuz").write_bytes(make.with_checksum(make.bzimage(packed, version)))
-        extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+        extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
         assert (extracted.vmlinux, extracted.unchecked) == (None, told)
 
 
@@ -244,14 +242,14 @@ def test_a_signature_is_no_damage(tmp_path: Path) -> None:
     struct.pack_into("<I", signed, 0x40 + 24 + 64, 0x12345678)
     struct.pack_into("<II", signed, 0x40 + 24 + 144, len(signed), 1472)
     (tmp_path / "vmlinuz").write_bytes(bytes(signed) + bytes(1472))
-    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+    assert vmlinux_of(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
 
 
 def test_an_lzo_kernel_needs_lzop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(b"\x89LZO\0\r\n\x1a\n" + bytes(60)))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert shutil.which("lzop") is None
-    assert "the program lzop is not installed" in extract_vmlinux(read_image(tmp_path / "vmlinuz")).reason
+    assert "the program lzop is not installed" in vmlinux_of(read_image(tmp_path / "vmlinuz")).reason
 
 
 def test_an_uncompressed_vmlinux_is_its_own_image(tmp_path: Path) -> None:
@@ -259,7 +257,7 @@ def test_an_uncompressed_vmlinux_is_its_own_image(tmp_path: Path) -> None:
     path.write_bytes(make.elf())
     image = read_image(path)
     assert (image.kind, image.release) == (ImageKind.VMLINUX, make.RELEASE)
-    assert extract_vmlinux(image).vmlinux == path.read_bytes()
+    assert vmlinux_of(image).vmlinux == path.read_bytes()
 
 
 def test_the_pvh_note_is_xens_number_18() -> None:

@@ -9,9 +9,11 @@ import pytest
 import zstandard
 from tests.support import kernel_images as make
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.config import config_value
 from ktrial.kernels.errors import ModulesUnusable, SymbolsUnknown, UnknownModule, UnknownOption
-from ktrial.kernels.image.symbols import parse_symbols
+from ktrial.kernels.modules import resolve
+from ktrial.kernels.symbols import parse_symbols, save_symbols, symbols_in
 from ktrial.model.kernel import Kernel, Origin
 
 DEP = """\
@@ -94,7 +96,7 @@ def kernel(tmp_path: Path) -> Kernel:
     ("wanted", "order"), RESOLVED, ids=[" ".join(row[0]) or "nothing" for row in RESOLVED]
 )
 def test_modules_come_after_what_they_need(kernel: Kernel, wanted: list[str], order: list[str]) -> None:
-    files = kernels.resolve(kernel, wanted)
+    files = resolve(kernel, wanted)
     assert [file.name.removesuffix(".ko") for file in files] == order
     assert all(file.is_absolute() and file.read_text() == file.name for file in files)
 
@@ -115,7 +117,7 @@ def test_compressed_modules_come_unpacked(kernel: Kernel, suffix: str, tmp_path:
     with (kernel.modules / "modules.dep").open("a") as file:
         file.write(f"kernel/packed.ko{suffix}:\n")
     for _ in range(2):
-        (module,) = kernels.resolve(kernel, ["packed"])
+        (module,) = resolve(kernel, ["packed"])
         assert module.name == "packed.ko"
         assert module.read_bytes() == make.module()
         assert module.is_relative_to(tmp_path)
@@ -129,12 +131,12 @@ def test_a_damaged_module_is_named(kernel: Kernel, suffix: str) -> None:
     with (kernel.modules / "modules.dep").open("a") as file:
         file.write(f"kernel/bad.ko{suffix}:\n")
     with pytest.raises(ModulesUnusable, match=rf"bad\.ko\{suffix} is damaged"):
-        kernels.resolve(kernel, ["bad"])
+        resolve(kernel, ["bad"])
 
 
 def test_an_unknown_module_brings_near_names(kernel: Kernel) -> None:
     with pytest.raises(UnknownModule) as caught:
-        kernels.resolve(kernel, ["ext4", "virtio-nett"])
+        resolve(kernel, ["ext4", "virtio-nett"])
     assert caught.value.message == (
         "Kernel debian:6.1 has no module virtio-nett (did you mean virtio_net or virtio?)."
     )
@@ -142,19 +144,19 @@ def test_an_unknown_module_brings_near_names(kernel: Kernel) -> None:
 
 def test_a_kernel_without_modules_says_so(kernel: Kernel) -> None:
     bare = kernel.model_copy(update={"modules": None})
-    assert kernels.resolve(bare, []) == ()
+    assert resolve(bare, []) == ()
     with pytest.raises(UnknownModule, match="has no module ext4, because it came without modules"):
-        kernels.resolve(bare, ["ext4"])
+        resolve(bare, ["ext4"])
 
 
 def test_options_of_the_configuration(kernel: Kernel) -> None:
-    assert kernels.config_value(kernel, "CONFIG_SMP") == "y"
-    assert kernels.config_value(kernel, "CONFIG_CC") == "gcc-12 (Debian)"
-    assert kernels.config_value(kernel, "CONFIG_KASAN") is None
+    assert config_value(kernel, "CONFIG_SMP") == "y"
+    assert config_value(kernel, "CONFIG_CC") == "gcc-12 (Debian)"
+    assert config_value(kernel, "CONFIG_KASAN") is None
     with pytest.raises(UnknownOption, match="it does not start with CONFIG_"):
-        kernels.config_value(kernel, "SMP")
+        config_value(kernel, "SMP")
     with pytest.raises(UnknownOption, match="the configuration was not given"):
-        kernels.config_value(kernel.model_copy(update={"config": None}), "CONFIG_SMP")
+        config_value(kernel.model_copy(update={"config": None}), "CONFIG_SMP")
 
 
 KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(1500))
@@ -162,9 +164,9 @@ KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}
 
 def test_symbols_come_from_the_guest_once_it_has_told_them(kernel: Kernel) -> None:
     with pytest.raises(SymbolsUnknown, match="not known yet"):
-        kernels.symbols(kernel)
-    kernels.save_symbols(kernel, KALLSYMS + "ffffffffc0001000 t ext4_init\t[ext4]\n")
-    symbols = kernels.symbols(kernel)
+        symbols_in(kernel)
+    save_symbols(kernel, KALLSYMS + "ffffffffc0001000 t ext4_init\t[ext4]\n")
+    symbols = symbols_in(kernel)
     assert symbols.source == "kallsyms"
     assert len(symbols.all) == 1501
     inside = symbols.at(0xFFFFFFFF81000018)
@@ -186,29 +188,29 @@ def test_symbols_come_from_the_guest_once_it_has_told_them(kernel: Kernel) -> No
 )
 def test_useless_symbols_are_not_kept(kernel: Kernel, text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        kernels.save_symbols(kernel, text)
+        save_symbols(kernel, text)
     with pytest.raises(SymbolsUnknown):
-        kernels.symbols(kernel)
+        symbols_in(kernel)
 
 
 def test_what_an_older_ktrial_kept_without_a_digest_is_read_with_a_warning(kernel: Kernel) -> None:
     (kernel.image.parent / "kallsyms").write_text(KALLSYMS)
     with pytest.warns(UserWarning, match="kept by an older ktrial, without a digest"):
-        symbols = kernels.symbols(kernel)
+        symbols = symbols_in(kernel)
     assert (symbols.source, len(symbols.all)) == ("kallsyms", 1500)
 
 
 def test_a_real_system_map_serves_and_the_guests_word_goes_before_it(kernel: Kernel) -> None:
     (kernel.image.parent / "System.map").write_text(KALLSYMS)
-    assert kernels.symbols(kernel).source == "System.map"
-    kernels.save_symbols(kernel, KALLSYMS)
-    assert kernels.symbols(kernel).source == "kallsyms"
+    assert symbols_in(kernel).source == "System.map"
+    save_symbols(kernel, KALLSYMS)
+    assert symbols_in(kernel).source == "kallsyms"
 
 
 def test_an_unstripped_vmlinux_brings_its_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "vmlinux").write_bytes(make.elf_with_symbols(1200))
-    symbols = kernels.symbols(kernels.add(f"path:{tmp_path}/vmlinux"))
+    symbols = symbols_in(kernel_registry.add(f"path:{tmp_path}/vmlinux"))
     assert symbols.source == "vmlinux"
     assert len(symbols.all) == 1200
     second = symbols.at(0xFFFFFFFF8100001F)

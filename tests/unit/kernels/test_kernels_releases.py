@@ -3,7 +3,7 @@
 import pytest
 
 from ktrial.kernels.errors import BadRange
-from ktrial.kernels.providers import debian_releases
+from ktrial.kernels.providers import debian
 from ktrial.kernels.providers.debian import Available
 
 KNOWN = tuple(
@@ -21,7 +21,7 @@ KNOWN = tuple(
 
 @pytest.fixture(autouse=True)
 def _mirrors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debian_releases, "releases", lambda _flavour, _progress: KNOWN)
+    monkeypatch.setattr(debian, "releases", lambda _flavour, _progress: KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def _mirrors(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_each_end_is_the_newest_release_that_is_meant(text: str, first: int, last: int) -> None:
-    assert debian_releases.releases_between(text) == KNOWN[first : last + 1]
+    assert debian.releases_between(text) == KNOWN[first : last + 1]
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_each_end_is_the_newest_release_that_is_meant(text: str, first: int, las
 )
 def test_what_is_no_range_is_told(text: str, problem: str) -> None:
     with pytest.raises(BadRange, match=problem.replace(".", r"\.")):
-        debian_releases.releases_between(text)
+        debian.releases_between(text)

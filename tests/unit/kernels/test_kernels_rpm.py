@@ -7,7 +7,7 @@ import pytest
 from tests.support import kernel_images as make
 from tests.support.rpm_packages import package
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName, KernelError, NoSuchRelease, PackageTooLarge, ToolFailed
 from ktrial.kernels.packages import rpm
 from ktrial.model.kernel import Kernel
@@ -37,7 +37,7 @@ def fedora(directory: Path, build: str = BUILD, up: str = "lib", payload: str = 
 
 
 def added(name: str) -> Kernel:
-    return kernels.add(name)
+    return kernel_registry.add(name)
 
 
 @pytest.mark.parametrize("payload", ["w3.zstdio", "w2.xzdio", "w6.gzdio"])

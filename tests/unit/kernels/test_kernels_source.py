@@ -8,27 +8,29 @@ from filelock import FileLock, Timeout
 from tests.support.kernel_images import CONFIG
 from tests.support.source_trees import a_source_tree
 
-from ktrial import kernels
 from ktrial.errors import KtrialError
-from ktrial.kernels.build import add, build_directory, build_request, make, name_of, option_of, source_debian
-from ktrial.kernels.build.directory_build import built
-from ktrial.kernels.build.errors import (
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.build import debian_sources, make
+from ktrial.kernels.build.builds import add, build_directory, built, name_of
+from ktrial.kernels.build.requests import build_request, option_of
+from ktrial.kernels.config import config_of
+from ktrial.kernels.errors import (
     BadBuildOption,
     BadConfigFile,
     BuildFailed,
+    CacheFull,
     NoSuchSource,
     NotASource,
     OptionNotTaken,
     SourceNotClean,
 )
-from ktrial.kernels.errors import CacheFull
-from ktrial.kernels.packages.apt_lists import Package
+from ktrial.kernels.packages.apt import Package
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("ktrial.kernels.build.directory_build.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
     return tmp_path / "cache"
 
 
@@ -46,10 +48,10 @@ def failure(kind: type[KtrialError], source: Path, config: str = "guest", *optio
 def test_a_built_kernel_is_in_the_cache_under_the_name_of_its_source(source: Path) -> None:
     kernel = add(build_request(source, options=("HZ_1000=y",)))
     assert kernel.name == name_of(source) == f"source:{source}"
-    assert kernels.get(kernel.name) == kernel
+    assert kernel_registry.get(kernel.name) == kernel
     assert kernel.vmlinux is not None
     assert kernel.origin.version == "6.1.7 (guest CONFIG_HZ_1000=y)"
-    options = kernels.config_of(kernel)
+    options = config_of(kernel)
     assert (options["CONFIG_HZ_1000"], options["CONFIG_PVH"], options["CONFIG_SLUB"]) == ("y", "y", "y")
 
 
@@ -82,7 +84,7 @@ def test_a_configuration_is_ktrials_own_the_architectures_or_a_file(
 ) -> None:
     (tmp_path / "config").write_text(CONFIG)
     kernel = add(build_request(source, str(tmp_path / "config") if config == "file" else config, ("SMP=y",)))
-    options = kernels.config_of(kernel)
+    options = config_of(kernel)
     assert there in options
     assert absent not in options
 
@@ -229,27 +231,29 @@ def test_debians_newest_source_is_chosen_and_an_unknown_one_names_those_that_are
 
     newer = (package("linux-source-6.1", f"6.1.{number}-1") for number in (9, 100, 20))
     there = (*newer, package("linux-source-5.10", "5.10.1-1"))
-    assert source_debian.chosen("linux-source-6.1", there).version == "6.1.100-1"
+    assert debian_sources.chosen("linux-source-6.1", there).version == "6.1.100-1"
     with pytest.raises(NoSuchSource) as caught:
-        source_debian.chosen("linux-source-6.2", there)
+        debian_sources.chosen("linux-source-6.2", there)
     assert caught.value.advice == "there are: linux-source-5.10, linux-source-6.1"
 
 
 def test_a_source_is_a_kernels_name_like_any_other(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(source)
-    kernel = kernels.add("source:.")
-    assert (kernel.name, kernels.get("source:.")) == (f"source:{source}", kernel)
+    kernel = kernel_registry.add("source:.")
+    assert (kernel.name, kernel_registry.get("source:.")) == (f"source:{source}", kernel)
     a_source_tree(source, extra=b"another")
-    assert kernels.add(f"source:{source}").digest != kernel.digest, "it is built anew each time it is added"
+    assert kernel_registry.add(f"source:{source}").digest != kernel.digest, (
+        "it is built anew each time it is added"
+    )
     with pytest.raises(KtrialError, match="a directory is missing"):
-        kernels.add("source:")
+        kernel_registry.add("source:")
 
 
 def test_a_removed_kernel_takes_its_build_directory_along(source: Path) -> None:
     kernel = add(build_request(source))
     home = build_directory(source)
     assert (home / "build" / "vmlinux").exists()
-    name, freed = kernels.remove(kernel.name)
+    name, freed = kernel_registry.remove(kernel.name)
     assert name == kernel.name
     assert freed > 1000
     assert [path.name for path in home.iterdir()] == ["lock"]
@@ -260,7 +264,7 @@ def test_a_build_under_way_keeps_its_directory(source: Path) -> None:
     kernel = add(build_request(source))
     home = build_directory(source)
     with FileLock(home / "lock"):
-        kernels.remove(kernel.name)
+        kernel_registry.remove(kernel.name)
         assert (home / "build").is_dir()
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support import kernel_images as make
 from tests.support.kernel_caches import left_over
 
-from ktrial import kernels
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import (
     ConfigUnusable,
     ImageUnreadable,
@@ -14,6 +14,7 @@ from ktrial.kernels.errors import (
     NotAKernel,
     ToolMissing,
 )
+from ktrial.kernels.modules import module_names
 from ktrial.package_names import INSTALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
@@ -34,10 +35,10 @@ def image(tmp_path: Path) -> Path:
 def test_a_bad_image_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "text").write_text("hello\n" * 1000)
     with pytest.raises(NotAKernel, match="text file"):
-        kernels.add(f"path:{tmp_path}/text")
+        kernel_registry.add(f"path:{tmp_path}/text")
     with pytest.raises(ImageUnreadable, match="there is no such file"):
-        kernels.add(f"path:{tmp_path}/nothing")
-    assert kernels.all_kernels() == ()
+        kernel_registry.add(f"path:{tmp_path}/nothing")
+    assert kernel_registry.all_kernels() == ()
     assert left_over(cache) == []
 
 
@@ -58,7 +59,7 @@ def test_unfit_modules_are_refused(tmp_path: Path, image: Path, prepare: object,
     assert callable(prepare)
     prepare(tmp_path / "modules")
     with pytest.raises(ModulesUnusable) as caught:
-        kernels.add(f"path:{image}", modules=tmp_path / "modules")
+        kernel_registry.add(f"path:{image}", modules=tmp_path / "modules")
     assert problem in caught.value.message
     assert caught.value.advice.endswith(f"lib/modules/{make.RELEASE}")
 
@@ -67,14 +68,14 @@ def test_unfit_modules_are_refused(tmp_path: Path, image: Path, prepare: object,
 def test_modules_are_found_from_any_directory_above_them(tmp_path: Path, image: Path, below: str) -> None:
     make.module_tree(tmp_path / "out")
     given = tmp_path / "out" / below
-    assert kernels.module_names(kernels.add(f"path:{image}", modules=given)) == ("one", "two")
+    assert module_names(kernel_registry.add(f"path:{image}", modules=given)) == ("one", "two")
 
 
 def test_damaged_modules_are_refused(tmp_path: Path, image: Path) -> None:
     modules = make.module_tree(tmp_path)
     (modules / "kernel" / "a.ko.xz").write_bytes(b"\xfd7zXZ\0 and no more")
     with pytest.raises(ModulesUnusable, match=r"a\.ko\.xz is damaged"):
-        kernels.add(f"path:{image}", modules=modules)
+        kernel_registry.add(f"path:{image}", modules=modules)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +88,12 @@ def test_damaged_modules_are_refused(tmp_path: Path, image: Path) -> None:
 def test_an_unfit_configuration_is_refused(tmp_path: Path, image: Path, text: str, problem: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(ConfigUnusable, match=problem):
-        kernels.add(f"path:{image}", config=tmp_path / "config")
+        kernel_registry.add(f"path:{image}", config=tmp_path / "config")
 
 
 def test_a_missing_configuration_is_refused(tmp_path: Path, image: Path) -> None:
     with pytest.raises(ConfigUnusable, match="No such file"):
-        kernels.add(f"path:{image}", config=tmp_path / "config")
+        kernel_registry.add(f"path:{image}", config=tmp_path / "config")
 
 
 def test_without_kmod_the_package_is_named(
@@ -101,5 +102,5 @@ def test_without_kmod_the_package_is_named(
     monkeypatch.setattr("ktrial.system_tools.SBIN", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissing) as caught:
-        kernels.add(f"path:{image}", modules=make.module_tree(tmp_path))
+        kernel_registry.add(f"path:{image}", modules=make.module_tree(tmp_path))
     assert caught.value.advice == f"{INSTALL} kmod"

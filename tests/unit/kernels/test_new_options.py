@@ -9,7 +9,8 @@ from tests.support.buildable_sources import a_buildable_source
 from tests.support.command_line import CommandLine
 
 from ktrial.experiment.trial import patch_warnings
-from ktrial.kernels.build import build, configured, requested
+from ktrial.kernels.build.builds import build, configured
+from ktrial.kernels.build.requests import requested
 from ktrial.model.kernel import Build
 from ktrial.model.warnings import WarningKind
 

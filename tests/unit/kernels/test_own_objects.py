@@ -10,9 +10,9 @@ import pytest
 from tests.support.buildable_sources import compiled
 from tests.support.source_trees import a_source_tree
 
-from ktrial.kernels.build import build, requested
-from ktrial.kernels.build.errors import BuildFailed
-from ktrial.kernels.build.own_objects import FEW_FILES, OwnObjects, functions
+from ktrial.kernels.build.builds import FEW_FILES, OwnObjects, build, functions
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import BuildFailed
 from ktrial.model.kernel import Kernel
 
 CALLERS = FEW_FILES + 3

@@ -14,10 +14,11 @@ from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch, compiled, git
 
 from ktrial.installation import CACHE
-from ktrial.kernels.build import build, cached, requested
-from ktrial.kernels.build.errors import BuildDiffers, BuildFailed
+from ktrial.kernels import silent
+from ktrial.kernels.build.builds import build, cached
 from ktrial.kernels.build.remote_builds import Request, SourceBuilds
-from ktrial.kernels.progress import silent
+from ktrial.kernels.build.requests import requested
+from ktrial.kernels.errors import BuildDiffers, BuildFailed
 from ktrial.model.kernel import Build, BuildOrder, Kernel
 
 

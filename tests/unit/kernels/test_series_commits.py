@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import git
 
-from ktrial.kernels.patch_series import series_in_git, undoing
-from ktrial.kernels.patch_series.errors import BadCommitRange
+from ktrial.kernels.patch_series import BadCommitRange, series_in_git, undoing
 from ktrial.model.kernel import Build
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.buildable_sources import git
 
-from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patches import text_of
-from ktrial.kernels.patch_series import series_in_mailbox
-from ktrial.kernels.patch_series.errors import BadMailbox
+from ktrial.kernels.errors import BadPatch
+from ktrial.kernels.patch_series import BadMailbox, series_in_mailbox
 from ktrial.model.kernel import PatchSeries
 
 BASE = "debian:linux-source-6.1"

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.kernels.build import source_debian, source_packaging
+from ktrial.kernels import Progress
+from ktrial.kernels.build import debian_sources
 from ktrial.kernels.errors import FetchFailed
-from ktrial.kernels.packages.apt_lists import Package, source_packages
-from ktrial.kernels.packages.apt_sources import SOURCE, Archive
-from ktrial.kernels.patch_series import is_packaged, series_in_package
-from ktrial.kernels.patch_series.errors import BadQuiltSeries
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.packages.apt import SOURCE, Archive, Package, source_packages
+from ktrial.kernels.patch_series import BadQuiltSeries, is_packaged, series_in_package
 
 DIFF = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-int a;\n+long a;\n"
 SOURCES = f"""Package: linux-atm
@@ -88,9 +86,9 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     def source(_package: str, _progress: Progress) -> Path:
         return tmp_path / "linux-source-6.1_6.1.192-2"
 
-    monkeypatch.setattr(source_packaging, "debian_source", source)
-    monkeypatch.setattr(source_packaging, "suites_of", lambda *_: ())
-    monkeypatch.setattr(source_packaging, "PrivateApt", lambda *_: mirror)
+    monkeypatch.setattr(debian_sources, "debian_source", source)
+    monkeypatch.setattr(debian_sources, "suites_of", lambda *_: ())
+    monkeypatch.setattr(debian_sources, "PrivateApt", lambda *_: mirror)
     return mirror
 
 
@@ -175,12 +173,12 @@ def test_only_lists_of_suites_that_hold_the_source_are_fetched(monkeypatch: pyte
         def packages(self, *_: object) -> tuple[Package, ...]:
             return tuple(held)
 
-    monkeypatch.setattr(source_debian, "system_sources", lambda _name: [])
-    monkeypatch.setattr(source_debian, "debian_archives", lambda *_: archives)
-    monkeypatch.setattr(source_debian, "PrivateApt", lambda *_: Lists())
+    monkeypatch.setattr(debian_sources, "system_sources", lambda _name: [])
+    monkeypatch.setattr(debian_sources, "debian_archives", lambda *_: archives)
+    monkeypatch.setattr(debian_sources, "PrivateApt", lambda *_: Lists())
 
     def suites(version: str) -> tuple[Archive, ...]:
-        return source_debian.suites_of("linux-source-6.1", version, lambda *_: None)
+        return debian_sources.suites_of("linux-source-6.1", version, lambda *_: None)
 
     assert suites("6.1.192-2") == (Archive("a", ("sid",)),)
     assert suites("6.1.300-1") == archives[:1]

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.kernels.build.errors import BadPatch
 from ktrial.kernels.build.patches import text_of
-from ktrial.kernels.patch_series import series_in_quilt
-from ktrial.kernels.patch_series.errors import BadQuiltSeries
+from ktrial.kernels.errors import BadPatch
+from ktrial.kernels.patch_series import BadQuiltSeries, series_in_quilt
 from ktrial.model.kernel import PatchSeries
 
 DIFF = "--- {old}\n+++ {new}\n@@ -1 +1 @@\n-int a;\n+long a;\n"

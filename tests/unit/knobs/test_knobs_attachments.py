@@ -16,7 +16,8 @@ from ktrial.knobs.journal.location import VARIABLE
 from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot
-from ktrial.target import LocalTarget, Mount, Run
+from ktrial.target import Mount, Run
+from ktrial.target.local import LocalTarget
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 

@@ -23,7 +23,7 @@ from tests.support.knob_tree import made
 
 from ktrial.knobs import KnobSetting, System, find
 from ktrial.knobs.journal.location import VARIABLE
-from ktrial.target import LocalTarget
+from ktrial.target.local import LocalTarget
 
 INSTANTS = 200
 ENOUGH = INSTANTS // 10

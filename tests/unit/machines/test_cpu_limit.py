@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import HostHoldsUp
-from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
-from ktrial.machines.qemu.watchdog import CpuLimit, Stop, check_real_time, until_look
+from ktrial.machines.qemu.watchdog import CpuLimit, CpuUse, Stop, check_real_time, cpu_use, until_look
 
 LIMIT = 100.0
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.support.places import PLUGIN_COUNTS
 
-from ktrial.machines.exact import plugin
-from ktrial.machines.exact.generated_code import GeneratedCode, code_told, listed, told, with_ksymbols
+from ktrial.machines.qemu import plugin
+from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, listed, told, with_ksymbols
 from ktrial.target import Collect, Push, Read, Run, Start, StepResult, Stop
 
 HEADER, REGION, END = PLUGIN_COUNTS.read_text().splitlines()

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact.setup import (
+from ktrial.machines.exact import (
     CPU_MODEL,
     check_cpus,
     kernel_parameters,
     machine_arguments,
 )
-from ktrial.machines.qemu.arguments import cpu_model_for, memory_arguments, snapshot_point_arguments
+from ktrial.machines.qemu.boot import cpu_model_for, memory_arguments, snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot

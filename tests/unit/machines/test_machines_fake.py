@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ktrial import machines, plugin_discovery
-from ktrial.machines import registry
 from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, UnknownMachine
 from ktrial.machines.fake import FakeMachine, agreeable, ended
 from ktrial.model.kernel import Kernel, Origin
@@ -98,9 +97,9 @@ def test_an_unknown_machine_names_those_like_it() -> None:
 
 @pytest.fixture
 def _fresh_catalogue() -> Iterator[None]:
-    registry.installed.cache_clear()
+    machines.installed.cache_clear()
     yield
-    registry.installed.cache_clear()
+    machines.installed.cache_clear()
 
 
 @pytest.mark.usefixtures("_fresh_catalogue")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.machines.exact.cmpxchg_flags import mistaken
+from ktrial.machines.exact import mistaken
 from ktrial.machines.qemu.program import Qemu, Version
 
 

@@ -13,12 +13,14 @@ from tests.support.places import ROOT
 
 from ktrial.experiment.host_settings import Journaled
 from ktrial.knobs import Journal, changing
+from ktrial.machines import host
 from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden, MachineStopped
-from ktrial.machines.host import HostMachine, cpu_affinity_cgroup
+from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot, CgroupLimits
 from ktrial.model.workload import Mode
-from ktrial.target import Collect, LoadModule, LocalTarget, Mount, Push, Read, Run, Step, StepResult, Write
+from ktrial.target import Collect, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
+from ktrial.target.local import LocalTarget
 
 
 def boot(**settings: object) -> Boot:
@@ -333,8 +335,8 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mounts, mine = tmp_path / "mountinfo", tmp_path / "own"
     mounts.write_text(f"30 1 0:26 / {root} rw shared:9 - cgroup2 cgroup2 rw\n")
     mine.write_text("0::/user/session\n")
-    monkeypatch.setattr(cpu_affinity_cgroup, "MOUNTS", mounts)
-    monkeypatch.setattr(cpu_affinity_cgroup, "OWN_GROUPS", mine)
+    monkeypatch.setattr(host, "MOUNTS", mounts)
+    monkeypatch.setattr(host, "OWN_GROUPS", mine)
     return root
 
 
@@ -349,7 +351,7 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_limits_are_written_into_a_group_of_the_trials_own(
     groups: Path, limits: CgroupLimits, parent: str, file: str, text: str
 ) -> None:
-    with cpu_affinity_cgroup.control_group(limits, "host", allowed=True) as made:
+    with host.control_group(limits, "host", allowed=True) as made:
         assert Path(made).parent == groups / parent
         assert (Path(made) / file).read_text() == text
 
@@ -360,7 +362,7 @@ def test_controllers_that_nobody_hands_on_are_asked_for(groups: Path) -> None:
     limits = CgroupLimits(memory_mib=64)
     with (
         pytest.raises(CgroupUnusable) as caught,
-        cpu_affinity_cgroup.control_group(limits, "host", allowed=True),
+        host.control_group(limits, "host", allowed=True),
     ):
         pass
     assert 'echo "+memory"' in caught.value.advice
@@ -369,7 +371,7 @@ def test_controllers_that_nobody_hands_on_are_asked_for(groups: Path) -> None:
 def test_without_leave_no_group_is_made(groups: Path) -> None:
     with (
         pytest.raises(HostChangeForbidden, match="make a control group"),
-        cpu_affinity_cgroup.control_group(CgroupLimits(), "host", allowed=False),
+        host.control_group(CgroupLimits(), "host", allowed=False),
     ):
         pass
     assert not list(groups.rglob("ktrial-*"))
@@ -378,5 +380,5 @@ def test_without_leave_no_group_is_made(groups: Path) -> None:
 def test_groups_of_ktrials_that_are_gone_are_removed(groups: Path) -> None:
     left = groups / "user" / "ktrial-1073741823-abc"
     left.mkdir()
-    with cpu_affinity_cgroup.control_group(CgroupLimits(), "host", allowed=True):
+    with host.control_group(CgroupLimits(), "host", allowed=True):
         assert not left.exists()

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.machines import kvm as kvm_probe
 from ktrial.machines.errors import BadPin, KvmUnusable
 from ktrial.machines.host import HostMachine
-from ktrial.machines.kvm import KvmMachine
-from ktrial.machines.kvm import probe as kvm_probe
-from ktrial.machines.kvm.probe import KvmProbe
-from ktrial.machines.kvm.target import kernel_parameters, machine_arguments
+from ktrial.machines.kvm import KvmMachine, KvmProbe, kernel_parameters, machine_arguments
 from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode
 
@@ -72,7 +70,7 @@ def test_kvm_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tries.append(1)
         return HANGS
 
-    monkeypatch.setattr(kvm_probe, "probe", probe)
+    monkeypatch.setattr(kvm_probe, "probe_kvm", probe)
     machine = KvmMachine(guest=Path("/nowhere"))
     assert (machine.mode, machine.mode) == (Mode.EMULATED_TIME, Mode.EMULATED_TIME)
     assert len(tries) == 1

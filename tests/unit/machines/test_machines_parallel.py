@@ -16,17 +16,19 @@ from ktrial.machines.errors import (
     QemuInsideUnknown,
     TopologyOfOtherCpus,
 )
-from ktrial.machines.exact_parallel import ParallelMachine
-from ktrial.machines.exact_parallel.setup import (
+from ktrial.machines.exact_parallel import (
     CPU_MODEL,
+    ParallelMachine,
     check_cpus,
     check_qemu,
+    counts_in,
     machine_arguments,
     plugin_arguments,
+    seed_of,
+    with_counts,
 )
-from ktrial.machines.exact_parallel.target import counts_in, seed_of, with_counts
-from ktrial.machines.qemu.migration import AHEAD_NS, clock_in, clocked
 from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot import AHEAD_NS, clock_in, clocked
 from ktrial.model.machine import Boot
 from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.target import Read, Run, StepResult

@@ -7,10 +7,16 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.machines.errors import NoPluginHere
-from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.setup import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, Setup, machine_arguments
-from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
+from ktrial.machines.exact import (
+    CPU_MODEL,
+    CPU_MODEL_WITH_PLUGIN,
+    InstrumentedTarget,
+    Setup,
+    machine_arguments,
+    usable_plugin,
+)
 from ktrial.machines.qemu.boot import BootFiles
+from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ktrial.machines.errors import QemuGone, QemuRefused
-from ktrial.machines.qemu.qmp import Qmp
+from ktrial.machines.qemu.process import Qmp
 
 GREETING = b'{"QMP": {"version": {}, "capabilities": ["oob"]}}\r\n'
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from ktrial.machines.errors import CannotSaveState
-from ktrial.machines.qemu.migration import AHEAD_NS, canonical
+from ktrial.machines.qemu.snapshot import AHEAD_NS, canonical
 
 TIME_STAMP = 1_125_000_000
 COUNT = 627_675_247

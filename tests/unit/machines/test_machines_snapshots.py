@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
-from ktrial.machines.qemu import sparse_file
+from ktrial.machines.qemu import snapshot_cache
 from ktrial.machines.qemu.snapshot_cache import (
     ABOUT,
     NOTE,
@@ -294,9 +294,9 @@ def test_the_digest_does_not_depend_on_where_the_holes_are(tmp_path: Path) -> No
     with contents() as made, (tmp_path / "full").open("w+b") as full:
         full.write(os.pread(made.ram, SIZE, 0))
         full.flush()
-        assert sparse_file.digest(full.fileno()) == sparse_file.digest(made.ram)
+        assert snapshot_cache.digest_of_sparse(full.fileno()) == snapshot_cache.digest_of_sparse(made.ram)
         os.pwrite(made.ram, b"x", 3 * MIB)
-        assert sparse_file.digest(full.fileno()) != sparse_file.digest(made.ram)
+        assert snapshot_cache.digest_of_sparse(full.fileno()) != snapshot_cache.digest_of_sparse(made.ram)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,16 @@ import pytest
 from tests.support.ssh_server import HOST, SshServer, ssh_server
 
 from ktrial.experiment.host_settings import RemoteSettings
-from ktrial.machines.errors import HostChangeForbidden, MachineError
+from ktrial.machines.errors import (
+    BadHostName,
+    ConnectionLost,
+    HostChangeForbidden,
+    MachineError,
+    MachineInUse,
+    NotReached,
+)
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
-from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached
 from ktrial.model.machine import Boot, is_host_name
 from ktrial.target import Push, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded

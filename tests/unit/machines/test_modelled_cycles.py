@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from ktrial.machines.exact import plugin
-from ktrial.machines.exact.model_arguments import model_arguments
-from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.plugin_counts import Line, merge
+from ktrial.machines.qemu import plugin
+from ktrial.machines.qemu.plugin import PluginBuild, model_arguments
+from ktrial.machines.qemu.plugin_counts import Line, merge
 from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import MODELLED_CYCLES, Direction, Mode

@@ -7,8 +7,7 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.machines.errors import NodesImpossible
-from ktrial.machines.exact_parallel.nodes import affinity, node_arguments, ranges
-from ktrial.machines.exact_parallel.setup import check_cpus
+from ktrial.machines.exact_parallel import affinity, check_cpus, node_arguments, ranges
 from ktrial.model.machine import Boot
 from ktrial.model.parallel import Topology
 

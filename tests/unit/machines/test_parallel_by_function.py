@@ -6,7 +6,7 @@ import pytest
 from tests.support.counted_cpus import LINE, SPIN, counts, profile
 
 from ktrial.analysis.guest_time import TimePart, by_cpu, differences, places, together
-from ktrial.machines.exact_parallel.region import region_of
+from ktrial.machines.exact_parallel import region_of
 from ktrial.model.profile import PROGRAM
 
 

@@ -12,9 +12,9 @@ import pytest
 from tests.support.places import PLUGIN_COUNTS as GOLDEN
 
 from ktrial.machines.errors import PluginCountsUnreadable
-from ktrial.machines.exact import plugin
-from ktrial.machines.exact.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.exact.plugin_counts import Line, by_program, merge
+from ktrial.machines.qemu import plugin
+from ktrial.machines.qemu.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.qemu.plugin_counts import Line, by_program, merge
 from ktrial.machines.qemu.program import Version
 from ktrial.model.profile import (
     CacheCounts,

@@ -6,11 +6,10 @@ import pytest
 from tests.support.fake_lab import OWN, FakeGrub, FakeLab, FakeSystemdBoot, lab_kernel
 from tests.unit.machines.test_ssh_boots import NEW, boot_of, ended, running
 
-from ktrial.machines.errors import MachineError
-from ktrial.machines.ssh import own_kernel
+from ktrial.machines.errors import BadOwnCommand, CannotBoot, MachineError
+from ktrial.machines.ssh import boot_ways
 from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot
-from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
+from ktrial.machines.ssh.power_commands import OwnCommands, commands_of
 
 LOADERS = {"grub": FakeGrub, "systemd-boot": FakeSystemdBoot}
 
@@ -45,12 +44,12 @@ def test_it_is_booted_once_and_led_back_and_nothing_stays(
     assert boots.by.name == name
     assert booted.release == NEW
     (line,) = lab.boots
-    token = own_kernel.token_of(line)
+    token = boot_ways.token_of(line)
     assert line == f"root=/dev/vda ro mitigations=off a=$(touch x);b panic=10 ktrial.boot={token}"
     again = boots.boot(boot_of(kernel))
     own = boots.boot(boot_of(running()))
     assert (again.release, own.release) == (NEW, OWN)
-    assert len({own_kernel.token_of(line) for line in lab.boots}) == 3
+    assert len({boot_ways.token_of(line) for line in lab.boots}) == 3
     boots.end()
     assert (lab.root / "release").read_text() == OWN
     assert lab.files() == before

@@ -9,14 +9,19 @@ from tests.support.fake_lab import OWN, FakeLab, lab_kernel
 
 from ktrial import process_identity
 from ktrial.machines import ssh
-from ktrial.machines.errors import HostChangeForbidden, MachineError
-from ktrial.machines.ssh import SshMachine, own_commands, own_kernel
-from ktrial.machines.ssh.boot_limit import MOST_LIMITS, BootLimit
-from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.connection import NoAnswer, Probe
-from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
-from ktrial.machines.ssh.lease import Lease, OwnLease
-from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
+from ktrial.machines.errors import (
+    BadOwnCommand,
+    CannotBoot,
+    HostChangeForbidden,
+    MachineError,
+    MachineInUse,
+    MachineStuck,
+    ReleaseTaken,
+)
+from ktrial.machines.ssh import SshMachine, boot_ways, power_commands
+from ktrial.machines.ssh.boots import MOST_LIMITS, BootLimit, Boots
+from ktrial.machines.ssh.connection import Lease, NoAnswer, OwnLease, Probe
+from ktrial.machines.ssh.power_commands import OwnCommands, commands_of
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot
 from ktrial.target import StepResult, Write
@@ -62,7 +67,7 @@ def test_it_is_booted_once_and_led_back_and_nothing_stays(lab: FakeLab, boots: B
     assert booted.in_force["kernel release"] == booted.release == NEW
     assert booted.in_force["cpu vulnerability meltdown"] == "Mitigation: PTI"
     (line,) = lab.boots
-    token = own_kernel.token_of(line)
+    token = boot_ways.token_of(line)
     assert line == f"root=/dev/vda ro mitigations=off panic=10 ktrial.boot={token}"
     assert (lab.root / "lib/modules" / NEW / "modules.dep").is_file()
     assert not (lab.root / "lib/modules" / NEW / "build").is_symlink()
@@ -79,7 +84,7 @@ def test_every_boot_is_another_and_its_own_kernel_is_booted_as_the_others_are(
     own = boots.boot(boot_of(running()))
     assert len({first.boot_id, second.boot_id, own.boot_id}) == 3
     assert own.release == OWN
-    assert len({own_kernel.token_of(line) for line in lab.boots}) == 3
+    assert len({boot_ways.token_of(line) for line in lab.boots}) == 3
 
 
 @pytest.mark.parametrize(
@@ -265,7 +270,7 @@ def test_power_and_console_come_from_the_users_configuration_only(
 def test_a_power_command_that_does_not_end_is_told_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(own_commands, "POWER_SECONDS", 0.05)
+    monkeypatch.setattr(power_commands, "POWER_SECONDS", 0.05)
     problem = OwnCommands(power=("sh", "-c", "exec sleep 100", "password")).cycle()
     assert problem == "sh: it has not ended within 0.05 s"
 

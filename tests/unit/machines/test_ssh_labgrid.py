@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.machines.ssh.errors import BadOwnCommand
-from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
+from ktrial.machines.errors import BadOwnCommand
+from ktrial.machines.ssh.power_commands import OwnCommands, commands_of
 
 POWER = """      ExternalPowerDriver:
         cmd_on: 'tee -a {directory}/on'

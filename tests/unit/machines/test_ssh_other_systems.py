@@ -16,11 +16,9 @@ from ktrial.experiment import preflight
 from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.session import run
-from ktrial.machines.errors import MachineError
-from ktrial.machines.ssh import SshMachine
+from ktrial.machines.errors import ConnectionLost, MachineError, UnlikeSystem
+from ktrial.machines.ssh import SshMachine, cpu_model, running_kernel, system_of
 from ktrial.machines.ssh.connection import Connection
-from ktrial.machines.ssh.errors import ConnectionLost, UnlikeSystem
-from ktrial.machines.ssh.system import cpu_model, running_kernel, system_of
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.ssh_server import HOST, ssh_server
 
+from ktrial.machines.errors import SudoAsks
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
-from ktrial.machines.ssh.errors import SudoAsks
 from ktrial.model.machine import Boot
 from ktrial.target import Run
 

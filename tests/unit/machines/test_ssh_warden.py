@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.fake_lab import OWN, FakeLab, lab_kernel
 
-from ktrial.machines.ssh.boot_scripts import LEASE_SECONDS
+from ktrial.machines.ssh.boot_ways import LEASE_SECONDS
 from ktrial.machines.ssh.boots import Boots
 from ktrial.model.machine import Boot
 

@@ -11,8 +11,7 @@ from typing import cast
 
 import pytest
 
-from ktrial.machines.qemu.process import QemuProcess
-from ktrial.machines.qemu.qmp import Qmp
+from ktrial.machines.qemu.process import QemuProcess, Qmp
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 
 LIMITS = Limits(instructions=10**9, seconds=60)

@@ -13,7 +13,7 @@ from ktrial.model.study import MachineSettings
 from ktrial.model.trial import CounterDelta, Environment, Provenance, Reading, ReadingKind
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.environment import audit, changes, concerns, confounds, readers
-from ktrial.target import LocalTarget
+from ktrial.target.local import LocalTarget
 
 CPU = "sys/devices/system/cpu"
 EPP = "energy_performance_preference"

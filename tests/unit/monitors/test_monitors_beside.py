@@ -12,7 +12,7 @@ from ktrial import monitors
 from ktrial.monitors.tracers import bpftrace, perf_stat
 from ktrial.monitors.tracers.bpftrace import SCRIPTS, BpftraceMonitor, missing
 from ktrial.package_names import INSTALL
-from ktrial.target.monitor_errors import MonitorUnusable
+from ktrial.target.errors import MonitorUnusable
 
 ATTACHED = '{"type": "attached_probes", "data": {"probes": 5}}\n'
 WATCHING = f'{ATTACHED}{{"type": "printf", "data": "watching\\n"}}\n'

@@ -11,8 +11,7 @@ from tests.support.tunable import TunableMachine, a_search
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildCutShort, BuildFailed
-from ktrial.kernels.errors import FetchFailed, KernelError
+from ktrial.kernels.errors import BuildCutShort, BuildFailed, FetchFailed, KernelError
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study

@@ -7,7 +7,7 @@ from tests.support.scripted import sources
 from tests.support.tunable import FILES, TunableMachine, a_search
 
 from ktrial.experiment.observer import Silent
-from ktrial.kernels.build.errors import OptionNotTaken
+from ktrial.kernels.errors import OptionNotTaken
 from ktrial.knobs.errors import BadKnobValue, KnobGone, UnknownKnob
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build

@@ -11,8 +11,7 @@ from tests.support.tunable import TunableMachine, a_search
 
 from ktrial.experiment.observer import Silent
 from ktrial.machines.errors import KvmUnusable
-from ktrial.machines.kvm import KvmMachine
-from ktrial.machines.kvm.probe import KvmProbe
+from ktrial.machines.kvm import KvmMachine, KvmProbe
 from ktrial.model.comparison import Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.study import Search, Study

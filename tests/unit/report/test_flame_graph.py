@@ -9,7 +9,7 @@ from tests.support.places import PLUGIN_COUNTS
 from tests.support.profiles import a_profile, with_calls
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.machines.exact import plugin
+from ktrial.machines.qemu import plugin
 from ktrial.model.profile import Profile
 from ktrial.report import flame_graph
 from ktrial.report.call_tree import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both

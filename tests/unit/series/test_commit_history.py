@@ -11,9 +11,9 @@ from tests.support.fake_builds import requested
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.experiment.watch import look
+from ktrial.kernels import Progress
 from ktrial.kernels.build.recipes import Recipe, keep
 from ktrial.kernels.patch_series import series_in_git
-from ktrial.kernels.progress import Progress
 from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.workload import WorkloadUse
 from ktrial.series import commit_ranges

@@ -12,8 +12,7 @@ from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement
-from ktrial.kernels.build.errors import OptionNotTaken
-from ktrial.kernels.errors import KernelError
+from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
 from ktrial.model.study import MachineSettings

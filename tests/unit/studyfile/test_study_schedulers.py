@@ -10,7 +10,7 @@ from tests.support.scripted import a_kernel, sources
 
 from ktrial.experiment.jobs import check_workloads, jobs_of
 from ktrial.experiment.trial import run_trial
-from ktrial.kernels import scheduling
+from ktrial.kernels.config import scheduling
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel

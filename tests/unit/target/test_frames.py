@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import vectors
 
+from ktrial.target import StepResult
 from ktrial.target import frames as frames_module
 from ktrial.target.errors import FrameError
 from ktrial.target.frames import Decoder, Done, Failed, Frame, FrameKind, Log, Ready, encode, payload_of
-from ktrial.target.steps import StepResult
 
 any_frame = st.builds(Frame, st.sampled_from(FrameKind), st.binary(max_size=300))
 

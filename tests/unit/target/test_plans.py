@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support import vectors
 
-from ktrial.target.guest_plan import PROTOCOL, BootPlan, GuestPlan
-from ktrial.target.steps import StepResult
+from ktrial.target import PROTOCOL, BootPlan, GuestPlan, StepResult
 
 PLANS = vectors.read("plans")
 

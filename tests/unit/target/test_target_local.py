@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.target import LocalTarget, Read, Run, StepResult, Write
+from ktrial.target import Read, Run, StepResult, Write
+from ktrial.target.local import LocalTarget
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.tracers import perf_stat
-from ktrial.target import Run, StepResult, TracerProgram, Watcher
-from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
+from ktrial.target import Run, StepResult, TracerProgram
+from ktrial.target.errors import MonitorFailed, MonitorUnusable
+from ktrial.target.tracer_process import Watcher
 
 
 def shell(script: str, ready: str = "ready", say: str = "") -> TracerProgram:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ktrial.errors import KtrialError
-from ktrial.kernels.diff_sides import known_of
-from ktrial.kernels.kconfig.implied_options import ConfigSide
-from ktrial.kernels.kconfig.renamed_options import paired
+from ktrial.kernels.kernel_difference import ConfigSide, known_of, paired
 from ktrial.knobs.values import same
 from ktrial.model.attribution import (
     CounterDifference,

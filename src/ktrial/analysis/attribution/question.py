@@ -11,7 +11,7 @@ from ktrial.analysis.errors import (
     WorkloadNotInStudy,
     WorkloadNotSaid,
 )
-from ktrial.kernels import canonical_name
+from ktrial.kernels.kernel_registry import canonical_name
 from ktrial.model.design import Treatment, parts, told_apart
 from ktrial.model.notation import nearest
 from ktrial.model.study import Study, treatments

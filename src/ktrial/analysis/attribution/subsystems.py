@@ -1,6 +1,6 @@
 """Which part of the kernel a function belongs to: by its file, by how its name begins, by its directory.
 
-The kernel image names the source of most functions (ktrial.kernels.image.function_files). Where a file
+The kernel image names the source of most functions (ktrial.kernels.symbols). Where a file
 belongs to one subsystem, it decides. Large files hold several (`mm/memory.c`: page faults and page tables):
 there, and where no file is known, the beginning of the name does, as kernel functions are named for their
 subsystem; then the directory. What none of the three knows is `other`, and never guessed. docs/explain.md

@@ -103,9 +103,9 @@ TopFunctions = Annotated[
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     """What A or B is. Raises NoSuchBuild, BuildError."""
-    from ktrial import kernels
     from ktrial.bisect.errors import NoSuchBuild
-    from ktrial.kernels.build import requested
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.build.requests import requested
     from ktrial.kernels.errors import KernelNotFound
     from ktrial.model.notation import nearest
 
@@ -114,10 +114,10 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     if source:
         name, *options = text.split("+")
         return requested(source, config=name, options=options, directory=Path.cwd())
-    known = [kernel.name for kernel in kernels.all_kernels() if kernel.origin.build]
+    known = [kernel.name for kernel in kernel_registry.all_kernels() if kernel.origin.build]
     known += list(study.builds) if study else []
     try:
-        build = kernels.get(text).origin.build
+        build = kernel_registry.get(text).origin.build
     except KernelNotFound:
         build = None
     if build is None:
@@ -198,7 +198,7 @@ def _with_series(
 ) -> "tuple[Build, tuple[Patch, ...]]":
     """The source without the series, and the series. Raises BuildError, BadSeries."""
     from ktrial.bisect.builds import series_at
-    from ktrial.kernels.build import requested, variable_of
+    from ktrial.kernels.build.requests import requested, variable_of
 
     def asked(*patches: str) -> "Build":
         return requested(
@@ -313,7 +313,7 @@ def versions(
     from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
     from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
     from ktrial.cli.running.preflight import fetching_tools
-    from ktrial.kernels.providers.debian_releases import releases_between
+    from ktrial.kernels.providers.debian import releases_between
 
     bisection = BisectOptions(
         MeasurementOptions.of(workload, memory, cpus, boot, perturbations),

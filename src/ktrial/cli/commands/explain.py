@@ -39,7 +39,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 
 if TYPE_CHECKING:
     from ktrial.analysis.counters import CounterRow
-    from ktrial.machines.exact.plugin import CacheShapes
+    from ktrial.machines.qemu.plugin import CacheShapes
     from ktrial.model.profile import Profile
     from ktrial.model.study import StudyRecord
 

@@ -163,7 +163,7 @@ def _commits(kernels: "Mapping[str, str]") -> dict[str, int]:
     if not any(name.startswith(("git:", "build:")) for name in kernels):
         return {}
     from ktrial.cli.console import say
-    from ktrial.kernels.commit_order import commit_places, unordered_trees
+    from ktrial.kernels.providers.git import commit_places, unordered_trees
 
     places = commit_places(kernels)
     for tree in unordered_trees(kernels, places):
@@ -273,7 +273,7 @@ class CommitsAsked:
             print(f"page: {html.expanduser().absolute()}")
 
     def _build(self, source: str) -> "Build":
-        from ktrial.kernels.build import requested
+        from ktrial.kernels.build.requests import requested
 
         return requested(source, config=self.config, options=self.options, directory=Path.cwd())
 
@@ -595,7 +595,7 @@ def systems(
     from ktrial.cli.render.history import print_across
     from ktrial.cli.studies import open_existing
     from ktrial.experiment.kernel_choice import full_name
-    from ktrial.kernels import canonical_name
+    from ktrial.kernels.kernel_registry import canonical_name
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))
     with open_existing(store) as opened:

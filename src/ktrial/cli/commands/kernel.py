@@ -14,7 +14,7 @@ from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import Fuzz
 
 if TYPE_CHECKING:
-    from ktrial import kernels
+    from ktrial.kernels import Progress
 
 
 app = command_group("Obtain kernels, look at them, remove them.")
@@ -44,16 +44,18 @@ def add(
 
     Nothing is installed on this system.
     """
-    from ktrial import kernels
     from ktrial.cli.render.kernels import SHORT_DIGEST
     from ktrial.cli.running.preflight import check_first
-    from ktrial.kernels.cache.disk_space import shown
-    from ktrial.kernels.modules.depmod import DEPMOD
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.depmod import DEPMOD
+    from ktrial.kernels.files import shown
 
     check_first(kind="", kernels=names, tools=(DEPMOD,) if modules else ())
     for name in names:
         with _progress_bar(name) as progress:
-            kernel = kernels.add(name, modules=modules, config=config, progress=progress, refresh=refresh)
+            kernel = kernel_registry.add(
+                name, modules=modules, config=config, progress=progress, refresh=refresh
+            )
         print(f"{kernel.name}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:SHORT_DIGEST]}")
         if kernel.vmlinux is None:
             messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
@@ -68,13 +70,13 @@ def add(
 @examples("ktrial kernel list")
 def list_kernels(json: Json = False) -> None:
     """Show the kernels in the cache."""
-    from ktrial import kernels
     from ktrial.cli.render.kernels import kernel_json, kernels_table
+    from ktrial.kernels import kernel_registry
     from ktrial.kernels.build.build_trees import MOST_TREES, kept_trees
-    from ktrial.kernels.cache.disk_space import shown
-    from ktrial.kernels.providers.protocol import all_providers
+    from ktrial.kernels.files import shown
+    from ktrial.kernels.providers import all_providers
 
-    cached = kernels.all_kernels()
+    cached = kernel_registry.all_kernels()
     if json:
         print_json([kernel_json(kernel) for kernel in cached])
         return
@@ -94,12 +96,13 @@ def list_kernels(json: Json = False) -> None:
 @examples("ktrial kernel show debian:6.12")
 def show(name: Name, json: Json = False) -> None:
     """Show all that is known about one kernel."""
-    from ktrial import kernels
     from ktrial.cli.render.kernels import kernel_json, kernel_table
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.config import config_of
 
-    kernel = kernels.get(name)
+    kernel = kernel_registry.get(name)
     if json:
-        print_json({**kernel_json(kernel), "config_options": kernels.config_of(kernel)})
+        print_json({**kernel_json(kernel), "config_options": config_of(kernel)})
         return
     output().print(kernel_table(kernel))
 
@@ -108,10 +111,10 @@ def show(name: Name, json: Json = False) -> None:
 @examples("ktrial kernel remove debian:6.1")
 def remove(name: Name) -> None:
     """Take a kernel out of the cache."""
-    from ktrial import kernels
-    from ktrial.kernels.cache.disk_space import shown
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.files import shown
 
-    removed, freed = kernels.remove(name)
+    removed, freed = kernel_registry.remove(name)
     rest = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
     print(f"removed {removed}: {rest}")
 
@@ -163,31 +166,33 @@ def build(
     from ktrial.cli.running.preflight import check_first
     from ktrial.errors import Interrupted
     from ktrial.experiment.trial import patch_warnings
-    from ktrial.kernels import build as sources
-    from ktrial.kernels.cache.disk_space import shown
+    from ktrial.kernels.build.builds import build
+    from ktrial.kernels.build.recipes import check_alias, give_alias
+    from ktrial.kernels.build.requests import requested, variable_of
+    from ktrial.kernels.files import shown
 
-    wanted = sources.requested(
+    wanted = requested(
         source,
         config=config,
         options=option or (),
         patches=patch or (),
         fuzz=fuzz,
-        make=dict(sources.variable_of(text) for text in make or ()),
+        make=dict(variable_of(text) for text in make or ()),
         directory=Path.cwd(),
     )
     if name is not None:
-        sources.check_alias(name)
+        check_alias(name)
     check_first(kind="", builds=(wanted,))
     try:
         with step_display() as progress:
-            kernel = sources.build(wanted, progress)
+            kernel = build(wanted, progress)
     except KeyboardInterrupt:
         what = "what was compiled is kept"
         raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
     for warning in patch_warnings(kernel):
         tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
     if name is not None:
-        sources.give_alias(name, kernel.name)
+        give_alias(name, kernel.name)
     if json:
         print_json({**kernel.model_dump(mode="json"), "alias": f"build:{name}" if name else None})
         return
@@ -276,10 +281,10 @@ def verify(
     Before it is booted, each kernel is looked through anyway: in full once in each boot of this system, by
     its files' times after that. Exit code 1: something is damaged.
     """
-    from ktrial import kernels
     from ktrial.cli.console import messages, output, print_json
     from ktrial.cli.render.kernels import verification_table
-    from ktrial.kernels.cache.cache import Cache
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.kernel_cache import Cache
 
     checks = []
     with messages().status("") as status:
@@ -288,7 +293,7 @@ def verify(
             def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
                 status.update(f"{name}: {what}" + (f" {done}/{total}" if total else ""))
 
-            checks.append(kernels.verify(name, progress))
+            checks.append(kernel_registry.verify(name, progress))
     if json:
         print_json([check.model_dump(mode="json") for check in checks])
     elif checks:
@@ -306,7 +311,7 @@ app.command("verify", cls=KtrialCommand)(verify)
 
 
 @contextmanager
-def _progress_bar(name: str) -> "Iterator[kernels.Progress]":
+def _progress_bar(name: str) -> "Iterator[Progress]":
     """Draw a bar on a terminal; elsewhere write a line for each step, and one each half a minute."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar

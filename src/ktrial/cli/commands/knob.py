@@ -89,7 +89,7 @@ def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
     from ktrial.knobs import System, find
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     system = System(LocalTarget())
     readings: list[Any] = []
@@ -130,7 +130,7 @@ def set_knobs(
 ) -> None:
     """Set knobs of this system; `ktrial restore` puts back what was there."""
     from ktrial.knobs import changing
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     pairs = [_pair(setting) for setting in settings]
     with changing(LocalTarget(), "knob set", lasting=True, wait=not no_wait, say=say) as changes:

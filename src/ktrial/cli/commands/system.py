@@ -123,7 +123,7 @@ def quiesce(
 def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.host_settings import PURPOSE, apply_quieting, quieting_plan
     from ktrial.knobs import changing
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     target = LocalTarget()
     steps = quieting_plan(target)
@@ -164,7 +164,7 @@ def _undo(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.host_settings import PURPOSE
     from ktrial.interruption import deferred
     from ktrial.knobs import LEFT, Journal, restore
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     journal = Journal()
     with journal.held(wait=wait, say=say), deferred():
@@ -227,7 +227,7 @@ def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -
     from ktrial.interruption import deferred
     from ktrial.knobs import LEFT, Journal
     from ktrial.knobs import restore as put_back
-    from ktrial.target import LocalTarget
+    from ktrial.target.local import LocalTarget
 
     journal = Journal()
     with journal.held(wait=wait, say=say), deferred():

@@ -68,7 +68,7 @@ def own_hosts(incomplete: str) -> list[str]:
     """Complete the last of `h1,h2,…` with the machines of the user's configuration."""
     before, comma, last = incomplete.rpartition(",")
     with _in_silence():
-        from ktrial.machines.ssh.own_commands import named
+        from ktrial.machines.ssh.power_commands import named
 
         return [f"{before}{comma}{name}" for name in named() if name.startswith(last)]
     return []
@@ -111,7 +111,7 @@ def topic_names(incomplete: str) -> list[str]:
 
 def kernel_names(incomplete: str) -> list[str]:
     """Complete the kernels in the cache."""
-    from ktrial.kernels.cache.location import stored_names
+    from ktrial.kernels import stored_names
 
     return [name for name in stored_names() if name.startswith(incomplete)]
 

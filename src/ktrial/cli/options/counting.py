@@ -13,7 +13,7 @@ from ktrial.cli.console import write_text
 from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
-    from ktrial.machines.exact.plugin import CacheShape, CacheShapes
+    from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
     from ktrial.model.attribution import Explanation
     from ktrial.model.profile import Profile
     from ktrial.model.study import MachineSettings
@@ -137,7 +137,7 @@ LastLevel = Annotated[
 
 def shapes(caches: bool, l1i: str | None, l1d: str | None, llc: str | None) -> "CacheShapes | None":
     """The caches that were asked for: a shape asks for all of them. Raises BadOption."""
-    from ktrial.machines.exact.plugin import CacheShapes
+    from ktrial.machines.qemu.plugin import CacheShapes
 
     given = {"l1i": l1i, "l1d": l1d, "llc": llc}
     read = {name: _shape(f"--{name}", text) for name, text in given.items() if text is not None}
@@ -145,7 +145,7 @@ def shapes(caches: bool, l1i: str | None, l1d: str | None, llc: str | None) -> "
 
 
 def _shape(option: str, text: str) -> "CacheShape":
-    from ktrial.machines.exact.plugin import CacheShape
+    from ktrial.machines.qemu.plugin import CacheShape
     from ktrial.model.notation import size_bytes
 
     match = re.fullmatch(r"([^:]+):(\d{1,4})(?::(\d{1,4}))?", text)

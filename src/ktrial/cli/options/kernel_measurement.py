@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ktrial.experiment.observer import Observer
     from ktrial.experiment.regression_check import Baseline
     from ktrial.experiment.single_kernel import Measurement, Runs
-    from ktrial.kernels.build import BuildRequest
+    from ktrial.kernels.build.requests import BuildRequest
     from ktrial.model.kernel import Build, Kernel
     from ktrial.model.study import MachineSettings
     from ktrial.model.workload import WorkloadUse
@@ -233,7 +233,7 @@ class KernelSelection:
         """
         from ktrial.cli.command_line import BadOption
         from ktrial.cli.studies import registry
-        from ktrial.kernels.build import GUEST
+        from ktrial.model.kernel import GUEST
 
         if kernel is not None and source is not None:
             raise BadOption(option="--kernel and --source", problem="give one of the two")
@@ -247,7 +247,8 @@ class KernelSelection:
 
     @classmethod
     def _of_source(cls, source: str, config: str, options: list[str]) -> "KernelSelection":
-        from ktrial.kernels.build import build_request, check_request, requested
+        from ktrial.kernels.build.builds import check_request
+        from ktrial.kernels.build.requests import build_request, requested
 
         kind, colon, _ = source.partition(":")
         if Path(source).is_file() or (colon and "/" not in kind):
@@ -260,7 +261,7 @@ class KernelSelection:
     def builds(self) -> "tuple[Build, ...]":
         """What has to be built, if anything: what that needs of this system follows from it."""
         if self.source is not None:
-            from ktrial.kernels.build import requested
+            from ktrial.kernels.build.requests import requested
 
             source, options = str(self.source.source), dict(self.source.options)
             return (requested(source, config=self.source.config, options=options, directory=Path.cwd()),)
@@ -268,7 +269,7 @@ class KernelSelection:
 
     def obtained(self, runs: "Runs") -> "Kernel":
         """The kernel, fetched, read or built now. Raises KernelError."""
-        from ktrial.kernels.build import add, build, name_of
+        from ktrial.kernels.build.builds import add, build, name_of
 
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             runs.observer.kernel_progress(name, what, done, total)

@@ -10,14 +10,17 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ktrial import kernels
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Field, facts, table, text_field
-from ktrial.kernels.cache.disk_space import shown
-from ktrial.kernels.cache.full_check import KernelCheck
+from ktrial.kernels import kernel_registry
+from ktrial.kernels.cache_repair import KernelCheck
+from ktrial.kernels.config import config_of, scheduling
 from ktrial.kernels.errors import SymbolsUnknown
+from ktrial.kernels.files import shown
+from ktrial.kernels.modules import builtin_names, module_names
+from ktrial.kernels.symbols import symbols_in
 from ktrial.model.kernel import Kernel, KernelDifference, Origin, options_shown
 from ktrial.report.kernel_diff import KernelChange, Listing, MenuGroup, OptionLine
 from ktrial.report.kernel_diff import facts_table as kernel_facts
@@ -58,7 +61,7 @@ def kernels_table(cached: tuple[Kernel, ...], columns: int) -> RichTable:
         text_field("release", lambda kernel: kernel.release),
         text_field("flavour", lambda kernel: kernel.flavour),
         text_field("size", lambda kernel: shown(kernel.size)),
-        text_field("added", lambda kernel: f"{kernels.record(kernel.name).added:%Y-%m-%d}"),
+        text_field("added", lambda kernel: f"{kernel_registry.record(kernel.name).added:%Y-%m-%d}"),
         text_field("digest", lambda kernel: kernel.digest[:SHORT_DIGEST]),
     )
     others = table(fields, cached)
@@ -100,14 +103,14 @@ def _facts(kernel: Kernel) -> dict[str, str]:
         "architecture": kernel.architecture,
         "from": " ".join(filter(None, (origin.provider, origin.source, origin.version, origin.suite))),
         **(_recipe(origin) if origin.build else {"packages": "\n".join(origin.packages) or "-"}),
-        "added": f"{kernels.record(kernel.name).added:%Y-%m-%d %H:%M} UTC",
+        "added": f"{kernel_registry.record(kernel.name).added:%Y-%m-%d %H:%M} UTC",
         "size": shown(kernel.size),
         "digest": kernel.digest,
         "directory": str(kernel.image.parent),
         "vmlinux": "extracted" if kernel.vmlinux else f"none: {kernel.vmlinux_reason}",
         "modules": _modules(kernel),
         "symbols": _symbols(kernel),
-        "scheduler": str(kernels.scheduling(kernel)),
+        "scheduler": str(scheduling(kernel)),
         "config": _config(kernel),
     }
 
@@ -131,20 +134,20 @@ def _recipe(origin: Origin) -> dict[str, str]:
 def _modules(kernel: Kernel) -> str:
     if kernel.modules is None:
         return "none were given"
-    files, builtin = len(kernels.module_names(kernel)), len(kernels.builtin_names(kernel))
+    files, builtin = len(module_names(kernel)), len(builtin_names(kernel))
     return f"{files} files, {builtin} built in"
 
 
 def _symbols(kernel: Kernel) -> str:
     try:
-        symbols = kernels.symbols(kernel)
+        symbols = symbols_in(kernel)
     except SymbolsUnknown as error:
         return f"unknown: {error.advice}"
     return f"{len(symbols.all)} from {symbols.source}"
 
 
 def _config(kernel: Kernel) -> str:
-    options = kernels.config_of(kernel)
+    options = config_of(kernel)
     if not options:
         return "not known"
     built_in, modules = (sum(value == kind for value in options.values()) for kind in "ym")
@@ -156,9 +159,9 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
     """A kernel for programs."""
     return {
         **kernel.model_dump(mode="json"),
-        "added": kernels.record(kernel.name).added.isoformat(),
-        "module_count": len(kernels.module_names(kernel)),
-        "scheduling": asdict(kernels.scheduling(kernel)),
+        "added": kernel_registry.record(kernel.name).added.isoformat(),
+        "module_count": len(module_names(kernel)),
+        "scheduling": asdict(scheduling(kernel)),
     }
 
 

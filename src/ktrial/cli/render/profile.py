@@ -29,7 +29,7 @@ from ktrial.model.workload import Mode
 from ktrial.report.call_tree import call_tree
 
 if TYPE_CHECKING:
-    from ktrial.machines.exact.plugin import CacheShapes
+    from ktrial.machines.qemu.plugin import CacheShapes
 
 
 _NAME_COLUMNS = 60

@@ -227,7 +227,7 @@ def searched(
     from ktrial.bisect.bisection import Investigation, SequentialInvestigation
     from ktrial.bisect.search import plan_of
     from ktrial.cli.command_line import BadOption
-    from ktrial.kernels.build import build_seconds
+    from ktrial.kernels.build.make import build_seconds
 
     if builds and bisection.on_host:
         raise BadOption(

@@ -55,7 +55,7 @@ def check_first(
 
 def fetching_tools() -> "tuple[Tool, ...]":
     """What looks for a distribution's kernels, and brings them."""
-    from ktrial.kernels.modules.depmod import DEPMOD
+    from ktrial.kernels.depmod import DEPMOD
     from ktrial.kernels.packages.apt import APT
     from ktrial.kernels.packages.deb import DPKG_DEB
 
@@ -63,11 +63,11 @@ def fetching_tools() -> "tuple[Tool, ...]":
 
 
 def _references(names: Iterable[str]) -> "Iterable[KernelRef]":
-    from ktrial import kernels
+    from ktrial.kernels import kernel_registry
 
     for name in names:
         with suppress(KtrialError):
-            yield kernels.lenient_reference(name)
+            yield kernel_registry.lenient_reference(name)
 
 
 def _uses(names: Iterable[str]) -> "Iterable[WorkloadUse]":

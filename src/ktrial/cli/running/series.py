@@ -222,7 +222,7 @@ class SeriesOptions:
         )
 
     def _build(self, source: str) -> "Build":
-        from ktrial.kernels.build import requested, variable_of
+        from ktrial.kernels.build.requests import requested, variable_of
 
         make = dict(variable_of(text) for text in self.make)
         return requested(
@@ -239,9 +239,9 @@ class SeriesOptions:
         and what reading the series raises.
         """
         from ktrial.cli.running.preflight import check_first
+        from ktrial.kernels.build.debian_sources import package_tools
         from ktrial.kernels.build.patches import PATCH
-        from ktrial.kernels.build.source_debian import package_tools
-        from ktrial.kernels.build.source_git import GIT
+        from ktrial.kernels.build.sources import GIT
         from ktrial.kernels.patch_series import is_packaged
 
         self._check()

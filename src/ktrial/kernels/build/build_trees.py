@@ -13,9 +13,11 @@ next kernel: files that differ are written anew, with a new time stamp also wher
 """
 
 import json
+import os
+import re
 import shutil
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,25 +25,31 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.kernels.build.patched_source import BuildSource
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress
+from ktrial.kernels.build.patches import BuildSource
 from ktrial.kernels.build.recipes import Manifest, keep_manifest, kept_manifest
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import disk_usage
-from ktrial.kernels.cache.disk_space import require_space
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.cache.locks import held, held_if_free
-from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.config import parse_config
+from ktrial.kernels.files import require_space, write_atomically
+from ktrial.kernels.kernel_cache import disk_usage, held, held_if_free
 from ktrial.model.base import Model
 
 MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
+
+
 MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
+
+
 _AWAITED = timedelta(days=1)
 """So long a tree whose build was interrupted is kept for just that build, while there is room."""
+
+
 _MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
 """With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
+
+
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 
@@ -326,3 +334,135 @@ def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:
     marks = {f"include/config/{name})" for name in names}
     marks |= {f"include/config/{name.lower().replace('_', '/')}.h)" for name in names}
     return {mark.encode() for mark in marks | {f"../{path}" for path in paths}}
+
+
+# Which patches change nothing that is compiled: told from their paths, and from what a kept build has read.
+#
+# Only where it is certain. A path that make, Kconfig or a script may read counts as compiled; so does a new
+# file, which may be found in place of another one.
+
+_DOCUMENTATION = re.compile(
+    r"Documentation/(?!Kconfig|Makefile).*|LICENSES/.*|(?:.*/)?(?:README|TODO)(?:\.\w+)?|[^/]*\.rst|MAINTAINERS|CREDITS"
+    r"|COPYING|\.mailmap|\.gitignore|(?:.*/)?\.gitignore|\.get_maintainer\.ignore|\.clang-format|\.editorconfig"
+)
+
+
+_ARCHITECTURE = re.compile(r"arch/(?P<name>[a-z0-9]+)/.*")
+
+
+_SAMPLES = re.compile(r"(?:tools/testing|tools/perf|samples)/(?!.*\b(?:Kconfig|Makefile|Build)).*")
+
+
+_OURS = frozenset({"x86", "um"})
+
+
+_CODE = re.compile(r"(?!scripts/|tools/|usr/|certs/|samples/).*\.[chS]")
+"""Files that only compilers read, who note them in the `.cmd` files."""
+
+
+_HEADERS_WHOLE = re.compile(r"^CONFIG_(?:IKHEADERS|HEADERS_INSTALL|UAPI_HEADER_TEST)=[ym]$", re.MULTILINE)
+"""With these all headers are read, whether anything includes them or not."""
+
+
+_DEPENDENCIES = ".*.cmd"
+
+
+_BELOW_SOURCE = re.compile(rb"(?:^|[\s(])\.\./([^\s()\\]+\.[chS])\b")
+
+
+def not_for_x86(paths: Iterable[str]) -> str:
+    """Why no build for x86 reads any of these: `documentation`, `another architecture (arm64)`; empty: it
+    may.
+    """
+    named = tuple(paths)
+    if not named:
+        return ""
+    others = {match["name"] for path in named if (match := _ARCHITECTURE.fullmatch(path))} - _OURS
+    rest = [path for path in named if not _is_foreign(path)]
+    if rest and not all(_DOCUMENTATION.fullmatch(path) or _SAMPLES.fullmatch(path) for path in rest):
+        return ""
+    said = []
+    if any(_DOCUMENTATION.fullmatch(path) for path in rest):
+        said.append("documentation")
+    if any(_SAMPLES.fullmatch(path) for path in rest):
+        said.append("tests and samples")
+    if others:
+        counted = "another architecture" if len(others) == 1 else "other architectures"
+        said.append(f"{counted} ({', '.join(sorted(others))})")
+    return " and ".join(said)
+
+
+def _is_foreign(path: str) -> bool:
+    match = _ARCHITECTURE.fullmatch(path)
+    return match is not None and match["name"] not in _OURS
+
+
+def are_compiled(tree: BuildTree, changed: Mapping[str, bool]) -> bool:
+    """Whether any of these files may be in what was built in the tree.
+
+    `changed`: path → whether the file was there before and is still there.
+    """
+    wanted = set()
+    for path, stays in changed.items():
+        if not_for_x86([path]):
+            continue
+        if not stays or not _CODE.fullmatch(path):
+            return True
+        wanted.add(path.encode())
+    if not wanted:
+        return False
+    if _HEADERS_WHOLE.search(tree.config()):
+        return True
+    return any(not wanted.isdisjoint(_read_by(file)) for file in tree.build.rglob(_DEPENDENCIES))
+
+
+def _read_by(file: Path) -> set[bytes]:
+    """What the command noted in the file has read of the source, below its top."""
+    return set(_BELOW_SOURCE.findall(file.read_bytes()))
+
+
+# What a build leaves that was killed: half-written files, which the next make would trust, or fail on.
+#
+# kbuild writes beside each product (`open.o`) what made it and what that read (`.open.o.cmd`), last of all
+# and not by a rename. A signal may fall between the two, or into one of them. Without its `.cmd` file a
+# product is made anew.
+
+_COMPILED = re.compile(rb"-Wp,-MM?D,")
+"""What was made so has read other files, and says which."""
+
+
+_BEGINS = re.compile(rb"^deps_(\S+) :=", re.MULTILINE)
+
+
+def mend(build: Path) -> tuple[Path, ...]:
+    """Delete products that may be half-written, with what is noted of them; return those products.
+
+    They are those whose `.cmd` file is cut off, and those that were written after theirs.
+    """
+    mended = []
+    for noted in sorted(build.rglob(".*.cmd")):
+        product = noted.with_name(noted.name.removeprefix(".").removesuffix(".cmd"))
+        if noted.is_symlink() or not noted.is_file():
+            continue
+        if is_cut_off(noted.read_bytes()) or _is_older(noted, product):
+            noted.unlink()
+            product.unlink(missing_ok=True)
+            mended.append(product)
+    return tuple(mended)
+
+
+def is_cut_off(content: bytes) -> bool:
+    """Whether a `.cmd` file does not reach its end, as fixdep and `printf` write it."""
+    if not content.endswith(b"\n") or content.endswith(b"\\\n"):
+        return True
+    begins = _BEGINS.search(content)
+    if begins is None:
+        return _COMPILED.search(content) is not None
+    return b"\n$(deps_" + begins[1] + b"):\n" not in content
+
+
+def _is_older(noted: Path, product: Path) -> bool:
+    try:
+        return os.lstat(noted).st_mtime_ns < os.lstat(product).st_mtime_ns
+    except FileNotFoundError:
+        return False

@@ -1,55 +1,79 @@
 """Build kernels by content: the same source, patches, configuration, flags and compiler are built once."""
 
+import hashlib
+import io
 import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, silent
 from ktrial.kernels.build import configuration as resolving
-from ktrial.kernels.build.build_tools import check_tools, check_tools_of
 from ktrial.kernels.build.build_trees import (
     BuildTree,
     Need,
+    are_compiled,
     builds_of,
     files_compiled,
     files_touched,
     held_tree_of,
+    kept_trees,
+    mend,
     taken,
 )
-from ktrial.kernels.build.compiled_paths import are_compiled
-from ktrial.kernels.build.compiler import Compiler, compiler_of
-from ktrial.kernels.build.configuration import shipped_text
-from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
-from ktrial.kernels.build.interrupted_build import mend
-from ktrial.kernels.build.make import Make, check_products, jobs, slot
-from ktrial.kernels.build.new_options import became, brought_by_patches
-from ktrial.kernels.build.own_objects import FEW_FILES, OwnObjects
-from ktrial.kernels.build.patched_source import BuildSource, source_of
+from ktrial.kernels.build.configuration import became, brought_by_patches, configure, shipped_text
+from ktrial.kernels.build.debian_sources import UNPACKED_BYTES, package_tools
+from ktrial.kernels.build.make import (
+    Compiler,
+    Make,
+    check_products,
+    compiler_of,
+    expected_files,
+    jobs,
+    remember_build,
+    remember_files,
+    slot,
+)
+from ktrial.kernels.build.patches import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
-from ktrial.kernels.build.source_tree import tree_in
-from ktrial.kernels.build.sources import Snapshot, snapshot_of
-from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import Cache
-from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.cache.locks import held
-from ktrial.kernels.cache.manifest import SYSTEM_MAP, is_whole
-from ktrial.kernels.errors import CacheDamaged, KernelNotFound
-from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.providers.protocol import Parts
+from ktrial.kernels.build.requests import BuildRequest, asked_options, check_tools, check_tools_of
+from ktrial.kernels.build.sources import (
+    DEBIAN_PREFIX,
+    GIT_PREFIX,
+    Snapshot,
+    Tree,
+    check_clean,
+    snapshot_of,
+    tree_in,
+)
+from ktrial.kernels.config import parse_config
+from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound, NoRecipe
+from ktrial.kernels.files import file_system_errors, require_space, write_atomically
+from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, disk_usage, held, held_if_free, is_whole
+from ktrial.kernels.providers import Parts
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Menus, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
+
+
 ROOM_WITHOUT_MODULES = 500 << 20
+
+
 _BYTES_AN_OPTION = 3 << 20
 """About what an option takes that is set, in a distribution's configuration without debugging information."""
+
+
 _FEW_OPTIONS = 1800
 
 
@@ -287,11 +311,13 @@ def _configure(job: BuildJob, tree: BuildTree, make: Make) -> None:
     _check_same(job, parse_config(tree.config()), make)
 
 
-def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
-    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
-    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    first = own.compile_first(make) if expected > FEW_FILES else 0
-    return first + make.run("building", *targets, expected=expected - first)
+# The objects of the files that a patch changes: made before all that includes them.
+#
+# A patch to a header has most of a kernel compiled anew. Where its own files do not compile, or no longer
+# define a function that others call, that is certain long before make comes to it.
+
+FEW_FILES = 12
+"""With so few to compile, make comes to a patch's own ones soon enough."""
 
 
 def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
@@ -300,6 +326,10 @@ def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
         source = job.wanted.source
         raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
+
+
+def _has_modules(job: BuildJob) -> bool:
+    return re.search(r"^CONFIG_\w+=m$", job.config, re.MULTILINE) is not None
 
 
 def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make:
@@ -335,6 +365,10 @@ def _parts(job: BuildJob, tree: BuildTree, workspace: Path, progress: Progress) 
     return Parts(image=image, config=config, system_map=system_map, modules=modules, origin=origin_of(job))
 
 
+def _room(job: BuildJob) -> int:
+    return ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
+
+
 def origin_of(job: BuildJob) -> Origin:
     """Where the kernel comes from."""
     return Origin(
@@ -348,9 +382,350 @@ def origin_of(job: BuildJob) -> Origin:
     )
 
 
-def _has_modules(job: BuildJob) -> bool:
-    return re.search(r"^CONFIG_\w+=m$", job.config, re.MULTILINE) is not None
+@dataclass(frozen=True)
+class OwnObjects:
+    """Those in a build directory that were compiled from files that have changed since."""
+
+    build: Path
+    paths: tuple[str, ...]
+    """Below the build directory: `kernel/softirq.o`."""
+    changed: frozenset[str]
+    """All files that have changed, below the source's top."""
+    had: Mapping[str, str] = field(default_factory=dict)
+    """Functions that other files could call → the source file that defined them."""
+
+    in_order: bool = True
+    """Whether these can be made before all others: a new Makefile or script may make something first."""
+
+    @classmethod
+    def of(
+        cls,
+        build: Path,
+        changed: Collection[str],
+        patched: Collection[str] = (),
+        others: Collection[Path] = (),
+    ) -> "OwnObjects":
+        """Those that the last build compiled, or tried to, before make changes them.
+
+        `changed`: files that are not what that build had; `patched`: others that it may not have come to;
+        `others`: directories of other builds, which know what is compiled of those.
+        """
+        both = frozenset((*changed, *patched))
+        named = sorted(str(Path(path).with_suffix(".o")) for path in both if path.endswith((".c", ".S")))
+        builds = (build, *others)
+        paths = tuple(path for path in named if any(_noted(one / path).is_file() for one in builds))
+        own = cls(build, paths, both, in_order=all(map(_READ_BY_COMPILERS.fullmatch, changed)))
+        return replace(own, had=own._defined())
+
+    def compile_first(self, make: Make) -> int:
+        """Compile them, and return how many files that were.
+
+        Raises BuildFailed where they do not compile, and where what they no longer define is missing for
+        certain. Of other failures nothing is said: whether there is one, the whole build tells.
+        """
+        if not self.paths or not self.in_order:
+            return 0
+        try:
+            files = make.run("building the patch's own files", *self.paths)
+        except BuildFailed as error:
+            if error.facts.get("killed") or _COMPILER_ERROR.match(str(error.facts.get("problem"))):
+                raise
+            return 0
+        if missed := self._missed():
+            raise self._failure(make, missed)
+        return files
+
+    def explained(self, error: BuildFailed) -> BuildFailed:
+        """The same with what is known of the functions that it names."""
+        problem = str(error.facts.get("problem"))
+        gone = self._gone()
+        named = [name for name in dict.fromkeys(_QUOTED.findall(problem)) if name in gone]
+        if not named:
+            return error
+        said = "; ".join(f"{gone[name]} no longer has {name}{self._callers(name)}" for name in named)
+        return BuildFailed(**{**error.facts, "problem": f"{problem}; {said}"})
+
+    def _failure(self, make: Make, missed: Mapping[str, list[str]]) -> BuildFailed:
+        name = make.called or str(make.tree.directory)
+        said = "; ".join(
+            f"{self.had[function]} no longer has {function}, which {_listed(callers)}"
+            for function, callers in list(missed.items())[:_MOST_NAMED]
+        )
+        return BuildFailed(name=name, directory=name, problem=said, log=make.log, killed=False)
+
+    def _defined(self) -> dict[str, str]:
+        source_of: dict[str, str] = {}
+        for path in self.paths:
+            source_of.update(dict.fromkeys(functions(self.build / path)[0], self._source(path)))
+        return source_of
+
+    def _source(self, path: str) -> str:
+        names = (str(Path(path).with_suffix(end)) for end in (".c", ".S"))
+        return next((one for one in names if one in self.changed), path)
+
+    def _gone(self) -> dict[str, str]:
+        still = self._defined()
+        return {name: place for name, place in self.had.items() if name not in still}
+
+    def _missed(self) -> dict[str, list[str]]:
+        """Functions that are gone → the objects that call them and that nothing will compile anew."""
+        gone = self._gone()
+        if not gone:
+            return {}
+        defined: set[str] = set()
+        missed: dict[str, list[str]] = {}
+        for path, content in self._others(gone):
+            has, wants = functions_in(content)
+            defined |= has
+            if _is_kept(self.build / path, self.changed):
+                for name in wants & gone.keys():
+                    missed.setdefault(name, []).append(_source_of(path))
+        return {name: sorted(callers) for name, callers in missed.items() if name not in defined}
+
+    def _callers(self, name: str) -> str:
+        callers = sorted(
+            _source_of(path) for path, content in self._others([name]) if name in functions_in(content)[1]
+        )
+        return f", which {_listed(callers)}" if callers else ""
+
+    def _others(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """The compiled objects that know one of these names, with their contents."""
+        wanted = [name.encode() + b"\0" for name in names]
+        for noted in self.build.rglob(".*.o.cmd"):
+            path = noted.with_name(noted.name.removeprefix(".").removesuffix(".cmd"))
+            if not path.is_file() or not _COMPILED.search(noted.read_bytes()):
+                continue
+            content = path.read_bytes()
+            if any(name in content for name in wanted):
+                yield str(path.relative_to(self.build)), content
 
 
-def _room(job: BuildJob) -> int:
-    return ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
+def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
+    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
+    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
+    first = own.compile_first(make) if expected > FEW_FILES else 0
+    return first + make.run("building", *targets, expected=expected - first)
+
+
+# Build a kernel, and keep it in the cache under the name of its source: `source:/home/me/linux`.
+#
+# <cache>/builds/<directory's name>-<hash of its path>/
+#     build/                make's O=: kept, so that the next build compiles what changed
+#     build.log             what make printed the last time
+#     typical.config, guest.config, options.config, requested.config
+#     lock
+#     unfinished            there while make runs, and after it was killed or failed
+
+DIRECTORY_PREFIX = "source"
+
+
+_LOCK = "lock"
+
+
+_UNFINISHED = "unfinished"
+"""There while make runs: who finds it there comes after a build that was killed, or failed."""
+
+
+_TARGET = "vmlinux"
+"""Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
+
+
+_BYTES_OF_A_BUILD = 500 << 20
+
+
+def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
+    """Build the kernel that is wanted, and return it as it is kept in the cache.
+
+    Only what changed since the last build of the same directory is compiled. The same source, configuration
+    and compiler give the same kernel, to the last bit.
+    Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
+    CacheFull and other KernelErrors.
+    """
+    cache, name = Cache(), name_of(wanted.source)
+    with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, built(wanted, workspace, progress), workspace, progress)
+
+
+def check_request(wanted: BuildRequest) -> None:
+    """Find what can be found without work.
+
+    Raises NotASource, SourceNotClean, BadConfigFile.
+    """
+    check_clean(tree_in(wanted.source))
+    asked_options(wanted.config, dict(wanted.options))
+
+
+def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
+    """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
+    check_request(wanted)
+    tree = tree_in(wanted.source)
+    check_tools(tree.directory, asked_options(wanted.config, dict(wanted.options)))
+    home = build_directory(tree.directory)
+    with file_system_errors(home):
+        home.mkdir(parents=True, exist_ok=True)
+        # The parts are copied before the next build may change them.
+        with held(home / _LOCK, progress, "waiting for another ktrial that builds here"):
+            make = Make(tree, home, progress)
+            _build(make, wanted)
+            return _directory_build_parts(make, wanted, workspace)
+
+
+def build_directory(source: Path) -> Path:
+    """Where the builds of a source directory are kept."""
+    key = hashlib.sha256(str(source).encode()).hexdigest()[:12]
+    return cache_directory() / "builds" / f"{source.name}-{key}"
+
+
+def forget(source: Path) -> int:
+    """Delete what was built from a source directory, but for the lock; return how many bytes that freed.
+
+    Where another ktrial is building there, nothing is deleted.
+    """
+    home = build_directory(source)
+    if not home.is_dir():
+        return 0
+    with file_system_errors(home), held_if_free(home / _LOCK) as free:
+        if not free:
+            return 0
+        freed = disk_usage(home)
+        for path in home.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != _LOCK:
+                path.unlink()
+        return freed
+
+
+def name_of(source: Path) -> str:
+    """What the kernel is called that was built from this directory."""
+    return f"{DIRECTORY_PREFIX}:{source.expanduser().absolute().resolve()}"
+
+
+def _build(make: Make, wanted: BuildRequest) -> None:
+    make.write_file(make.log.name, "")
+    make.build.mkdir(exist_ok=True)
+    anew = not (make.build / _TARGET).exists()
+    if anew:
+        require_space(make.home, _BYTES_OF_A_BUILD)
+    unfinished = make.home / _UNFINISHED
+    if unfinished.exists():
+        mend(make.build)
+    unfinished.touch()
+    configure(make, wanted.config, dict(wanted.options))
+    config = (make.build / ".config").read_text(encoding="utf-8")
+    check_tools(make.tree.directory, parse_config(config))
+    # What a build after a change compiles, nobody knows before make has looked.
+    there = files_compiled(make.build)
+    make.run("building", _TARGET, expected=max(0, expected_files(config) - there) if anew else 0)
+    unfinished.unlink()
+
+
+def _directory_build_parts(make: Make, wanted: BuildRequest, workspace: Path) -> Parts:
+    names = (_TARGET, ".config", "System.map")
+    check_products(make, names)
+    image, config, system_map = (Path(shutil.copy(make.build / name, workspace / name)) for name in names)
+    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
+
+
+def _origin(tree: Tree, wanted: BuildRequest) -> Origin:
+    how = " ".join([wanted.config, *(f"{name}={value}" for name, value in wanted.options)])
+    commit = tree.commit() or tree.version
+    return Origin(provider=DIRECTORY_PREFIX, source=str(tree.directory), version=f"{commit} ({how})")
+
+
+# How much room on the cache's disk a build takes, told before anything is fetched or compiled.
+
+_GB = 10**9
+
+
+_USUAL, _USUAL_OF_GIT = 2 * _GB, 4 * _GB
+"""A tree with its objects; of a commit also its files, which a source directory has already."""
+
+
+def usual_room(wanted: Build) -> int:
+    """Bytes that building it usually takes; none where a build tree is there, which serves again."""
+    if kept_trees():
+        return 0
+    built = _USUAL_OF_GIT if wanted.source.startswith(GIT_PREFIX) else _USUAL
+    return built + _unpacked(wanted.source)
+
+
+def least_room(wanted: Build) -> int:
+    """Bytes without which it fails for certain."""
+    return 0 if kept_trees() else ROOM_WITHOUT_MODULES + _unpacked(wanted.source)
+
+
+def _unpacked(source: str) -> int:
+    """Of a source that has to be unpacked first."""
+    if source.startswith(DEBIAN_PREFIX):
+        return UNPACKED_BYTES if package_tools(source.removeprefix(DEBIAN_PREFIX)) else 0
+    return UNPACKED_BYTES if Path(source).is_file() else 0
+
+
+_MOST_NAMED = 4
+
+
+_READ_BY_COMPILERS = re.compile(r"(?!scripts/|tools/).*\.[chS]|Documentation/.*|(?:.*/)?Kconfig[\w.-]*")
+
+
+_COMPILER_ERROR = re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: (?!.*: No such file)")
+
+
+_COMPILED = re.compile(rb"-Wp,-MM?D,")
+"""Not linked of others."""
+
+
+_QUOTED = re.compile(r"[`'‘](\w+)['’]")
+
+
+def functions(path: Path) -> tuple[set[str], set[str]]:
+    """As `functions_in`, of a file; nothing where it is not there."""
+    try:
+        return functions_in(path.read_bytes())
+    except OSError:
+        return set(), set()
+
+
+def functions_in(content: bytes) -> tuple[set[str], set[str]]:
+    """Global functions that an object defines, and names that it wants of others; nothing of bitcode."""
+    has, wants = set[str](), set[str]()
+    try:
+        elf = ELFFile(io.BytesIO(content))
+        code = {
+            number
+            for number, section in enumerate(elf.iter_sections())
+            if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR
+        }
+        for table in elf.iter_sections():
+            if not isinstance(table, SymbolTableSection):
+                continue
+            for symbol in table.iter_symbols():
+                if symbol.name and symbol["st_info"]["bind"] != "STB_LOCAL":
+                    if symbol["st_shndx"] == "SHN_UNDEF":
+                        wants.add(symbol.name)
+                    elif symbol["st_shndx"] in code:
+                        has.add(symbol.name)
+    except ELFError:
+        return set(), set()
+    return has, wants
+
+
+def _noted(path: Path) -> Path:
+    return path.with_name(f".{path.name}.cmd")
+
+
+def _is_kept(path: Path, changed: Collection[str]) -> bool:
+    """Whether nothing that this object was compiled from has changed."""
+    read = _noted(path).read_bytes().split()
+    return not {f"../{one}".encode() for one in changed}.intersection(read)
+
+
+def _source_of(path: str) -> str:
+    return f"{path.removesuffix('.o')}.c"
+
+
+def _listed(callers: list[str]) -> str:
+    if len(callers) == 1:
+        return f"{callers[0]} still calls"
+    more = f" and {len(callers) - _MOST_NAMED} more" if len(callers) > _MOST_NAMED else ""
+    return f"{len(callers)} files still call: {', '.join(callers[:_MOST_NAMED])}{more}"

@@ -1,21 +1,26 @@
 """Run the kernel's make for a build directory beside the source: bounded, logged, and told as it goes."""
 
 import fcntl
+import json
 import os
 import re
 import selectors
 import shutil
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypedDict
 
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.compiler import compiler_of
-from ktrial.kernels.build.errors import (
+from ktrial.kernels.build.sources import Tree
+from ktrial.kernels.errors import (
     BuildCutShort,
     BuildError,
     BuildFailed,
@@ -23,16 +28,14 @@ from ktrial.kernels.build.errors import (
     CompilerUnsuitable,
     SandboxFailed,
 )
-from ktrial.kernels.build.failure_diagnosis import advice_on, cut_short, missing_tool, wanted_tool
-from ktrial.kernels.build.source_tree import Tree
-from ktrial.kernels.build.time_estimate import Teller
-from ktrial.kernels.cache.disk_space import check_output
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.cache.locks import held_if_free
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.files import check_output, write_atomically
+from ktrial.kernels.kernel_cache import held_if_free
+from ktrial.package_names import INSTALL
 
 _MEMORY_A_JOB = 600 << 20
 """The largest compilations of a small kernel take about this much, the link somewhat more."""
+
+
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "ktrial",
@@ -44,6 +47,8 @@ _REPRODUCIBLE = {
     # With relative paths, and without the directory's name, what one tree compiled serves the others.
     "CCACHE_NOHASHDIR": "1",
 }
+
+
 _CHANGING = frozenset(
     {
         "MAKEFLAGS",
@@ -61,6 +66,8 @@ _CHANGING = frozenset(
     }
 )
 """Variables that make and the kernel's Makefile listen to."""
+
+
 _ERRORS = (
     re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: .*$", re.MULTILINE),
     re.compile(r"^.*(?:undefined reference to|multiple definition of|undefined symbol:).*$", re.MULTILINE),
@@ -68,12 +75,32 @@ _ERRORS = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
 )
 """What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
+
+
 _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 """What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
+
+
 _LONGEST_ERROR = 400
+
+
 _SILENCE_SECONDS = 5.0
 """After that, who watches is told that make goes on: one link or one large file can take minutes."""
+
+
 _BLOCK = 1 << 16
+
+
+def free_memory() -> int:
+    """Bytes that programs may have without swapping, as the kernel estimates them."""
+    match = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(match[1]) << 10 if match else _MEMORY_A_JOB
+
+
+def jobs() -> int:
+    """How many compilations at once: one a core that is ours, as far as the free memory goes."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, free_memory() // _MEMORY_A_JOB))
 
 
 @dataclass(frozen=True)
@@ -291,18 +318,6 @@ def check_products(make: Make, names: Iterable[str]) -> None:
             raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
 
 
-def jobs() -> int:
-    """How many compilations at once: one a core that is ours, as far as the free memory goes."""
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, free_memory() // _MEMORY_A_JOB))
-
-
-def free_memory() -> int:
-    """Bytes that programs may have without swapping, as the kernel estimates them."""
-    match = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(match[1]) << 10 if match else _MEMORY_A_JOB
-
-
 _ABOVE = re.compile(r"(?<![\w./-])(?<!error: )\.\./(?P<path>[\w+@-][\w.+@/-]*)")
 """A path that starts in the directory above make's."""
 
@@ -366,3 +381,380 @@ def _cores() -> int:
 
 def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# The compiler: which one it is, for the key of a build, and whether this source can be built with it.
+
+_VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The programs that compile and link."""
+
+    cc: str
+    """The command: `gcc`, `clang-19`."""
+    shown: str
+    """What compiler and linker call themselves."""
+
+
+def compiler_of(make: Mapping[str, str]) -> Compiler:
+    """The compiler that these variables of make mean. Raises BuildToolsMissing."""
+    llvm = make.get("LLVM", "")
+    suffix = llvm if llvm.startswith("-") else ""
+    prefix = llvm if llvm.endswith("/") else ""
+    cc = make.get("CC") or (f"{prefix}clang{suffix}" if llvm else "gcc")
+    linker = make.get("LD") or (f"{prefix}ld.lld{suffix}" if llvm else "ld")
+    return Compiler(cc, f"{_first_line(cc)}, {_first_line(linker)}")
+
+
+def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
+    """Raise CompilerUnsuitable where the source says that it wants a newer one."""
+    script = tree.directory / "scripts" / "min-tool-version.sh"
+    kind = "llvm" if "clang" in compiler.shown else "gcc"
+    if not script.exists():
+        return  # before 5.13 only the build itself tells
+    words, environment = ["sh", str(script), kind], {"PATH": "/usr/bin:/bin"}
+    if not sandbox.problem():
+        confinement = sandbox.Sandbox((tree.directory,), (), {})
+        words = confinement.command(["env", "SRCARCH=x86", *words], environment)
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**environment, "SRCARCH": "x86"},
+        check=False,
+    )
+    wanted, here = numbers(done.stdout), numbers(compiler.shown.partition(",")[0])
+    if done.returncode == 0 and wanted and here and here < wanted:
+        name = {"llvm": "clang", "gcc": "gcc"}[kind]
+        raise CompilerUnsuitable(
+            name=called,
+            directory=called,
+            wanted=f"{name} {done.stdout.strip()} or newer",
+            found=compiler.shown.partition(",")[0],
+            advice=f"install one, and name it: --make CC={name}-{wanted[0]}",
+        )
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """The first version in the text, up to three numbers; none where there is none."""
+    # What stands in parentheses is the package's version.
+    match = _VERSION.search(re.sub(r"\([^)]*\)", "", text))
+    return tuple(int(part or 0) for part in match.groups()) if match else ()
+
+
+@lru_cache
+def _first_line(command: str) -> str:
+    words = command.split()
+    if not words or shutil.which(words[0]) is None:
+        raise BuildToolsMissing(name=command, directory="kernels", tools=command, packages=command)
+    done = subprocess.run(
+        [*words, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    return done.stdout.partition("\n")[0].strip() or command
+
+
+# What a failed build wants that is not here: a compiler, a program, a header; by what make printed.
+
+_WANTS = {
+    re.compile(r"your (?:version of )?GCC is too old|\*\*\* (?:C )?[Cc]ompiler is too old"): (
+        "a newer compiler",
+        "install a newer gcc, and name it: --make CC=gcc-14",
+    ),
+    re.compile(r"\*\*\* Assembler is too old|\*\*\* Linker is too old"): (
+        "newer binutils",
+        "install newer binutils, or use LLVM's: --make LLVM=1",
+    ),
+    re.compile(
+        r"cannot use keyword .(?:false|true|bool). as enumeration constant"
+        r"|.bool. cannot be defined via .typedef"
+    ): (
+        "a gcc before 15, whose C has no keywords bool, true and false",
+        "install an older gcc, and name it: --make CC=gcc-14 --make HOSTCC=gcc-14; later releases of a "
+        "series build with gcc 15",
+    ),
+    re.compile(
+        r"\[-Werror=(?P<warning>[\w-]+)=?\d*\]\n(?:.*\n)*?"
+        r"make(?:\[\d+\])?: \*\*\* \[[^\]\n]*tools/(?:objtool|lib|build|bpf)/"
+    ): (
+        "an older compiler for its own tools: this one warns of {warning}",
+        "install an older gcc, and name it: --make HOSTCC=gcc-11; later releases of a series build with "
+        "newer ones",
+    ),
+    re.compile(
+        r"FAILED: load BTF from|btf_encoder__encode: btf__dedup failed|pahole version \S+ is too old"
+    ): (
+        "another pahole, for CONFIG_DEBUG_INFO_BTF",
+        "name one of the source's own time: --make PAHOLE=FILE, or --option DEBUG_INFO_BTF=n",
+    ),
+    re.compile(r"pahole.*(?:not available|not found)|BTF: .*pahole"): (
+        "pahole, for CONFIG_DEBUG_INFO_BTF",
+        f"{INSTALL} dwarves, or --option DEBUG_INFO_BTF=n",
+    ),
+    re.compile(r"rustc.*(?:not found|too old)|Rust compiler .* too old"): (
+        "a Rust compiler that fits it",
+        "--option RUST=n, or see Documentation/rust/quick-start.rst",
+    ),
+    re.compile(r"unrecognized command[- ]line option .(?P<option>-[^'’ ]+)"): (
+        "a newer compiler, which knows {option}",
+        "install a newer gcc, and name it: --make CC=gcc-14",
+    ),
+}
+
+
+_NOT_FOUND = re.compile(
+    r"(?:^|[\s:])(?P<program>[\w.+-]+): (?:command )?not found$"
+    r"|^make(?:\[\d+\])?: (?P<made>[\w.+-]+): No such file or directory$"
+    r"|fatal error: (?P<header>\S+): No such file or directory$",
+    re.MULTILINE,
+)
+
+
+_PACKAGES = {
+    **{name: name for name in ("bc", "bison", "cpio", "flex", "gawk", "lz4", "openssl", "perl", "python3")},
+    **{"rsync": "rsync", "zstd": "zstd", "xz": "xz-utils", "depmod": "kmod", "pahole": "dwarves"},
+    **{"ld": "binutils", "objcopy": "binutils", "strip": "binutils", "nm": "binutils", "rustc": "rustc"},
+}
+"""Programs that some configuration's build runs, and Debian's packages that have them."""
+
+
+_HEADERS_IN = {
+    "libelf.h": "libelf-dev",
+    "gelf.h": "libelf-dev",
+    "elfutils/": "libdw-dev",
+    "dwarf.h": "libdw-dev",
+    "openssl/": "libssl-dev",
+    "zlib.h": "zlib1g-dev",
+    "gmp.h": "libgmp-dev",
+    "xxhash.h": "libxxhash-dev",
+}
+
+
+_GCC_BY_LINUX = {10: (5, 7), 11: (5, 12), 12: (5, 18), 13: (6, 3), 14: (6, 9), 15: (6, 15)}
+"""gcc's versions → the Linux release that came out next to them (gcc.gnu.org/releases.html, kernel.org)."""
+
+
+def wanted_tool(output: str) -> tuple[str, str] | None:
+    """What a failed build wants that is not here, and what to do, as far as its output tells."""
+    for pattern, (wanted, advice) in _WANTS.items():
+        if match := pattern.search(output):
+            return wanted.format(**match.groupdict()), advice
+    return None
+
+
+def missing_tool(output: str) -> tuple[str, str] | None:
+    """A program or header that a failed build did not find, and its Debian package; None where it is another
+    error.
+    """
+    for match in _NOT_FOUND.finditer(output):
+        tool = match["program"] or match["made"] or match["header"]
+        package = _PACKAGES.get(tool) or next(
+            (package for start, package in _HEADERS_IN.items() if tool.startswith(start)), ""
+        )
+        if package:
+            return tool, package
+    return None
+
+
+_KILLED = re.compile(
+    r"^make(?:\[\d+\])?: \*\*\* .*\] (?:Terminated|Interrupt|Hangup|Killed|Error (?:129|130|137|143)$)"
+    r"|Killed signal terminated program|internal compiler error: Killed|unable to execute command: Killed"
+    r"|terminated with signal (?:1|2|9|15)\b",
+    re.MULTILINE,
+)
+"""Somebody ended make, or what it ran, by a signal: a person, or a kernel without memory (128 + the signal's
+number where a shell tells it)."""
+
+
+_NO_MEMORY = re.compile(
+    r"virtual memory exhausted|out of memory allocating|LLVM ERROR: out of memory|Cannot allocate memory"
+    r"|memory exhausted$",
+    re.MULTILINE,
+)
+"""What compilers and linkers say where this host has none left."""
+
+
+def cut_short(output: str) -> bool:
+    """Whether a failed build was ended from outside, or had no memory: another time it may succeed."""
+    return bool(_KILLED.search(output) or _NO_MEMORY.search(output))
+
+
+_NO_FILE = re.compile(r"fatal error: (?P<header>\S+): No such file or directory$|No rule to make target ")
+"""What no other compiler would find either."""
+
+
+def advice_on(problem: str, compiler: str, version: str) -> str:
+    """What to try after an error that names neither a tool nor a known failure; empty where nothing is known.
+
+    `problem`: the first error; `compiler`: what the compiler calls itself; `version`: the source's.
+    """
+    missing = _NO_FILE.search(problem)
+    if missing is None:
+        return older_compiler(compiler, version)
+    if not missing["header"]:
+        return ""
+    return (
+        f"neither the source nor this system has {missing['header']}: if it is no file of the source's own, "
+        f"apt-file search {missing['header']} names the package"
+    )
+
+
+def older_compiler(compiler: str, version: str) -> str:
+    """Advice where the compiler came out after the source: what it has learned since may be the error."""
+    major, source = numbers(compiler.partition(",")[0])[:1], numbers(version)[:2]
+    if "clang" in compiler or not major or not source:
+        return ""
+    newest = max((gcc for gcc, linux in _GCC_BY_LINUX.items() if linux <= source), default=min(_GCC_BY_LINUX))
+    if major[0] <= newest:
+        return ""
+    name = ".".join(map(str, source))
+    return (
+        f"gcc {major[0]} came out after Linux {name}: if the error is none of yours, try an older one, "
+        f"--make CC=gcc-{newest} --make HOSTCC=gcc-{newest}"
+    )
+
+
+# How far a build is: make's lines counted, against how many there were the last time; past builds' time.
+
+_COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
+
+
+_SECONDS_BETWEEN = 2.0
+
+
+_SECONDS_TO_JUDGE = 15.0
+"""Before that, the time left is worked out from past builds."""
+
+
+_LONG_STEP_SECONDS = 10.0
+"""A link that takes longer is named: nothing else shows that the build goes on."""
+
+
+_BUILDS_KEPT = 30
+
+
+_FILES_AN_OPTION = 2.9
+"""Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
+
+
+_JOB_SECONDS_A_FILE = 0.42
+"""Where no build has told: 6.1 in the guest configuration, ten minutes of one core for 1440 files."""
+
+
+class _PastBuild(TypedDict):
+    seconds: float
+    anew: bool
+
+
+class Teller:
+    """Counts what is compiled, and tells it now and then."""
+
+    def __init__(self, progress: Progress, what: str, expected: int = 0, jobs: int = 1) -> None:
+        self.done = 0
+        self._progress, self._what, self._expected = progress, what, expected
+        self._expected_rate = _job_seconds_a_file() / jobs
+        self._start = self._told = self._line_read = time.monotonic()
+        self._line = ""
+        progress(self._text(0.0))
+
+    def __call__(self, line: str) -> None:
+        """Take one line of make's output; an empty one where nothing has come for a while."""
+        now = time.monotonic()
+        if line:
+            self._line, self._line_read = line.strip(), now
+        compiled = bool(_COMPILED.match(line))
+        self.done += compiled
+        if (compiled or not line) and now - self._told >= _SECONDS_BETWEEN:
+            self._told = now
+            self._progress(f"{self._text(now - self._start)}{self._long_step(now - self._line_read)}")
+
+    def _text(self, seconds: float) -> str:
+        of, counted = self._expected, f"{self._what}: {self.done:,}"
+        if self.done >= of:
+            return f"{counted} files" if self.done else self._what
+        text = f"{counted} of about {of:,} files" if self.done else f"{self._what}: about {of:,} files"
+        rate = seconds / self.done if self.done and seconds >= _SECONDS_TO_JUDGE else self._expected_rate
+        return f"{text}, {left(rate * (of - self.done))}"
+
+    def _long_step(self, seconds: float) -> str:
+        if seconds < _LONG_STEP_SECONDS or not self._line:
+            return ""
+        return f"; {' '.join(self._line.split())} has taken {seconds:.0f} s"
+
+
+def left(seconds: float) -> str:
+    """A time for people: `about 3 min left`."""
+    if seconds < 60:
+        return "less than a minute left"
+    return f"about {round(seconds / 60)} min left"
+
+
+def expected_files(config: str) -> int:
+    """How many files a build from nothing compiles, by the last one that was finished."""
+    return round(_options_set(config) * _files_an_option())
+
+
+def remember_files(config: str, files: int, job_seconds: float) -> None:
+    """Keep how many files a build from nothing compiled, and how long all its jobs took together."""
+    if files and (options := _options_set(config)):
+        _time_estimate_memory().parent.mkdir(parents=True, exist_ok=True)
+        rates = {"files_an_option": files / options, "job_seconds_a_file": job_seconds / files}
+        write_atomically(_time_estimate_memory(), json.dumps(_remembered() | rates))
+
+
+def remember_build(seconds: float, *, anew: bool) -> None:
+    """Keep how long a build took; `anew`: in a tree that held nothing."""
+    kept = [*_builds(), {"seconds": round(seconds, 1), "anew": anew}][-_BUILDS_KEPT:]
+    _time_estimate_memory().parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(_time_estimate_memory(), json.dumps(_remembered() | {"builds": kept}))
+
+
+def build_seconds() -> float | None:
+    """About how long a build takes that begins with another's tree, by past ones; None where there are none.
+
+    The median; where only builds from nothing are known, of these.
+    """
+    past = _builds()
+    again = [one["seconds"] for one in past if not one["anew"]] or [one["seconds"] for one in past]
+    return float(statistics.median(again)) if again else None
+
+
+def _options_set(config: str) -> int:
+    return len(re.findall(r"^CONFIG_\w+=[ym]$", config, re.MULTILINE))
+
+
+def _files_an_option() -> float:
+    return _remembered_rate("files_an_option", _FILES_AN_OPTION)
+
+
+def _job_seconds_a_file() -> float:
+    return _remembered_rate("job_seconds_a_file", _JOB_SECONDS_A_FILE)
+
+
+def _remembered_rate(name: str, without: float) -> float:
+    try:
+        return float(_remembered()[name])
+    except (ValueError, KeyError, TypeError):
+        return without
+
+
+def _builds() -> list[_PastBuild]:
+    records = _remembered().get("builds", ())
+    try:
+        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in records]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _remembered() -> dict[str, Any]:
+    try:
+        memory = json.loads(_time_estimate_memory().read_text())
+    except (OSError, ValueError):
+        return {}
+    return memory if isinstance(memory, dict) else {}
+
+
+def _time_estimate_memory() -> Path:
+    return cache_directory() / "trees" / "rate.json"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.location import cache_directory
+from ktrial.installation import cache_directory
 from ktrial.kernels.errors import BadKernelName, KernelNameAmbiguous
+from ktrial.kernels.files import write_atomically
 from ktrial.model.base import Model
 from ktrial.model.kernel import Build
 

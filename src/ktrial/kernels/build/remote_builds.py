@@ -18,8 +18,9 @@ from pathlib import Path
 import zstandard
 
 from ktrial.file_digests import digest_of_file
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, silent
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.build_tools import check_tools
 from ktrial.kernels.build.builds import (
     BuildJob,
     as_asked,
@@ -29,10 +30,8 @@ from ktrial.kernels.build.builds import (
     same_kernel,
     scratch_directory,
 )
-from ktrial.kernels.build.compiler import compiler_of
-from ktrial.kernels.build.errors import BuildDiffers, BuildToolsMissing
-from ktrial.kernels.build.patched_source import BuildSource
-from ktrial.kernels.build.patches import PATCH, patched
+from ktrial.kernels.build.make import compiler_of
+from ktrial.kernels.build.patches import PATCH, BuildSource, patched
 from ktrial.kernels.build.recipes import (
     EXECUTABLE,
     LINK,
@@ -43,16 +42,13 @@ from ktrial.kernels.build.recipes import (
     keep_manifest,
     kept_manifest,
 )
-from ktrial.kernels.build.source_directory import manifest_of_all
-from ktrial.kernels.build.sources import Snapshot
-from ktrial.kernels.cache.cache import Cache
-from ktrial.kernels.cache.disk_space import file_system_errors, require_space
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.cache.locks import held
-from ktrial.kernels.cache.manifest import SYSTEM_MAP
-from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.providers.protocol import Parts
+from ktrial.kernels.build.requests import check_tools
+from ktrial.kernels.build.sources import Snapshot, manifest_of_all
+from ktrial.kernels.config import parse_config
+from ktrial.kernels.errors import BuildDiffers, BuildToolsMissing
+from ktrial.kernels.files import file_system_errors, require_space
+from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, held
+from ktrial.kernels.providers import Parts
 from ktrial.model.kernel import Build, BuildOrder, Kernel, Origin
 
 _UNPACKED_BYTES = 1700 << 20

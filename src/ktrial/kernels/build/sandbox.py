@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ktrial.kernels.build.errors import SandboxMissing
-from ktrial.kernels.cache.location import cache_directory
+from ktrial.installation import cache_directory
+from ktrial.kernels.errors import SandboxMissing
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
 _SETTINGS = (

@@ -1,26 +1,48 @@
 """Sources: a directory, Debian's, a git revision, a tarball; each a manifest, and a way to get its files."""
 
+import bz2
+import fnmatch
+import gzip
 import hashlib
+import json
+import lzma
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import stat
+import subprocess
+import tarfile
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
 
-from ktrial.kernels.build import source_git, source_tarball
-from ktrial.kernels.build.errors import NotASource, SourceChanged, SourceUnusable
-from ktrial.kernels.build.recipes import EXECUTABLE, LINK, Manifest, keep_manifest, kept_manifest, object_of
-from ktrial.kernels.build.source_debian import debian_source, package_tools
-from ktrial.kernels.build.source_directory import content_of, manifest_of
-from ktrial.kernels.build.source_tree import tree_in
-from ktrial.kernels.cache.location import cache_directory
-from ktrial.kernels.progress import Progress, silent
+import lz4.frame
+import zstandard
+
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, silent
+from ktrial.kernels.build.debian_sources import debian_source, package_tools
+from ktrial.kernels.build.recipes import (
+    EXECUTABLE,
+    LINK,
+    PLAIN,
+    Manifest,
+    keep_manifest,
+    kept_manifest,
+    object_of,
+)
+from ktrial.kernels.errors import NotASource, SourceChanged, SourceNotClean, SourceUnusable, ToolMissing
+from ktrial.kernels.files import file_system_errors, require_space, write_atomically
+from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
+
+
 _GIT = re.compile(r"git:(?P<directory>.+)@(?P<revision>[^@]+)")
 
 
@@ -54,7 +76,7 @@ class Snapshot:
     def reader(self) -> Iterator[SourceReader]:
         """Read its files."""
         if self.repository:
-            with source_git.objects(self.directory) as objects:
+            with git_objects(self.directory) as objects:
                 yield _FromGit(self.manifest.files, objects)
         else:
             yield _FromDirectory(self.manifest.files, self.directory, self.unchanging)
@@ -62,7 +84,7 @@ class Snapshot:
     def described(self) -> str:
         """Its revision or version, for people."""
         if self.repository:
-            return source_git.described(self.directory, self.revision)
+            return described(self.directory, self.revision)
         if self.asked.startswith(DEBIAN_PREFIX):
             return self.directory.name.rpartition("_")[2]
         tree = tree_in(self.directory)
@@ -91,10 +113,28 @@ class _FromDirectory:
             write_file(target, self.files[path], self.content(path))
 
 
+class Objects:
+    """Contents by their names, through one `git cat-file`."""
+
+    def __init__(self, to: IO[bytes], back: IO[bytes]) -> None:
+        self._to, self._back = to, back
+
+    def content(self, name: str) -> bytes:
+        """The content of a blob."""
+        self._to.write(f"{name}\n".encode())
+        self._to.flush()
+        header = self._back.readline().split()
+        if len(header) != 3 or header[1] != b"blob":
+            raise OSError(f"git has no object {name}")
+        content = self._back.read(int(header[2]))
+        self._back.read(1)
+        return content
+
+
 @dataclass(frozen=True)
 class _FromGit:
     files: Mapping[str, str]
-    objects: source_git.Objects
+    objects: Objects
 
     def content(self, path: str) -> bytes:
         return self.objects.content(self.files[path].split()[1])
@@ -123,11 +163,11 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
     if source.startswith(GIT_PREFIX):
         directory, revision = git_parts(source)
         return Snapshot(
-            source, source_git.manifest_at(directory, revision), directory, repository=True, revision=revision
+            source, manifest_at(directory, revision), directory, repository=True, revision=revision
         )
     path = Path(source)
     if path.is_file():
-        return _kept(source, source_tarball.unpacked(path, progress), progress)
+        return _kept(source, unpacked(path, progress), progress)
     directory = tree_in(path).directory
     progress("looking at the source")
     memory = (
@@ -141,8 +181,8 @@ def source_tools(source: str) -> tuple[Tool, ...]:
     if source.startswith(DEBIAN_PREFIX):
         return package_tools(source.removeprefix(DEBIAN_PREFIX))
     if source.startswith(GIT_PREFIX):
-        return (source_git.GIT,)
-    return source_tarball.unpacking_tools(Path(source)) if Path(source).is_file() else ()
+        return (GIT,)
+    return unpacking_tools(Path(source)) if Path(source).is_file() else ()
 
 
 def git_parts(source: str) -> tuple[Path, str]:
@@ -167,3 +207,410 @@ def _kept(source: str, directory: Path, progress: Progress) -> Snapshot:
         manifest = manifest_of(directory)
         keep_manifest(manifest, memory)
     return Snapshot(source, manifest, directory, unchanging=True)
+
+
+# A directory as a source: which of its files are source, and what they hold; read again where changed.
+
+_PRODUCT = re.compile(
+    "|".join(
+        fnmatch.translate(pattern)
+        for pattern in (
+            *(
+                "*.o",
+                "*.a",
+                "*.ko",
+                "*.mod",
+                "*.mod.c",
+                "*.cmd",
+                "*.order",
+                "*.dtb",
+                "*.so",
+                "*.so.dbg",
+                "*.s",
+            ),
+            *("*.orig", "*.rej", "*~", ".config", ".config.old", ".tmp_*", ".version", "*.symtypes", "*.su"),
+            *(
+                "vmlinux",
+                "vmlinux.*[!Sh]",
+                "System.map",
+                "Module.symvers",
+                "modules.builtin*",
+                "modules.order",
+            ),
+            *("*.tab.[ch]", "*.lex.c", "tags", "TAGS", "cscope.*", "bzImage"),
+        )
+    )
+)
+"""What make writes when it builds in place, and what editors leave: see Linux's .gitignore."""
+
+
+_KEPT = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
+
+
+_PRODUCT_DIRECTORIES = ("include/generated", "include/config", "arch/x86/include/generated")
+
+
+_RACY_NS = 2_000_000_000
+"""A file that was changed this short ago may change again without another time stamp."""
+
+
+Remembered = dict[str, list[int | str]]
+"""Path → size, mtime, ctime, inode, and what the manifest says of it."""
+
+
+def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
+    """The manifest of a directory's source files; `.git`, and what builds and editors leave, is left out.
+
+    `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
+    """
+    known = _remembered(memory)
+    entries: Remembered = {}
+    now = time.time_ns()
+    for path in source_files(directory):
+        try:
+            facts = os.lstat(os.path.join(directory, path))  # noqa: PTH118 - 80000 times
+        except FileNotFoundError:
+            continue  # git lists what it tracks, and it is deleted
+        if not (stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
+            continue
+        stamp = [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+        old = known.get(path)
+        if old is not None and old[:4] == stamp and _mode(facts) == str(old[4])[:6]:
+            entries[path] = old
+        else:
+            racy = now - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
+            entries[path] = [*([0] * 4 if racy else stamp), _entry(directory / path, facts)]
+    if memory is not None and entries != known:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(memory, json.dumps(entries))
+    return Manifest({path: str(one[4]) for path, one in entries.items()})
+
+
+def manifest_of_all(directory: Path) -> Manifest:
+    """The manifest of every file in a directory, whatever it is called."""
+    entries = {}
+    for parent, directories, names in os.walk(directory):
+        links = [name for name in directories if os.path.islink(f"{parent}/{name}")]  # noqa: PTH114
+        for name in [*names, *links]:
+            path = Path(parent, name)
+            entries[str(path.relative_to(directory))] = _entry(path, path.lstat())
+    return Manifest(entries)
+
+
+def source_files(directory: Path) -> Iterator[str]:
+    """What is source: in a git tree what git does not ignore, elsewhere what make did not write. Relative.
+
+    Debian's source has a .gitignore that ignores all of it, as their repository has debian/ only: there it is
+    what git tracks, and what make did not write.
+    """
+    if ignores_source(directory):
+        tracked = _git_lists(directory, "--cached") or set()
+        return iter(sorted(tracked.union(_walked(directory))))
+    listed = _git_lists(directory, "--cached", "--others", "--exclude-standard")
+    return iter(sorted(listed)) if listed is not None else _walked(directory)
+
+
+def ignores_source(directory: Path) -> bool:
+    """Whether the directory is a git tree that ignores what every kernel's source has."""
+    if not (directory / ".git").exists():
+        return False
+    # Also where it is tracked all the same: new files beside it would not be.
+    command = ["git", "-C", str(directory), "check-ignore", "--quiet", "--no-index", "Makefile"]
+    try:
+        return (
+            subprocess.run(command, stdin=subprocess.DEVNULL, check=False, capture_output=True).returncode
+            == 0
+        )
+    except FileNotFoundError:
+        return False
+
+
+def content_of(path: Path) -> bytes:
+    """A file's content, or a symbolic link's target."""
+    return os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()  # noqa: PTH115 - exact
+
+
+def _remembered(memory: Path | None) -> Remembered:
+    try:
+        return dict(json.loads(memory.read_bytes())) if memory is not None else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _mode(facts: os.stat_result) -> str:
+    if stat.S_ISLNK(facts.st_mode):
+        return LINK
+    return EXECUTABLE if facts.st_mode & stat.S_IXUSR else PLAIN
+
+
+def _entry(path: Path, facts: os.stat_result) -> str:
+    return f"{_mode(facts)} {object_of(content_of(path))}"
+
+
+def _git_lists(directory: Path, *which: str) -> set[str] | None:
+    """None where the directory is not the top of a git tree, or git does not say."""
+    if not (directory / ".git").exists():
+        return None
+    command = ["git", "-C", str(directory), "ls-files", "-z", *which]
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        return None
+    return None if done.returncode else {os.fsdecode(path) for path in done.stdout.split(b"\0") if path}
+
+
+def _walked(directory: Path) -> Iterator[str]:
+    for parent, directories, names in os.walk(directory):
+        below = os.path.relpath(parent, directory)
+        before = "" if below == "." else f"{below}/"
+        links = [name for name in directories if os.path.islink(f"{parent}/{name}")]  # noqa: PTH114
+        directories[:] = sorted(
+            name
+            for name in directories
+            if name != ".git" and name not in links and not _is_output(directory, f"{before}{name}")
+        )
+        for name in [*names, *links]:
+            if name in _KEPT or not _PRODUCT.match(name):
+                yield f"{before}{name}"
+
+
+def _is_output(directory: Path, path: str) -> bool:
+    """Whether the directory was written by make: one of its own, or another build's O=."""
+    return path in _PRODUCT_DIRECTORIES or (directory / path / "include/config/auto.conf").exists()
+
+
+# A revision of a git repository as a source: its tree is listed and read, nothing is checked out.
+
+GIT = Tool("git", "git", "reads a git repository")
+
+
+_UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name")
+
+
+def manifest_at(repository: Path, revision: str) -> Manifest:
+    """The manifest of a commit's tree. Raises SourceUnusable, ToolMissing."""
+    tree = git(repository, revision, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
+    listed = git(repository, revision, "ls-tree", "-r", "-z", "--full-tree", tree.strip())
+    files = {}
+    for line in filter(None, listed.split("\0")):
+        facts, _, path = line.partition("\t")
+        mode, kind, name = facts.split()
+        if kind == "blob":
+            files[path] = f"{mode} {name}"
+    return Manifest(files)
+
+
+def described(repository: Path, revision: str) -> str:
+    """What git calls the revision: `v6.1-14-g0123456789ab`. Raises SourceUnusable, ToolMissing."""
+    return git(repository, revision, "describe", "--always", "--abbrev=12", revision).strip()
+
+
+def git(repository: Path, revision: str, *arguments: str) -> str:
+    """What git prints. Raises SourceUnusable, ToolMissing."""
+    source = f"git:{repository}@{revision}"
+    try:
+        done = subprocess.run(
+            ["git", "-C", repository, *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ToolMissing(name=source, tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
+        unknown = any(words in said for words in _UNKNOWN)
+        problem = f"it has no revision '{revision}'" if unknown else f"git says: {said}"
+        advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
+        raise SourceUnusable(name=source, directory=repository, source=source, problem=problem, advice=advice)
+    return done.stdout.decode(errors="surrogateescape")
+
+
+@contextmanager
+def git_objects(repository: Path) -> Iterator[Objects]:
+    """Read contents from a repository."""
+    with subprocess.Popen(
+        ["git", "-C", repository, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None, "it was asked for"
+        assert process.stdout is not None, "it was asked for"
+        try:
+            yield Objects(process.stdin, process.stdout)
+        finally:
+            process.stdin.close()
+
+
+# A tarball as a source: unpacked once into the cache, whatever compressed it, and never outside of it.
+
+_INSIDE: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"\x5d\0\0": lzma.open,
+    b"\x28\xb5\x2f\xfd": zstandard.open,
+    b"\x04\x22\x4d\x18": lz4.frame.open,
+}
+"""What a compressed file starts with, and what reads it."""
+
+
+_OUTSIDE = {b"LZIP": "lzip", b"\x89LZO": "lzop", b"\x1f\x9d": "gzip"}
+"""The rest of what GNU tar knows: the program that writes the content with -dc."""
+
+
+_UNPACKS = "unpacks the source"
+
+
+_UNPACKED_BYTES = 1700 << 20
+
+
+_BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, RuntimeError)
+
+
+def unpacked(path: Path, progress: Progress) -> Path:
+    """The directory with the tarball's source, unpacked if it is not there.
+
+    Raises SourceUnusable: it is none, is damaged, or would write outside; CacheFull, ToolMissing.
+    """
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    sources = cache_directory() / "sources"
+    home = sources / f"{path.name.partition('.tar')[0]}-{digest[:16]}"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{home.name}.lock", progress, "waiting for another ktrial that unpacks it"):
+            if not home.exists():
+                require_space(sources, _UNPACKED_BYTES)
+                _unpack(path, home, progress)
+    return home
+
+
+def _unpack(path: Path, home: Path, progress: Progress) -> None:
+    cache = Cache()
+    with cache.adding(f"path:{path}", progress), cache.workspace() as workspace:
+        progress("unpacking the source")
+        into = workspace / "source"
+        into.mkdir()
+        try:
+            with _opened(path) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+                tar.extractall(into, filter="data")
+        except tarfile.FilterError as error:
+            raise _unusable(path, f"a path in it leaves it: {error}") from None
+        except _BROKEN as error:
+            raise _unusable(path, f"it is no tarball, or is damaged: {error}") from None
+        _top(into).rename(home)
+
+
+def _top(directory: Path) -> Path:
+    """The one directory in it, where everything is in one."""
+    inside = [path for path in directory.iterdir() if path.name != "pax_global_header"]
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else directory
+
+
+def unpacking_tools(path: Path) -> tuple[Tool, ...]:
+    """The program that unpacks the file, where Python does not."""
+    start = _start_of(path)
+    return tuple(
+        Tool(program, program, _UNPACKS) for magic, program in _OUTSIDE.items() if start.startswith(magic)
+    )
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(8)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    start = _start_of(path)
+    for tool in unpacking_tools(path):
+        with _through(path, tool.name) as stream:
+            yield stream
+        return
+    opener = next((opener for magic, opener in _INSIDE.items() if start.startswith(magic)), None)
+    with opener(path) if opener else path.open("rb") as stream:
+        yield stream
+
+
+@contextmanager
+def _through(path: Path, program: str) -> Iterator[IO[bytes]]:
+    if shutil.which(program) is None:
+        raise ToolMissing(name=path, tool=program, purpose=_UNPACKS, package=program)
+    with subprocess.Popen([program, "-dc", path], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None, "it was asked for"
+        yield process.stdout
+
+
+def _unusable(path: Path, problem: str) -> SourceUnusable:
+    advice = "give a tar archive of Linux's source; tar tf FILE shows what is in it"
+    return SourceUnusable(name=path, directory=path, source=path, problem=problem, advice=advice)
+
+
+# A directory with Linux's source: is it one, which commit is it, can it be built beside itself?
+
+EXPECTED = ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh")
+
+
+_VERSION = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)$", re.MULTILINE)
+
+
+_PRODUCTS = (".config", "include/config", "arch/x86/include/generated")
+"""What the top Makefile (rule outputmakefile) takes for a tree that is not clean."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Linux's source in a directory."""
+
+    directory: Path
+    """Absolute, without symbolic links: it is what a build directory is found by."""
+    version: str
+    """As the Makefile has it: `6.1.192`."""
+
+    def commit(self) -> str:
+        """What git calls it: `v6.1-14-g0123456789ab`, with `-dirty`; empty where this is no git tree."""
+        # The directory may stand inside another project's git tree.
+        top = self._git("rev-parse", "--show-toplevel")
+        if not top or Path(top).resolve() != self.directory:
+            return ""
+        return self._git("describe", "--always", "--abbrev=12", "--dirty")
+
+    def _git(self, *arguments: str) -> str:
+        try:
+            done = subprocess.run(
+                ["git", "-C", self.directory, *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except FileNotFoundError:
+            return ""  # without git nobody has a git tree
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def tree_in(directory: Path) -> Tree:
+    """The source tree in `directory`. Raises NotASource."""
+    absolute = directory.expanduser().absolute().resolve()
+    if not absolute.is_dir():
+        problem = "there is no such directory" if not absolute.exists() else "it is no directory"
+        raise NotASource(name=directory, directory=absolute, problem=problem)
+    if missing := [name for name in EXPECTED if not (absolute / name).exists()]:
+        raise NotASource(name=directory, directory=absolute, problem=f"it lacks {missing[0]}")
+    text = (absolute / "Makefile").read_text(encoding="utf-8", errors="replace")
+    return Tree(absolute, version_in(text, absolute))
+
+
+def version_in(makefile: str, called: object) -> str:
+    """The version that a source's Makefile names: `6.1.192`. Raises NotASource."""
+    variables: dict[str, str] = dict(_VERSION.findall(makefile))
+    if "VERSION" not in variables:
+        raise NotASource(name=called, directory=called, problem="its Makefile names no version")
+    numbers = [variables[part] for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if variables.get(part)]
+    return ".".join(numbers) + variables.get("EXTRAVERSION", "")
+
+
+def check_clean(tree: Tree) -> None:
+    """Raise SourceNotClean where the tree was built in place."""
+    if products := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
+        raise SourceNotClean(name=tree.directory, directory=tree.directory, found=products[0])

@@ -12,40 +12,112 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from debian.deb822 import Deb822
 
-from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.disk_space import check_output, require_space
-from ktrial.kernels.cache.locks import held
+from ktrial.kernels import Progress
 from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
-from ktrial.kernels.packages.apt_lists import Package, binary_packages, source_packages
-from ktrial.kernels.packages.apt_sources import SOURCE, Archive
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.files import check_output, require_space, write_atomically
+from ktrial.kernels.kernel_cache import held
 from ktrial.system_tools import Tool
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
+
+
 _LEFT_OUT = re.compile(
     r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
     r"|quiet|APT::Get|APT::Install.*)\b"
 )
 """What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
+
+
 _HELPER = Path("/usr/lib/apt/apt-helper")
+
+
 _WAITING = "waiting for another ktrial that uses apt"
+
+
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
+
+
 _NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
 """apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
+
+
 _NO_REASON = "apt gave no reason"
+
+
 _POLL_SECONDS = 0.1
+
+
 _OLD_SECONDS = 6 * 3600
+
+
 _INDEX_FORMAT = 2
+
+
 # apt's own index over all packages takes seconds, and is not needed here.
 _UPDATE = ["apt-get", "-q=2", "-o", "pkgCacheFile::Generate=false", "update"]
+
+
 _LISTS_BYTES = 150 << 20
 """About what the lists of all suites take."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One place that apt fetches from, and the suites to look for there."""
+
+    uri: str
+    suites: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    def stanza(self, architecture: str) -> str:
+        """Write it in the format of sources.list(5), asking for nothing but package lists.
+
+        `architecture`: `source` asks for the lists of source packages.
+        """
+        kind = (
+            {"Types": "deb-src", "Targets": "Sources"}
+            if architecture == SOURCE
+            else {"Types": "deb", "Architectures": architecture, "Targets": "Packages"}
+        )
+        fields = {
+            **kind,
+            "URIs": self.uri,
+            "Suites": " ".join(self.suites),
+            "Components": "main",
+            "Languages": "none",
+            "PDiffs": "no",
+            **dict(self.options),
+        }
+        return "".join(f"{name}: {value}\n" for name, value in fields.items())
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of a package in a suite."""
+
+    name: str
+    version: str
+    suite: str
+    depends: str
+    size: int
+    """Bytes to download."""
+    installed: int
+    """Bytes when unpacked; 0 of a source package, which does not say."""
+    uri: str
+    sha256: str
+    """From the package list, whose own hash stands in the signed Release file."""
+
+    @property
+    def ending(self) -> str:
+        """Of its file's name: `.deb`; of a source package's packaging that of a tarball, `.xz`."""
+        return PurePosixPath(self.uri).suffix
 
 
 class PrivateApt:
@@ -294,3 +366,117 @@ def _bytes_in(directory: Path) -> int:
         except OSError:
             continue  # apt moved it between the two calls
     return total
+
+
+# What apt's lists tell of packages: binary ones (Packages), and the packaging of source ones (Sources).
+#
+# deb-src lists name all files of a source package; of them only the one with Debian's own part is taken,
+# which format `3.0 (quilt)` keeps in `NAME_VERSION.debian.tar.*` (dpkg-source(1)).
+
+_PACKAGING = re.compile(r"^ ?([0-9a-f]{64}) (\d+) (\S+\.debian\.tar\.\w+)$", re.MULTILINE)
+
+
+def binary_packages(text: str, names: re.Pattern[str], base: str, suite: str) -> Iterator[Package]:
+    """Those of a list `Packages` whose names match. `base`: the address below which the files lie."""
+    for fields in _entries(text, names):
+        yield Package(
+            name=fields["Package"],
+            version=fields["Version"],
+            suite=suite,
+            depends=fields.get("Depends", ""),
+            size=int(fields["Size"]),
+            installed=int(fields.get("Installed-Size", "0")) * 1024,
+            uri=base + fields["Filename"],
+            sha256=fields["SHA256"],
+        )
+
+
+def source_packages(text: str, names: re.Pattern[str], base: str, suite: str) -> Iterator[Package]:
+    """Those of a list `Sources` whose names match, each as the file with its packaging."""
+    for fields in _entries(text, names):
+        if packaging := _PACKAGING.search(fields.get("Checksums-Sha256", "")):
+            yield Package(
+                name=fields["Package"],
+                version=fields["Version"],
+                suite=suite,
+                depends="",
+                size=int(packaging[2]),
+                installed=0,
+                uri=f"{base}{fields['Directory']}/{packaging[3]}",
+                sha256=packaging[1],
+            )
+
+
+def _entries(text: str, names: re.Pattern[str]) -> Iterator[Deb822]:
+    """Lists have some ten thousand entries: only those that are meant are taken apart."""
+    for match in re.finditer(r"^Package: (\S+)$", text, re.MULTILINE):
+        if names.fullmatch(match[1]):
+            end = text.find("\n\n", match.end())
+            yield Deb822(text[match.start() : end + 1 if end >= 0 else len(text)])
+
+
+# Which archives the system's apt is set up with: apt says where, the source's file says with which key.
+
+SOURCE = "source"
+"""What Debian calls the architecture of source packages."""
+
+
+_KEPT_OPTIONS = ("Signed-By", "Check-Valid-Until", "Check-Date", "By-Hash")
+"""Options of a system's source that hold for its other suites too; not `Trusted`: signatures count."""
+
+
+@dataclass(frozen=True)
+class ConfiguredSource:
+    """One suite of one archive in the system's apt configuration."""
+
+    uri: str
+    origin: str
+    """Of the Release file; empty where the lists were never fetched."""
+    label: str
+    suite: str
+    options: tuple[tuple[str, str], ...]
+
+
+def configured_sources(indextargets: str) -> list[ConfiguredSource]:
+    """Read the output of `apt-get indextargets`, then that of the same with `--no-release-info`.
+
+    The first tells origins, but only of lists that were fetched; the second tells all that is set up.
+    """
+    sources = {}
+    for target in Deb822.iter_paragraphs(indextargets, use_apt_pkg=False):
+        uri, suite = target.get("Repo-URI", ""), target.get("Release", "")
+        file = Path(target.get("Sourcesentry", "").rpartition(":")[0])
+        if uri and (uri, suite) not in sources:
+            sources[uri, suite] = ConfiguredSource(
+                uri=uri,
+                origin=target.get("Origin", ""),
+                label=target.get("Label", ""),
+                suite=suite,
+                options=source_options(file, uri),
+            )
+    return list(sources.values())
+
+
+def source_options(file: Path, uri: str) -> tuple[tuple[str, str], ...]:
+    """Return the options with which `file` names the archive `uri`: Signed-By and those like it."""
+    if not file.is_file():
+        return ()
+    text = file.read_text(encoding="utf-8", errors="replace")
+    entries = _deb822_entries(text) if file.suffix == ".sources" else _one_line_entries(text)
+    for uris, options in entries:
+        if uri.rstrip("/") in {one.rstrip("/") for one in uris}:
+            return tuple((name, options[name.lower()]) for name in _KEPT_OPTIONS if name.lower() in options)
+    return ()
+
+
+def _deb822_entries(text: str) -> Iterator[tuple[list[str], dict[str, str]]]:
+    for stanza in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+        yield stanza.get("URIs", "").split(), {name.lower(): value for name, value in stanza.items()}
+
+
+def _one_line_entries(text: str) -> Iterator[tuple[list[str], dict[str, str]]]:
+    for line in text.splitlines():
+        match = re.match(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)", line)
+        if match:
+            pairs = (one.partition("=") for one in (match[1] or "").split())
+            yield [match[2]], {name.lower(): value for name, _, value in pairs}

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from ktrial.kernels.cache.disk_space import check_output
 from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.files import check_output
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
 

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ktrial.kernels.cache.disk_space import check_output, require_space
 from ktrial.kernels.errors import PackageTooLarge, ToolFailed
+from ktrial.kernels.files import check_output, require_space
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
 

@@ -1,11 +1,10 @@
 """A kernel that ktrial built by content: its name leads to the recipe, by which it can be built again."""
 
-from ktrial.kernels.build.build_tools import tools_of
 from ktrial.kernels.build.builds import built_again
-from ktrial.kernels.build.errors import BUBBLEWRAP
 from ktrial.kernels.build.recipes import recipe_of, whole_name
-from ktrial.kernels.errors import BadKernelName
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.build.requests import tools_of
+from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName
+from ktrial.kernels.providers import Parts, Request
 from ktrial.system_tools import Tool
 
 

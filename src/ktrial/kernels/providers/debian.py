@@ -13,40 +13,72 @@ from pathlib import Path
 
 from debian.debian_support import Version
 
-from ktrial.kernels.cache.disk_space import require_space
-from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease
-from ktrial.kernels.modules.depmod import DEPMOD
+from ktrial.kernels import Progress, silent
+from ktrial.kernels.depmod import DEPMOD
+from ktrial.kernels.errors import BadKernelName, BadRange, NoDebianSource, NoSuchRelease
+from ktrial.kernels.files import require_space
+from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import APT, PrivateApt, fetch_failed, run_tool
-from ktrial.kernels.packages.apt_lists import Package
-from ktrial.kernels.packages.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.packages.apt import (
+    APT,
+    Archive,
+    ConfiguredSource,
+    Package,
+    PrivateApt,
+    configured_sources,
+    fetch_failed,
+    run_tool,
+)
 from ktrial.kernels.packages.deb import DPKG_DEB
-from ktrial.kernels.progress import Progress
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
 """Code names whose suites are looked for; one that an archive does not hold is skipped."""
+
+
 _MAIN_SUITES = (
     *(name + kind for name in RELEASES for kind in ("", "-updates", "-backports")),
     "sid",
     "experimental",
 )
+
+
 _SECURITY_SUITES = tuple(name + "-security" for name in RELEASES)
+
+
 _KNOWN_SUITE = re.compile(
     rf"({'|'.join(RELEASES)}|sid|(old)*stable|testing|unstable|experimental)(-[a-z-]+)?(/updates)?/?"
 )
+
+
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
 _ARCHITECTURE = "amd64"
+
+
 _PACKAGES = r"linux-(image|binary|modules|base)-\d\S*-amd64"
+
+
 _PART = re.compile(r"linux-(binary|modules|base)-\d")
+
+
 _RELEASE = re.compile(r"linux-image-(?P<release>(?P<abi>\d\S*?)(-(?P<flavour>cloud|rt))?-amd64)")
+
+
 _WANTED = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
+
+
 _DEFAULT_FLAVOUR, _FLAVOURS = "cloud", ("cloud", "generic", "rt")
+
+
 _RECENT_SECONDS = 600
 """Lists younger than this are not fetched again for a name that they lack."""
+
+
 _VMLINUX_BYTES = 80 << 20
 
 
@@ -293,3 +325,58 @@ def _first(root: Path, *names: str) -> Path | None:
 
 
 PROVIDER = Debian()
+
+
+# Which releases of a distribution's kernel can be had, between two of them.
+
+_PREFIX = "debian:"
+
+
+_DEBIAN_RELEASES_FLAVOURS = ("cloud", "generic", "rt")
+
+
+def releases(flavour: str = "cloud", progress: Progress = silent) -> tuple[Available, ...]:
+    """Debian's kernels of one flavour that the configured mirrors hold, oldest first.
+
+    Raises NoDebianSource, FetchFailed, ToolMissing.
+    """
+    cache = Cache()
+    with cache.adding("debian:releases", progress):
+        return available("debian:releases", cache.root / "providers" / "debian", flavour, progress)
+
+
+def releases_between(text: str, progress: Progress = silent) -> tuple[Available, ...]:
+    """The releases from A to B in `debian:6.1..6.12` or `6.1..6.12:generic`: the newest that each names.
+
+    Raises BadRange, and as `releases`.
+    """
+    first, dots, last = text.removeprefix(_PREFIX).partition("..")
+    last, _, flavour = last.removeprefix(_PREFIX).partition(":")
+    first, _, other_flavour = first.partition(":")
+    flavour = flavour or other_flavour or "cloud"
+    if not (dots and first and last):
+        raise BadRange(text=text, problem="write A..B", advice="such as debian:5.10..6.1")
+    if flavour not in _DEBIAN_RELEASES_FLAVOURS or other_flavour not in ("", flavour):
+        problem = "both ends have to be of one flavour"
+        raise BadRange(text=text, problem=problem, advice=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}")
+    known = releases(flavour, progress)
+    ends = [_newest(text, version, known) for version in (first, last)]
+    if ends[0] >= ends[1]:
+        problem = f"{known[ends[1]].release} is no newer than {known[ends[0]].release}"
+        raise BadRange(text=text, problem=problem, advice="write the older one first")
+    return known[ends[0] : ends[1] + 1]
+
+
+def _newest(text: str, version: str, known: tuple[Available, ...]) -> int:
+    """The place of the newest release that a version means."""
+    fitting = [at for at, one in enumerate(known) if _is_meant(version, one)]
+    if not fitting:
+        there = ", ".join(dict.fromkeys(".".join(one.version.split(".")[:2]) for one in known))
+        problem = f"no suite of the configured mirrors holds {version}"
+        raise BadRange(text=text, problem=problem, advice=f"there are {there}")
+    return fitting[-1]
+
+
+def _is_meant(version: str, one: Available) -> bool:
+    longer = one.version.startswith((f"{version}.", f"{version}-", f"{version}~"))
+    return longer or one.version == version or one.release == version or one.release.startswith(f"{version}-")

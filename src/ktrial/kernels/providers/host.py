@@ -4,9 +4,9 @@ import os
 import platform
 from pathlib import Path
 
+from ktrial.kernels.depmod import DEPMOD
 from ktrial.kernels.errors import BadKernelName, NoHostKernel
-from ktrial.kernels.modules.depmod import DEPMOD
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.system_tools import Tool
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ktrial.kernels.errors import BadKernelName
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from ktrial.kernels.depmod import DEPMOD
 from ktrial.kernels.errors import BadKernelName, NoSuchRelease
-from ktrial.kernels.modules.depmod import DEPMOD
 from ktrial.kernels.packages import unpack
 from ktrial.kernels.packages.rpm import BSDTAR
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool

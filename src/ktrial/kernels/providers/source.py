@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from ktrial.kernels.build.build_spec import BuildRequest, requested
-from ktrial.kernels.build.build_tools import tools_of
-from ktrial.kernels.build.directory_build import built, forget, name_of
-from ktrial.kernels.build.errors import BUBBLEWRAP
-from ktrial.kernels.errors import BadKernelName
-from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.kernels.build.builds import built, forget, name_of
+from ktrial.kernels.build.requests import BuildRequest, requested, tools_of
+from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName
+from ktrial.kernels.providers import Parts, Request
 from ktrial.system_tools import Tool
 
 

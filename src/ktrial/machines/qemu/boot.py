@@ -2,17 +2,19 @@
 
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.machines.errors import FileChanged, MachineError, QemuGone
 from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST, programs
 from ktrial.machines.qemu import initramfs
-from ktrial.machines.qemu.process import QemuProcess
+from ktrial.machines.qemu.process import QemuProcess, inherited_path
+from ktrial.machines.qemu.program import Qemu, cpu_flags
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
+from ktrial.target import PLAN_FW_CFG_NAME, BootModule, BootPlan
 from ktrial.target.errors import GuestEnded
-from ktrial.target.guest_plan import BootModule, BootPlan
 
 
 @dataclass(frozen=True)
@@ -109,3 +111,106 @@ def negotiate(process: QemuProcess) -> None:
         process.ended_within(MOMENT)
         process.kill()
         raise Unstarted(process.wait(), process.said()) from None
+
+
+# QEMU's arguments that its machines share; what differs is in each machine's own arguments.py.
+
+CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
+"""The guest's date when it is switched on."""
+
+
+HEADLESS = ("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
+
+
+BOARD = ("-machine", "pc,hpet=off,memory-backend=ram")
+
+
+DEVICES = ("-device", "pvpanic,ioport=0x505", "-device", "isa-debug-exit,iobase=0xf4,iosize=4")
+"""By which the guest says that it panicked, or that it is done."""
+
+
+EXACT_CPU = "max,family=15,model=107,stepping=1"
+"""What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at
+`rep movs`: 6.1 then copies to and from user space in loops (+10 % instructions a pipe round trip)."""
+
+
+_LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
+"""Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
+Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2; by the
+plugin, a memset would be one instruction on one QEMU and a loop on the other."""
+
+
+EXACT_SEED = 1
+"""Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
+
+
+_SEEDED = "random.trust_cpu=on"
+"""Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the
+kernel is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew:
+on 6.1 in the guest configuration 11,000 instructions a fork or thread, or none, by when it starts."""
+
+
+EXACT_PARAMETERS = (
+    "console=ttyS0",
+    "panic=-1",
+    "quiet",
+    "nokaslr",
+    "norandmaps",
+    "randomize_kstack_offset=off",
+    "cryptomgr.notests",
+    "tsc_early_khz=1000000",
+    "lpj=4000000",
+    "tsc=reliable",
+    "no_timer_check",
+    "rodata=off",
+    _SEEDED,
+)
+"""The kernel's parameters without which two boots are not alike."""
+
+
+def cpu_model_for(qemu: Qemu, model: str) -> str:
+    """The model without what only later QEMUs know of fast REP instructions: one CPU, whatever the QEMU.
+
+    Raises QemuUnusable.
+    """
+    known = cpu_flags(qemu.program)
+    return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in known)])
+
+
+def size_arguments(boot: Boot) -> tuple[str, ...]:
+    """CPUs and memory."""
+    return ("-smp", str(boot.cpus), "-m", f"{boot.memory_mib}M")
+
+
+def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:
+    """RAM in the file at `path`: shared where it is to be kept, else private to this guest."""
+    share = "on" if shared else "off"
+    return (
+        "-object",
+        f"memory-backend-file,id=ram,size={boot.memory_mib}M,mem-path={path},share={share}",
+    )
+
+
+def date_arguments(clock: str) -> tuple[str, ...]:
+    """The guest's date, and which clock moves it on: `vm`, `host`."""
+    return ("-rtc", f"clock={clock},base={CLOCK_BASE:%Y-%m-%dT%H:%M:%S}")
+
+
+def kernel_arguments(kernel: Path, parameters: str) -> tuple[str, ...]:
+    """The kernel with its command line; the guest waits at its first instruction."""
+    return ("-S", "-kernel", str(kernel), "-append", parameters)
+
+
+def initrd_arguments(initrd: int) -> tuple[str, ...]:
+    """The initial RAM disk, in a file without a name."""
+    return ("-initrd", inherited_path(initrd))
+
+
+def plan_arguments(plan: int) -> tuple[str, ...]:
+    """What the guest is to do, in a file without a name."""
+    return ("-fw_cfg", f"name={PLAN_FW_CFG_NAME},file={inherited_path(plan)}")
+
+
+def snapshot_point_arguments(*, stops: bool) -> tuple[str, ...]:
+    """Whether the guest stops where the agent is ready. A trial that was booted plainly goes right on."""
+    return ("-action", "panic=pause" if stops else "panic=none")

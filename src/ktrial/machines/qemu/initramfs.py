@@ -19,7 +19,7 @@ from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
 from ktrial.model.base import digest
 from ktrial.model.machine import Boot, CarriedFile
-from ktrial.target.guest_plan import BOOT_PLAN_PATH
+from ktrial.target import BOOT_PLAN_PATH
 
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop
 from ktrial.model.trial import Outcome
+from ktrial.target import StepResult
 from ktrial.target.errors import FrameError
 from ktrial.target.frames import Decoder, Done, Failed, Payload, Ready, payload_of
-from ktrial.target.steps import StepResult
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,27 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
+from ktrial.system_tools import Tool, missing_of, packages_of
 
 PROGRAM = "qemu-system-x86_64"
+
+
 VARIABLE = "KTRIAL_QEMU"
+
+
 PACKAGE = "qemu-system-x86"
+
+
 OLDEST = (6, 2)
 """Older ones are not tested. `-action panic=pause`, which the snapshot point needs, is there since 6.0."""
 
+
 Version = tuple[int, int, int]
 
+
 _FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
+
+
 _PATIENCE = 20.0
 
 
@@ -125,3 +136,31 @@ def _output(program: Path, machine: str, *arguments: str) -> str:
     else:
         return done.stdout
     raise QemuUnusable(machine=machine, program=program, problem=problem)
+
+
+# The programs that every machine of QEMU's runs here, QEMU itself among them.
+
+CPIO = Tool("cpio", "cpio", "packs the guest's first file system")
+
+
+SETPRIV = Tool("setpriv", "util-linux", "ends QEMU when ktrial ends")
+
+
+TASKSET = Tool("taskset", "util-linux", "keeps QEMU on the CPUs that the study names")
+
+
+def qemu_tools(*more: Tool) -> tuple[Tool, ...]:
+    """What a machine needs that boots guests; `more`: what this one needs beside."""
+    named = os.environ.get(VARIABLE, "")
+    return (Tool(named or PROGRAM, PACKAGE, "boots the kernels"), CPIO, SETPRIV, *more)
+
+
+def check(machine: str, *more: Tool) -> Qemu:
+    """The QEMU that is here. Raises MachineToolMissing, QemuUnusable, QemuTooOld."""
+    installed = find(machine)
+    if missing := missing_of(qemu_tools(*more)):
+        names = ", ".join(tool.name for tool in missing)
+        raise MachineToolMissing(
+            machine=machine, program=names, where="in PATH", package=packages_of(missing)
+        )
+    return installed

@@ -10,6 +10,7 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -26,15 +27,25 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
 from ktrial.installation import cache_directory
 from ktrial.machines.errors import BadSetting, MachineError, NoSpaceForSnapshot
-from ktrial.machines.qemu import sparse_file
 from ktrial.model.base import Model, digest
 from ktrial.model.notation import size_bytes
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
+
+
 _NEW = ".new"
 """Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
+
+
 _WAIT = 0.2
+
+
 _USUAL_BYTES = 100 << 20
+
+
+def key(facts: dict[str, str]) -> str:
+    """The snapshot's name: the same facts, the same name."""
+    return digest(facts)
 
 
 class About(Model):
@@ -66,11 +77,6 @@ class SnapshotContents:
 
     ram: int
     state: bytes
-
-
-def key(facts: dict[str, str]) -> str:
-    """The snapshot's name: the same facts, the same name."""
-    return digest(facts)
 
 
 class SnapshotCache:
@@ -173,7 +179,7 @@ class SnapshotCache:
         if digest_of_bytes(state) != about.state_digest or len(state) != about.state_size:
             return STATE
         if self._verified.get(name) != seen:
-            read = partial(sparse_file.digest, ram)
+            read = partial(digest_of_sparse, ram)
             kept = (
                 remembered(self.directory / name / RAM, status, read, anew=anew) for anew in (False, True)
             )
@@ -202,7 +208,7 @@ class SnapshotCache:
 
     def _fill(self, new: Path, name: str, facts: dict[str, str], contents: SnapshotContents) -> None:
         with (new / RAM).open("w+b") as file:
-            ram_digest = sparse_file.copy(contents.ram, file.fileno())
+            ram_digest = copy_sparse(contents.ram, file.fileno())
         (new / STATE).write_bytes(contents.state)
         about = About(
             key=name,
@@ -295,3 +301,60 @@ def snapshots_limit() -> int:
     except ValueError:
         problem = "allowed is a size in bytes, or with K, M, G or T: 10G"
         raise BadSetting(variable=LIMIT, value=text, problem=problem) from None
+
+
+# A guest's RAM in a file: copied without its zeros, and hashed the same however its holes lie.
+
+_BLOCK = 65536
+
+
+_ZEROS = bytes(_BLOCK)
+
+
+def copy_sparse(source: int, target: int) -> str:
+    """Copy all that is not zero to the empty file `target`, of the same length; the content's digest.
+
+    Raises OSError (ENOSPC).
+    """
+    os.ftruncate(target, os.fstat(source).st_size)
+    hashed = hashlib.sha256()
+    for at, block in _blocks(source):
+        written = 0
+        while written < len(block):
+            written += os.pwrite(target, block[written:], at + written)
+        _add(hashed.update, at, block)
+    return hashed.hexdigest()
+
+
+def digest_of_sparse(source: int) -> str:
+    """The digest that `copy` gave, over the places and contents of all blocks that are not zero."""
+    hashed = hashlib.sha256()
+    for at, block in _blocks(source):
+        _add(hashed.update, at, block)
+    return hashed.hexdigest()
+
+
+def _add(update: Callable[[bytes], None], at: int, block: bytes) -> None:
+    update(at.to_bytes(8, "little"))
+    update(block)
+
+
+def _blocks(source: int) -> Iterator[tuple[int, bytes]]:
+    end = os.fstat(source).st_size
+    at = 0
+    while (at := _next_data(source, at, end)) < end:
+        at -= at % _BLOCK
+        block = os.pread(source, _BLOCK, at)
+        if block != _ZEROS[: len(block)]:
+            yield at, block
+        at += _BLOCK
+
+
+def _next_data(source: int, at: int, end: int) -> int:
+    if at >= end:
+        return end
+    try:
+        return os.lseek(source, at, os.SEEK_DATA)
+    except OSError:
+        # ENXIO: only a hole is left. A file system without SEEK_DATA calls the whole file data instead.
+        return end

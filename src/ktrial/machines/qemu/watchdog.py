@@ -13,19 +13,22 @@ real time has so many seconds of the host's clock, unless it had to wait for a C
 """
 
 import contextlib
+import os
 import select
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 
 from ktrial.machines.errors import HostHoldsUp, QemuGone, QemuRefused
-from ktrial.machines.qemu.arguments import CLOCK_BASE
-from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
+from ktrial.machines.qemu.boot import CLOCK_BASE
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
 """Seconds of the host's clock before the first look at a guest, and between two."""
+
+
 QUESTION_SECONDS = 60.0
 """Seconds of CPU that a guest which computes has before it is asked for its time, and between two questions.
 
@@ -33,14 +36,24 @@ QEMU's main loop answers, and where the guest's CPU does not idle meanwhile it m
 clock then jumps, and the last digits are others.
 """
 
+
 OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
 
+
 _CLOCK = ("/machine", "rtc-time")
+
+
 _SHORTEST_PAUSE = 0.1
+
+
 _STOPPED = "T"
+
+
 _NO_CHANCE = 0.25
 """Of the limit in real time, spent in waiting for a CPU."""
+
+
 _MOVES = 0.005
 """Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
@@ -99,6 +112,18 @@ def _time_at_start(process: QemuProcess) -> int:
         return guest_time(process)
     except QemuGone:
         return 0
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """One reading."""
+
+    seconds: float
+    """Of CPU, all threads together, since the process began."""
+    held_up: str = ""
+    """The states of threads that would go on if this host let them: R (no CPU), D (a disk), T (stopped)."""
+    waited: float = 0.0
+    """Seconds for which threads could have run and had no CPU, all together; 0 where that is not told."""
 
 
 class CpuLimit:
@@ -274,3 +299,41 @@ def _nanoseconds(clock: object) -> int:
     day, hour, minute, second = rest
     now = datetime(year + 1900, month + 1, day, hour, minute, second, tzinfo=UTC)
     return int((now - CLOCK_BASE).total_seconds()) * 1_000_000_000
+
+
+# What the kernel says of a process's use of this host's CPUs, and of what its threads wait for.
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+_STATE, _USER, _SYSTEM = 0, 11, 12
+"""Places in /proc/PID/stat after the program's name (proc_pid_stat(5))."""
+
+
+_WAITING = frozenset("SI")
+"""Asleep until something happens, for which nobody has to give it a CPU or a disk's answer."""
+
+
+def cpu_use(process: int, proc: Path = Path("/proc")) -> CpuUse | None:
+    """Of the process with this id; None where it has ended."""
+    own = proc / str(process)
+    try:
+        facts = _fields(own / "stat")
+        threads = [_fields(each / "stat")[_STATE] for each in (own / "task").iterdir()]
+        waited = sum(_waited(each / "schedstat") for each in (own / "task").iterdir())
+    except OSError:
+        return None
+    used = (int(facts[_USER]) + int(facts[_SYSTEM])) / _TICKS
+    return CpuUse(used, "".join(sorted(set(threads) - _WAITING)), waited)
+
+
+def _waited(path: Path) -> float:
+    """The second number of schedstat (Documentation/scheduler/sched-stats.rst); 0 where there is none."""
+    try:
+        return int(path.read_text(encoding="ascii").split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0
+
+
+def _fields(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -8,31 +8,55 @@ x86_64 the shell itself runs commands, and nothing is set (see `shell_target`).
 
 import atexit
 import contextlib
+import gzip
+import hashlib
+import os
+import shlex
+import socket
+import subprocess
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
+from typing import NamedTuple
 
 from ktrial.file_digests import digest_of_file
-from ktrial.machines import guest_programs
-from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped
+from ktrial.machines import HeldLease, Progress, guest_programs
+from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped, UnlikeSystem
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
-from ktrial.machines.host.launcher import Launchers, launch_program
-from ktrial.machines.protocol import HeldLease, Progress
-from ktrial.machines.ssh import resolved_name, system
+from ktrial.machines.launcher import Launchers, launch_program
 from ktrial.machines.ssh.boots import Boots
-from ktrial.machines.ssh.connection import NAME, SSH, Connection, NoAnswer, Probe, probe
-from ktrial.machines.ssh.errors import UnlikeSystem
-from ktrial.machines.ssh.own_commands import commands_of
-from ktrial.machines.ssh.shell_programs import SCRIPT, ShellPrograms
-from ktrial.machines.ssh.shell_target import ShellTarget
-from ktrial.machines.ssh.target import BootedSshTarget, SettingWriter, SshTarget
+from ktrial.machines.ssh.connection import CONFIG, NAME, SSH, Connection, NoAnswer, Probe, probe
+from ktrial.machines.ssh.power_commands import commands_of
+from ktrial.machines.ssh.target import (
+    SCRIPT,
+    BootedSshTarget,
+    SettingWriter,
+    ShellPrograms,
+    ShellTarget,
+    SshTarget,
+)
 from ktrial.model.base import digest
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target.errors import GuestEnded
+
+
+class OtherSystem(NamedTuple):
+    """What the other machine says that it is."""
+
+    name: str
+    architecture: str
+    release: str
+    version: str
+
+    @property
+    def runs_ktrials(self) -> bool:
+        """Whether ktrial's own programs run there."""
+        return (self.name, self.architecture) == _LIKE
 
 
 class SshMachine:
@@ -59,7 +83,7 @@ class SshMachine:
         self._stopped = False
         self._launchers = Launchers(NAME, self._launched)
         self._shell = ShellPrograms()
-        self._system: system.OtherSystem | None = None
+        self._system: OtherSystem | None = None
         atexit.register(_close, weakref.ref(self))
 
     @property
@@ -73,7 +97,7 @@ class SshMachine:
 
     def lease_name(self) -> str:
         """Where the name leads, by the user's OpenSSH configuration."""
-        return resolved_name.resolved(self.host)
+        return resolved(self.host)
 
     def check(self) -> None:
         """Connect. Raises MachineError."""
@@ -126,8 +150,8 @@ class SshMachine:
                 raise HostChangeForbidden(machine=NAME, what=f"lead {self.host} back to its own kernel")
             self._booting().home()
             connection = self.connection()
-            there = system.system_of(connection)
-        return system.running_kernel(connection, there)
+            there = system_of(connection)
+        return running_kernel(connection, there)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Bring the programs there. Raises MachineError."""
@@ -172,9 +196,9 @@ class SshMachine:
         identity = self._identity(boot, connection, digest(SCRIPT))
         return ShellTarget(boot, connection, self._shell, identity, self.check_is_linux)
 
-    def _what_is_there(self) -> system.OtherSystem:
+    def _what_is_there(self) -> OtherSystem:
         if self._system is None:
-            self._system = system.system_of(self.connection())
+            self._system = system_of(self.connection())
         return self._system
 
     @contextmanager
@@ -240,7 +264,7 @@ class SshMachine:
         return MachineIdentity(
             machine=NAME,
             mode=Mode.TIMED,
-            cpu_model=system.cpu_model(connection),
+            cpu_model=cpu_model(connection),
             arguments=(
                 f"host={connection.host}",
                 *pin,
@@ -260,3 +284,108 @@ def _close(machine: "weakref.ref[SshMachine]") -> None:
 
 
 MACHINE = SshMachine
+
+
+# What the other machine is: its kernel, its processor.
+
+_LIKE = ("Linux", "x86_64")
+
+
+_SAID = "uname -s; uname -m; uname -r; uname -v\n"
+
+
+_MODEL = 'cat /proc/cpuinfo 2>/dev/null || echo "model name: $(sysctl -n hw.model 2>/dev/null)"; :\n'
+"""Linux has the file, and BSD the variable."""
+
+
+def system_of(connection: Connection) -> OtherSystem:
+    """What it is. Raises ConnectionLost."""
+    said = connection.script(_SAID).decode(errors="replace")
+    return OtherSystem(*(said.splitlines() + [""] * 4)[:4])
+
+
+def running_kernel(connection: Connection, system: OtherSystem) -> Kernel:
+    """The kernel that runs there. Raises ConnectionLost."""
+    config = _config(connection, system.release) if system.name == _LIKE[0] else ""
+    config_digest = digest(config) if config else ""
+    release = system.release if system.name == _LIKE[0] else f"{system.name} {system.release}"
+    return Kernel(
+        name="running",
+        release=release,
+        architecture=system.architecture,
+        origin=Origin(provider="running", source=connection.host, version=system.version),
+        digest=digest([release, system.version, config_digest]),
+        config_digest=config_digest,
+        image=Path(),
+        vmlinux_reason="it runs already, on another machine",
+    )
+
+
+def cpu_model(connection: Connection) -> str:
+    """As /proc/cpuinfo there has it, or a BSD's hw.model."""
+    said = connection.script(_MODEL).decode(errors="replace")
+    facts: dict[str, str] = {}
+    for line in said.splitlines():
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
+    details = [f"{key} {facts[key]}" for key in ("stepping", "microcode") if facts.get(key)]
+    name = facts.get("model name") or "unknown"
+    return f"{name} ({', '.join(details)})" if details else name
+
+
+def _config(connection: Connection, release: str) -> str:
+    boot = shlex.quote(f"/boot/config-{release}")
+    content = connection.script(f"cat /proc/config.gz 2>/dev/null || cat {boot} 2>/dev/null; :\n")
+    if content.startswith(b"\x1f\x8b"):
+        with contextlib.suppress(OSError, EOFError):
+            return gzip.decompress(content).decode(errors="replace")
+        return ""
+    return content.decode(errors="replace")
+
+
+# What a host's name leads to, by the user's OpenSSH configuration: users may call a machine differently.
+
+_SECONDS = 20.0
+
+
+_NONE = {"", "none"}
+
+
+def resolved(host: str) -> str:
+    """`lab1.example.org:22`, with the way there where there is one; the name itself where ssh cannot say.
+
+    `ssh -G` reads the configuration and connects to nothing. What a user's alias is, and who logs in, is not
+    part of it. A command that makes the connection (ProxyCommand) is told apart, and not repeated.
+    """
+    config = os.environ.get(CONFIG)
+    chosen = ["-F", config] if config else []
+    try:
+        said = subprocess.run(
+            ["ssh", *chosen, "-G", "--", host],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=True,
+            start_new_session=True,
+        ).stdout.decode(errors="replace")
+    except (OSError, subprocess.SubprocessError):
+        return host.rpartition("@")[2]
+    options = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+    name = options.get("hostname", host)
+    return f"{name}:{options.get('port', '22')}{_way(name, options)}"
+
+
+def _way(name: str, options: dict[str, str]) -> str:
+    jump, command = options.get("proxyjump", ""), options.get("proxycommand", "")
+    if jump not in _NONE:
+        return f" by {jump}"
+    if command not in _NONE:
+        return f" by a command ({hashlib.sha256(command.encode()).hexdigest()[:8]})"
+    return f" of {socket.gethostname()}" if _is_here(name) else ""
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

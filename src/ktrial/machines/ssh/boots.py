@@ -5,39 +5,63 @@ kernel: the other one panicked, or was reset. What does not come back has hung.
 """
 
 import secrets
+import shlex
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn, Protocol
+from functools import partial
+from pathlib import Path
+from typing import IO, NoReturn, Protocol
 
 from ktrial.errors import KtrialError
-from ktrial.machines.errors import MachineError, MachineStopped
-from ktrial.machines.protocol import Progress
-from ktrial.machines.ssh import boot_loader_scripts, boot_scripts, own_kernel
-from ktrial.machines.ssh.boot_limit import BootLimit
-from ktrial.machines.ssh.boot_ways import KEXEC, WAYS, BootWay, way_of
-from ktrial.machines.ssh.connection import NAME, NoAnswer, Probe, ShellResult
-from ktrial.machines.ssh.errors import (
+from ktrial.file_digests import digest_of_file
+from ktrial.machines import Progress
+from ktrial.machines.errors import (
     CannotBoot,
     ConnectionLost,
     KernelNotPlaced,
+    MachineError,
     MachineInUse,
+    MachineStopped,
     MachineStuck,
     NotReached,
+    ReleaseTaken,
 )
-from ktrial.machines.ssh.kernel_placing import Place, Reached, Shell
-from ktrial.machines.ssh.lease import OwnLease, held
-from ktrial.machines.ssh.own_commands import Console, OwnCommands
-from ktrial.machines.ssh.own_kernel import Looked
+from ktrial.machines.ssh import boot_ways
+from ktrial.machines.ssh.boot_ways import KEXEC, RUNNING, WAYS, BootWay, Looked, way_of
+from ktrial.machines.ssh.connection import NAME, NoAnswer, OwnLease, Probe, ShellResult, held
+from ktrial.machines.ssh.power_commands import Console, OwnCommands
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
 _SLOW_SECONDS = 180.0
+
+
 _FIRST_PROBE_SECONDS = 20.0
 """A machine that takes longer to shake hands, as it is busy, is given twice as long the next time."""
+
+
+class Reached(Protocol):
+    """A connection to the machine."""
+
+    host: str
+
+    @property
+    def directory(self) -> str:
+        """Where the keeper's files are."""
+        ...
+
+    def attempt(self, text: str, limit: float = ...) -> ShellResult:
+        """How a script ends there. Raises ConnectionLost."""
+        ...
+
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
+        """Run a command there whose input is written here. Raises ConnectionLost."""
+        ...
 
 
 class Way(Protocol):
@@ -54,6 +78,109 @@ class Way(Protocol):
     def probe(self, seconds: float) -> Probe | NoAnswer:
         """Which boot answers within so many seconds."""
         ...
+
+
+class Shell:
+    """Runs scripts, with what all of them begin with."""
+
+    def __init__(self, connection: Reached, root: str) -> None:
+        self.connection = connection
+        self.root = root
+
+    def attempt(self, text: str, limit: float = 60.0) -> ShellResult:
+        """How it ends. Raises ConnectionLost."""
+        return self.connection.attempt(self._head() + text, limit)
+
+    def text(self, text: str, limit: float = 60.0) -> bytes:
+        """What it prints. Raises ConnectionLost where it fails."""
+        done = self.attempt(text, limit)
+        if done.status:
+            problem = done.said or f"status {done.status}"
+            raise ConnectionLost(machine=NAME, host=self.connection.host, problem=problem)
+        return done.printed
+
+    def _head(self) -> str:
+        return boot_ways.HEAD.format(root=shlex.quote(self.root), directory=self.connection.directory)
+
+
+class Place:
+    """One kernel on the machine."""
+
+    def __init__(self, kernel: Kernel, own: Looked, host: str) -> None:
+        """`own`: what the machine's own kernel said of itself."""
+        self.kernel = kernel
+        self._own = own
+        self._host = host
+        self._name = kernel.digest[:16]
+
+    @property
+    def _is_own(self) -> bool:
+        return self.kernel.name == RUNNING
+
+    def is_there(self, shell: Shell) -> bool:
+        """Whether it is complete. The machine's own always is."""
+        return self._is_own or bool(shell.text(boot_ways.HAS.format(name=self._name)))
+
+    def bring(self, shell: Shell, progress: Progress) -> None:
+        """Have it there. Raises ReleaseTaken, KernelNotPlaced, ConnectionLost."""
+        if self.is_there(shell):
+            return
+        progress("sending the kernel")
+        self._done(shell.attempt(boot_ways.RECEIVE.format(name=self._name)), "no directory can be made")
+        self._send(shell)
+        image = {"name": self._name, "digest": digest_of_file(self.kernel.image)}
+        self._done(shell.attempt(boot_ways.IMAGE.format(**image)), "its image arrived damaged")
+        progress("making its initial RAM disk")
+        made = shell.attempt(self._initrd(), _INITRD_SECONDS)
+        self._done(made, f"{self._own.said['initrd_tool']} made no initial RAM disk")
+
+    def boot(self, way: BootWay, command_line: str) -> str:
+        """The script that boots it at once. Raises KernelNotPlaced."""
+        place = f'"$B/kernels/{self._name}/'
+        image, initrd = f'{place}vmlinuz"', f'{place}initrd"'
+        if self._is_own:
+            image, initrd = (shlex.quote(self._own.said.get(name, "")) for name in ("image", "initrd"))
+        link = "" if self._is_own else f"{self._link()}\n"
+        try:
+            return link + way.script(self._own, image, initrd, command_line)
+        except ValueError as error:
+            self._refuse(str(error))
+
+    def raise_why(self, done: ShellResult, what: str) -> NoReturn:
+        """What a script's status says."""
+        if done.status == _TAKEN:
+            kernel = self.kernel
+            raise ReleaseTaken(machine=NAME, host=self._host, release=kernel.release, kernel=kernel.name)
+        self._refuse(f"{what}: {done.said or f'status {done.status}'}")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise KernelNotPlaced(machine=NAME, host=self._host, kernel=self.kernel.name, problem=problem)
+
+    def _done(self, done: ShellResult, what: str) -> None:
+        if done.status:
+            self.raise_why(done, what)
+
+    def _send(self, shell: Shell) -> None:
+        place = f"{shlex.quote(shell.root)}/var/lib/ktrial/kernels/{self._name}"
+        modules = self.kernel.modules
+        for name, file in {"vmlinuz": self.kernel.image, "config": self.kernel.config}.items():
+            if file is not None:
+                sent = shell.connection.stream(f"cat >{place}/{name}", partial(_copy, file))
+                self._done(sent, f"{name} cannot be sent")
+        if modules is not None:
+            untar = f"tar -x -f - -C {place}/modules"
+            self._done(
+                shell.connection.stream(untar, lambda pipe: _pack(modules, pipe)), "modules cannot be sent"
+            )
+
+    def _link(self) -> str:
+        release = shlex.quote(self.kernel.release)
+        return f'K="$B/kernels/{self._name}"; L="$R/lib/modules/"{release}\n{boot_ways.LINK}'
+
+    def _initrd(self) -> str:
+        release = shlex.quote(self.kernel.release)
+        make = boot_ways.MAKERS[self._own.said["initrd_tool"]].format(release=release)
+        return boot_ways.INITRD.format(name=self._name, release=release, link=boot_ways.LINK, make=make)
 
 
 @dataclass
@@ -139,7 +266,7 @@ class Boots:
         self._into_one_that_can()
         token = secrets.token_hex(8)
         before = self._looked().boot_id
-        self._go(place, own_kernel.command_line(self.look().command_line, boot.parameters, token))
+        self._go(place, boot_ways.command_line(self.look().command_line, boot.parameters, token))
         label = " ".join((boot.kernel.name, *boot.parameters))
         seen = self._next_boot(before)
         if seen is None:
@@ -165,7 +292,7 @@ class Boots:
                 self._go_home()
         except KtrialError as error:
             self.say(
-                f"{error.message.rstrip('.')}. {self.host} goes back by itself, {boot_scripts.LEASE_SECONDS}"
+                f"{error.message.rstrip('.')}. {self.host} goes back by itself, {boot_ways.LEASE_SECONDS}"
                 " s after it was last heard of, and removes what ktrial put there"
             )
 
@@ -173,19 +300,19 @@ class Boots:
         self._reach()
         if self._looked().token:
             self.say(f"{self.host} is being led back to its own kernel")
-            self._shell().text(boot_scripts.RELEASE)
+            self._shell().text(boot_ways.RELEASE)
             self.home()
-        self._shell().text(boot_scripts.CLEAN)
+        self._shell().text(boot_ways.CLEAN)
 
     def home(self) -> None:
         """Into its own kernel, by its firmware. Raises MachineStuck, MachineError."""
         before = self._looked().boot_id
         with self.listening():
-            self._ask(boot_scripts.reboot(self.root))
+            self._ask(boot_ways.reboot(self.root))
             seen = self._next_boot(before) or self._by_power(before)
         if seen is None:
             raise self._stuck()
-        if own_kernel.token_of(seen.command_line):
+        if boot_ways.token_of(seen.command_line):
             problem = f"{self.host} was led back to its own kernel, and came up in ktrial's again"
             raise MachineError(machine=NAME, problem=problem)
 
@@ -194,12 +321,12 @@ class Boots:
         holder = held(shell.text)
         if holder is None or holder.key != self.lease.key:
             self.refuse_others()
-            done = shell.attempt(self.lease.script() + boot_scripts.service(self.root))
+            done = shell.attempt(self.lease.script() + boot_ways.service(self.root))
             if done.status:
                 problem = f"/var/lib/ktrial or its service cannot be made: {done.said}"
                 raise CannotBoot(machine=NAME, host=self.host, problem=problem)
         else:
-            shell.text(boot_scripts.BEAT)
+            shell.text(boot_ways.BEAT)
         self._leased = True
 
     def _into_one_that_can(self) -> None:
@@ -210,8 +337,8 @@ class Boots:
             self._take()
 
     def _go(self, place: Place, command_line: str) -> None:
-        if len(command_line) > own_kernel.LONGEST:
-            problem = f"its command line is longer than {own_kernel.LONGEST} bytes"
+        if len(command_line) > boot_ways.LONGEST:
+            problem = f"its command line is longer than {boot_ways.LONGEST} bytes"
             raise KernelNotPlaced(machine=NAME, host=self.host, kernel=place.kernel.name, problem=problem)
         done = self._ask(place.boot(self.by, command_line))
         if done.status:
@@ -228,28 +355,28 @@ class Boots:
         return done
 
     def _judged(self, seen: Probe, token: str, kernel: Kernel, label: str, settle_seconds: float) -> "Booted":
-        came = own_kernel.token_of(seen.command_line)
+        came = boot_ways.token_of(seen.command_line)
         self._check_loader(came=bool(came))
         if not came:
             what = "panicked, was reset, or lost its power before it answered"
             _raise(Outcome.PANICKED, f"{label} {what}: its own kernel came back")
         here = self._looked()
         self._take()
-        read = own_kernel.looked(self._shell().text(boot_scripts.READ_BACK)).said
+        read = boot_ways.looked(self._shell().text(boot_ways.READ_BACK)).said
         if "vmcore" in read:  # kexec's crash kernel (kdump) has the command line of the one that crashed
             _raise(Outcome.PANICKED, f"{label} panicked: the kernel that saves its memory came up")
         if problem := self._other(came == token, here, read, kernel):
             _raise(Outcome.REFUSED, f"{label} was asked for, and {problem}")
-        self._shell().text(boot_scripts.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
+        self._shell().text(boot_ways.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
         return Booted(here.boot_id, here.release, _in_force(here, read))
 
     def _check_loader(self, *, came: bool) -> None:
         """Raise CannotBoot where the boot loader does not boot what it is told, or not for once."""
         if self.by.name == KEXEC:
             return
-        said = own_kernel.looked(self._shell().text(boot_loader_scripts.WAITING)).said
+        said = boot_ways.looked(self._shell().text(boot_ways.WAITING)).said
         if said.get("waiting") == "yes":
-            self._shell().text(boot_loader_scripts.CLEAN.format(root=self.root))
+            self._shell().text(boot_ways.CLEAN_BOOT_LOADERS.format(root=self.root))
             what = (
                 "boots it, and does not forget it after one boot" if came else "does not boot what it is told"
             )
@@ -262,9 +389,9 @@ class Boots:
         if here.release != kernel.release:
             return f"{here.release} runs"
         own = self.look()
-        if kernel.name == own_kernel.RUNNING and here.said.get("version") != own.said.get("version"):
+        if kernel.name == boot_ways.RUNNING and here.said.get("version") != own.said.get("version"):
             return f"another build of {here.release} runs: {here.said.get('version')}"
-        config = own_kernel.config_digest(kernel)
+        config = boot_ways.config_digest(kernel)
         if config and read.get("config", config) != config:
             return "the kernel that runs has another configuration (/proc/config.gz)"
         return ""
@@ -327,7 +454,7 @@ class Boots:
         return MachineStuck(machine=NAME, host=self.host, seconds=self._limit)
 
     def _looked(self) -> Looked:
-        return own_kernel.looked(self._shell().text(boot_scripts.LOOK + boot_loader_scripts.LOOK))
+        return boot_ways.looked(self._shell().text(boot_ways.LOOK + boot_ways.LOOK_AT_BOOT_LOADERS))
 
     def _shell(self) -> Shell:
         return Shell(self.way.connected(), self.root)
@@ -351,3 +478,67 @@ def _in_force(here: Looked, read: dict[str, str]) -> dict[str, str]:
 
 def _raise(outcome: Outcome, reason: str) -> NoReturn:
     raise GuestEnded(outcome=outcome.value, reason=reason, console="", results=())
+
+
+# How long a machine may take to come up: a limit that begins anew whenever its console prints.
+#
+# What prints is no kernel that hangs, however slowly it boots. What prints for ever has hung as well.
+
+MOST_LIMITS = 4
+"""So many limits at most, whatever the console prints."""
+
+
+class BootLimit:
+    """From now on."""
+
+    def __init__(self, seconds: float, printed: Callable[[], int], clock: Callable[[], float]) -> None:
+        """`printed`: how many bytes the console has printed so far. `clock`: in seconds."""
+        self._seconds, self._printed, self._clock = seconds, printed, clock
+        self._size = printed()
+        now = clock()
+        self._until, self._last = now + seconds, now + MOST_LIMITS * seconds
+        self._heard = False
+
+    def is_over(self) -> bool:
+        """Whether nothing was printed for as long as the limit, or only that for the most limits."""
+        now, size = self._clock(), self._printed()
+        if size != self._size:
+            self._size, self._heard = size, True
+            self._until = min(now + self._seconds, self._last)
+        return now > self._until
+
+    @property
+    def said(self) -> str:
+        """Once it is over: `did not answer within 300 s`."""
+        if not self._heard:
+            return f"did not answer within {self._seconds:g} s"
+        if self._until == self._last:
+            return f"printed on its console for {MOST_LIMITS * self._seconds:g} s, and did not answer"
+        return f"neither answered nor printed on its console for {self._seconds:g} s"
+
+
+# A kernel on another machine: image and modules brought there, the initial RAM disk made there.
+
+_TAKEN = 5
+"""The status of a script that found modules of the machine's own."""
+
+
+_INITRD_SECONDS = 1800.0
+
+
+def _copy(file: Path, pipe: IO[bytes]) -> None:
+    pipe.write(file.read_bytes())
+
+
+def _pack(modules: Path, pipe: IO[bytes]) -> None:
+    """Without the links to the tree that it was built in."""
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        if member.name in {"./build", "./source"}:
+            return None
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as archive:
+        archive.add(modules, arcname=".", filter=plain)

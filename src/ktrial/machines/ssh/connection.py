@@ -8,28 +8,50 @@ standard input, and the host's name has been checked.
 import contextlib
 import os
 import re
+import secrets
 import shlex
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
-from ktrial.machines.errors import MachineToolMissing
-from ktrial.machines.ssh import keeper, lease
-from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached, SudoAsks
+from ktrial import process_identity
+from ktrial.machines.errors import (
+    BadHostName,
+    ConnectionLost,
+    MachineInUse,
+    MachineToolMissing,
+    NotReached,
+    SudoAsks,
+)
+from ktrial.machines.ssh import boot_ways
+from ktrial.machines.ssh.boot_ways import LEASE_SECONDS
 from ktrial.model import machine
 from ktrial.system_tools import Tool
 
 NAME = "ssh"
+
+
 SSH = Tool("ssh", "openssh-client", "reaches the other machine")
+
+
 CONFIG = "KTRIAL_SSH_CONFIG"
 """The environment variable that names another file than ~/.ssh/config."""
+
+
 _PATIENCE = 60.0
+
+
 _DIRECTORY = re.compile(r"/[A-Za-z0-9._/-]+")
+
+
 _NO_MORE = (
     *(
         "BatchMode=yes",
@@ -42,11 +64,21 @@ _NO_MORE = (
     *("ServerAliveInterval=15", "ServerAliveCountMax=3", "ConnectTimeout=20"),
 )
 """Options of the connection: it asks nothing, and brings nothing of this system there."""
+
+
 _BY_SOCKET_ONLY = ("ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR")
+
+
 _SH = "exec /bin/sh"
+
+
 _SSH_FAILED = 255
 """The status of ssh itself; no script of ktrial's ends with it."""
+
+
 _PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
+
+
 _PROBE_MARGIN_SECONDS = 10.0
 """Beyond its connection: until it has printed."""
 
@@ -121,7 +153,7 @@ class Connection:
         self._master = self._connected()
         try:
             self.directory = self._kept()
-            self._tell(f"who {lease.who()}\n".encode())
+            self._tell(f"who {who()}\n".encode())
         except BaseException:
             self.close()
             raise
@@ -233,7 +265,7 @@ class Connection:
     def _kept(self) -> str:
         """The keeper's directory, once it has one."""
         self._keeper = subprocess.Popen(
-            self.command(keeper.command()),
+            self.command(command()),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -241,9 +273,9 @@ class Connection:
         )
         stdout, stderr = self._keeper.stdout, self._keeper.stderr
         line = stdout.readline().decode(errors="replace").rstrip("\n") if stdout else ""
-        if line == keeper.IN_USE:
+        if line == IN_USE:
             raise MachineInUse(machine=NAME, host=self.host, who=_holders(stdout.read() if stdout else b""))
-        directory = line.removeprefix(keeper.READY)
+        directory = line.removeprefix(READY)
         if directory == line or not _DIRECTORY.fullmatch(directory):
             problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
             if self._sudo and "sudo" in problem:
@@ -275,7 +307,7 @@ class Connection:
         return ShellResult(done.returncode, done.stdout, said)
 
     def _beat(self) -> None:
-        while not self._ended.wait(keeper.BEAT_SECONDS):
+        while not self._ended.wait(BEAT_SECONDS):
             with self._keeper_lock:
                 if not self._tell(b"beat\n"):
                     return
@@ -312,3 +344,170 @@ def _holders(printed: bytes) -> str:
 def _last_line(said: bytes) -> str:
     lines = said.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
+
+
+# The keeper: a POSIX shell on the other machine that owns ktrial's directory there, and takes it away.
+#
+# It lives as long as its standard input: when the connection ends, ktrial is killed, or nothing is heard
+# for a minute, it puts back what was set, latest first, and removes the directory. A second process watches
+# the first. Each setting is two files, `N.path` and `N.old`, written before the kernel's file is; a
+# directory `busy` is made around that, so that nothing is set any more once the keeper has begun to put
+# back. Settings do not outlive the system: after a reboot there is nothing to put back. The lock is
+# flock(2) on `/`: it ends with the keeper. Whose it is says a file that all may read; of a machine that is
+# booted the keeper also touches the lease (see `lease`), each time that it hears of ktrial.
+
+READY = "ktrial-directory "
+
+
+IN_USE = "ktrial-in-use"
+
+
+BEAT_SECONDS = 10.0
+"""How often something is written to its standard input."""
+
+
+NUMBER = "n"
+"""The file with the number of the last setting."""
+
+
+# No quote ', no backslash, no newline and no !: every login shell, csh too, hands it on as it is.
+_UNDO = """
+undo() {
+  i=0; until mkdir "$D/busy" 2>/dev/null || [ "$i" -ge 5 ]; do sleep 1; i=$((i+1)); done;
+  n=$(cat "$D/n" 2>/dev/null || echo 0);
+  while [ "$n" -gt 0 ]; do
+    if [ -f "$D/$n.old" ]; then
+      P=$(cat "$D/$n.path"); cat "$D/$n.old" 2>/dev/null >"$P"; rm -f "$D/$n.old";
+    fi;
+    n=$((n-1));
+  done;
+  rm -f "$D/n"; rmdir "$D/busy" 2>/dev/null;
+};
+"""
+
+
+_SWEEP = """
+for D in /tmp/ktrial.* /var/tmp/ktrial.* "$HOME"/ktrial.*; do
+  [ -d "$D" ] || continue;
+  [ -n "$(find "$D" -prune -type d -user "$(id -u)" 2>/dev/null)" ] || continue;
+  read -r K <"$D/keeper" || continue;
+  kill -0 "$K" 2>/dev/null && continue;
+  undo; rm -rf "$D";
+done 2>/dev/null;
+"""
+
+
+# The try begins as scripts do: not every shell runs a file that does not. awk knows the letter of number 33.
+_PLACE = """
+M=$(awk -v f=%c "BEGIN{printf f,33}" 2>/dev/null);
+for B in /tmp /var/tmp "$HOME"; do
+  D=$(mktemp -d "$B/ktrial.XXXXXXXX" 2>/dev/null) || { D=; continue; };
+  echo "#$M/bin/sh" >"$D/try"; echo "exit 0" >>"$D/try"; chmod 700 "$D/try"; "$D/try" 2>/dev/null && break;
+  rm -rf "$D"; D=;
+done;
+[ -n "$D" ] || { echo "no directory may hold programs: /tmp, /var/tmp, $HOME" >&2; exit 4; };
+echo $$ >"$D/keeper";
+"""
+
+
+_KEEP = """
+(
+  exec 9<&- </dev/null >/dev/null 2>&1; k=0;
+  while [ -d "$D" ]; do
+    sleep 5;
+    if kill -0 $$ 2>/dev/null; then :; else undo; rm -rf "$D"; exit; fi;
+    if [ -f "$D/beat" ]; then rm -f "$D/beat"; k=0; else k=$((k+1)); fi;
+    if [ "$k" -ge 12 ]; then undo; rm -rf "$D"; kill -9 $$; exit; fi;
+  done
+) &
+echo "ktrial-directory $D";
+while read -r L; do
+  : >"$D/beat";
+  if [ -f "$D/lease" ]; then : >/var/lib/ktrial/beat; touch /var/lib/ktrial/lease; fi 2>/dev/null;
+  case "$L" in
+    undo) undo; echo undone;;
+    who*) echo "$L" >"$D/who"; chmod 644 "$D/who"; chmod 711 "$D";;
+  esac;
+done;
+undo 2>/dev/null; rm -rf "$D";
+"""
+
+
+_WHO = """
+for W in /tmp/ktrial.*/who /var/tmp/ktrial.*/who; do
+  [ -f "$W" ] && head -c 200 "$W" | tr -cd "[:alnum:]@._: -" && echo;
+done 2>/dev/null;
+"""
+
+
+_SCRIPT = f"""
+umask 077; LC_ALL=C; export LC_ALL; trap "" HUP INT TERM PIPE; exec 9</;
+if command -v flock >/dev/null 2>&1; then flock -n 9 || {{ echo {IN_USE}; {_WHO} exit 3; }}; fi;
+{_UNDO} {_SWEEP} {_PLACE} {_KEEP}
+"""
+
+
+def command() -> str:
+    """What the login shell of the other machine is given: one line, the same for every study."""
+    return f"exec /bin/sh -c '{' '.join(_SCRIPT.split())}'"
+
+
+# Whose a machine is that is booted: a file there with a heartbeat, which holds while it boots, too.
+#
+# As long as a connection stands, the keeper's lock on `/` holds the machine; a boot ends it. The file
+# outlives that: it is whoever's wrote it until nobody has been heard of for `LEASE_SECONDS`, or until the
+# process that took it has ended, where that was on this very system.
+
+_LINES = 5
+"""Key, who, process, when it was born, and the age."""
+
+
+def who() -> str:
+    """`alice@desk since 2026-11-24T11:30Z`: of letters that no shell takes for more."""
+    named = f"{process_identity.user()}@{socket.gethostname()}"
+    return f"{re.sub(r'[^A-Za-z0-9@._-]', '_', named)[:80]} since {datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One that is held, or was."""
+
+    key: str
+    who: str
+    process: int
+    born: str
+    """See process_identity: its first word is the boot of the system that the process ran on."""
+    age: float
+    """Seconds since its holder was last heard of."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody holds it any more."""
+        if self.age > LEASE_SECONDS:
+            return True
+        here = process_identity.same_boot(self.born, process_identity.born(os.getpid()))
+        return here and process_identity.born(self.process) != self.born
+
+
+@dataclass(frozen=True)
+class OwnLease:
+    """What this process takes."""
+
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+    who: str = field(default_factory=who)
+
+    def script(self) -> str:
+        """Takes the machine, whoever had it."""
+        process = os.getpid()
+        lines = (self.key, self.who, str(process), process_identity.born(process))
+        return boot_ways.lease(" ".join(map(shlex.quote, lines)))
+
+
+def held(run: Callable[[str], bytes]) -> Lease | None:
+    """The lease that is there; `run` has a script run there."""
+    lines = run(boot_ways.HELD).decode(errors="replace").splitlines()
+    if len(lines) < _LINES:
+        return None
+    key, named, process, born, age = lines[0], lines[1], lines[2], lines[3], lines[-1]
+    shown = re.sub(r"[^A-Za-z0-9@._: -]", "_", named)[:120]
+    return Lease(key, shown, int(process) if process.isdecimal() else 0, born, float(age))

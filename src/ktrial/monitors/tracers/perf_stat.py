@@ -18,7 +18,7 @@ from ktrial.monitors import Prepared
 from ktrial.package_names import INSTALL
 from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram
-from ktrial.target.monitor_errors import MonitorUnusable
+from ktrial.target.errors import MonitorUnusable
 
 NAME = "perf-stat"
 _PERF = Tool("perf", "linux-perf", "counts events of the CPU")

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from ktrial.monitors import Prepared
 from ktrial.package_names import INSTALL
 from ktrial.system_tools import Tool
-from ktrial.target import TracerProgram, Watcher
-from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
+from ktrial.target import TracerProgram
+from ktrial.target.errors import MonitorFailed, MonitorUnusable
+from ktrial.target.tracer_process import Watcher
 
 SCRIPTS = Path(__file__).parent
 _READY = '"watching'

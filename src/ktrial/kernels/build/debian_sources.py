@@ -1,0 +1,279 @@
+"""Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed."""
+
+import lzma
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from debian.debian_support import Version
+
+from ktrial.installation import cache_directory
+from ktrial.kernels import Progress, silent
+from ktrial.kernels.errors import FetchFailed, NoSuchSource, ToolFailed
+from ktrial.kernels.files import check_output, file_system_errors, require_space, write_atomically
+from ktrial.kernels.kernel_cache import Cache, held
+from ktrial.kernels.packages import unpack
+from ktrial.kernels.packages.apt import APT, SOURCE, Archive, Package, PrivateApt, require_tool
+from ktrial.kernels.packages.deb import DPKG_DEB
+from ktrial.kernels.providers.debian import debian_archives, system_sources
+from ktrial.system_tools import Tool
+
+# Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed.
+
+XZ = Tool("xz", "xz-utils", "unpacks Debian's source, and packs what a configuration asks for")
+
+
+_TAR = Tool("tar", "tar", "unpacks Debian's source")
+
+
+_PACKAGES = r"linux-(source|config)-\d+\.\d+"
+
+
+_CONFIG = "config.amd64_none_amd64.xz"
+"""Of the flavour for real machines, as `debian:6.12:generic` has it."""
+
+
+UNPACKED_BYTES = 1700 << 20
+
+
+def debian_source(package: str, progress: Progress = silent) -> Path:
+    """The directory with the source in Debian's `package` (`linux-source-6.1`), fetched if it is not there.
+
+    It is the cache's: to be copied, not to be changed. Raises NoSuchSource, FetchFailed, NoDebianSource,
+    CacheFull, ToolMissing.
+    """
+    sources = cache_directory() / "sources"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
+            kept = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
+            return kept[-1].parent if kept else _fetched(package, sources, progress)
+
+
+def package_tools(package: str) -> tuple[Tool, ...]:
+    """What fetches and unpacks Debian's `package`; nothing where the cache has its source."""
+    kept = any((cache_directory() / "sources").glob(f"{package}_*/Makefile"))
+    return () if kept else (APT, DPKG_DEB, _TAR, XZ)
+
+
+def config_tools() -> tuple[Tool, ...]:
+    """What fetches Debian's own configuration; nothing where the cache has one."""
+    kept = any((cache_directory() / "sources").glob("linux-config-*.config"))
+    return () if kept else (APT, DPKG_DEB)
+
+
+def _version_of(makefile: Path) -> Version:
+    return Version(makefile.parent.name.rpartition("_")[2])
+
+
+def _fetched(package: str, sources: Path, progress: Progress) -> Path:
+    cache = Cache()
+    with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+        newest = _unpacked(package, workspace, sources, progress)
+        untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace, UNPACKED_BYTES)
+        home = sources / f"{package}_{newest.version}"
+        (workspace / package).rename(home)
+        return home
+
+
+def debian_config(series: str, progress: Progress = silent) -> str:
+    """Debian's own configuration of a series of kernels (`6.1`), without what builds only at Debian.
+
+    Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
+    """
+    package = f"linux-config-{series}"
+    sources = cache_directory() / "sources"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
+            kept = sources / f"{package}.config"
+            if not kept.exists():
+                cache = Cache()
+                with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+                    _unpacked(package, workspace, sources, progress)
+                    packed = workspace / "root/usr/src" / package / _CONFIG
+                    write_atomically(kept, lzma.decompress(packed.read_bytes()))
+            own = files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
+            return kept.read_text(encoding="utf-8") + own
+
+
+def series_of(version: str) -> str:
+    """The series whose configuration fits a source: `6.1` for `6.1.192`, `7.0` for `7.0.0-rc1`."""
+    return ".".join(re.findall(r"\d+", version)[:2])
+
+
+def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) -> Package:
+    """Fetch the newest version of a package, and unpack it into the directory `root` of the workspace."""
+    apt = _apt()
+    archives = debian_archives(package, system_sources(package))
+    newest = chosen(package, apt.packages(archives, package, progress))
+    unpacked = UNPACKED_BYTES if package.startswith("linux-source") else 0
+    require_space(sources, newest.size + newest.installed + unpacked)
+    debs = workspace / "debs"
+    debs.mkdir()
+    (deb,) = apt.download([newest], debs, package, progress)
+    progress(f"unpacking {package}")
+    unpack(package, deb, workspace / "root")
+    return newest
+
+
+def suites_of(package: str, version: str, progress: Progress) -> tuple[Archive, ...]:
+    """The suites that hold this version of the package; all where its lists have gone on since.
+
+    Raises FetchFailed, NoDebianSource, ToolMissing.
+    """
+    archives = debian_archives(package, system_sources(package))
+    packages = [one for one in _apt().packages(archives, package, progress) if one.name == package]
+    suites = {one.suite for one in packages if one.version == version} or {one.suite for one in packages}
+    # The lists of all suites are hundreds of megabytes.
+    fewer = (replace(one, suites=tuple(name for name in one.suites if name in suites)) for one in archives)
+    return tuple(one for one in fewer if one.suites)
+
+
+def _apt() -> PrivateApt:
+    return PrivateApt(Cache().root / "providers" / "debian-build", "Debian", "amd64", _PACKAGES)
+
+
+def chosen(package: str, packages: tuple[Package, ...]) -> Package:
+    """The newest version. Raises NoSuchSource."""
+    if fitting := [one for one in packages if one.name == package]:
+        return max(fitting, key=lambda one: Version(one.version))
+    kind = package.rpartition("-")[0]
+    there = sorted({one.name for one in packages if one.name.startswith(kind)}, key=_numbers)
+    raise NoSuchSource(
+        name=package,
+        directory="",
+        distribution="Debian",
+        problem="no suite of the configured mirrors holds it",
+        available=f"there are: {', '.join(there) or 'none'}",
+    )
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", name)]
+
+
+def untar(package: str, archive: Path, directory: Path, size: int) -> None:
+    """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, ToolFailed, NoSpace."""
+    require_tool(package, XZ)
+    done = subprocess.run(
+        ["tar", "-xJf", archive, "-C", directory],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        check_output(done.stderr, directory, size)
+        said, advice = done.stderr.strip(), "the package may be damaged: try again"
+        raise ToolFailed(name=package, tool="tar", status=done.returncode, output=said, advice=advice)
+
+
+# Debian's own part of a kernel's source package: `debian/`, with the patches that it carries.
+#
+# The binary package linux-source-6.1 is Linux with the series `debian/patches` applied; other series of the
+# same source package, `debian/patches-rt` (PREEMPT_RT), are made to apply on top of that.
+
+_NAME = "linux"
+"""Of the source package."""
+
+
+_UNPACKED_BYTES = 100 << 20
+
+
+_NOT_THERE = re.compile(r"\b404\b")
+
+
+@dataclass(frozen=True)
+class Packaging:
+    """What a source package adds to the source."""
+
+    directory: Path
+    """The one that holds `debian/`; the cache's: not to be changed."""
+    version: str
+    """Of the source package that it was taken from."""
+    wanted: str
+    """Of the source that it was asked for: another one where the mirror has lost the package of that."""
+
+
+def debian_packaging(package: str, progress: Progress = silent) -> Packaging:
+    """The packaging of the source package that `package` (`linux-source-6.1`) was built from.
+
+    Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
+    """
+    wanted = debian_source(package, progress).name.rpartition("_")[2]
+    sources = cache_directory() / "sources"
+    with (
+        file_system_errors(sources),
+        held(sources / f"{_NAME}.lock", progress, "waiting for another ktrial that fetches it"),
+    ):
+        kept = _kept(sources, wanted)
+        if kept is None:
+            cache = Cache()
+            with cache.adding(f"debian:{_NAME}", progress), cache.workspace() as workspace:
+                kept = _source_packaging_fetched(package, wanted, workspace, sources, progress)
+        return Packaging(kept, kept.name.rpartition("_")[2], wanted)
+
+
+def candidates(packages: tuple[Package, ...], wanted: str) -> list[Package]:
+    """Source packages of the same Linux series that are not newer, the newest first."""
+    series = series_of(wanted)
+    newest = Version(wanted)
+    alike = (one for one in packages if series_of(one.version) == series and Version(one.version) <= newest)
+    return sorted(alike, key=lambda one: Version(one.version), reverse=True)
+
+
+def _kept(sources: Path, wanted: str) -> Path | None:
+    """Of that version, or what was taken in its place."""
+    exact, stand_in = sources / f"{_NAME}_{wanted}", _stand_in(sources, wanted)
+    if exact.is_dir():
+        return exact
+    return sources / stand_in.read_text(encoding="utf-8") if stand_in.exists() else None
+
+
+def _stand_in(sources: Path, wanted: str) -> Path:
+    """The file that names the directory which stands for a version that the mirror has lost."""
+    return sources / f"{_NAME}_{wanted}.instead"
+
+
+def _source_packaging_fetched(
+    package: str, wanted: str, workspace: Path, sources: Path, progress: Progress
+) -> Path:
+    """Mirrors drop the files of source packages that newer ones replace: then an older one has to do."""
+    apt = PrivateApt(Cache().root / "providers" / "debian-packaging", "Debian", SOURCE, _NAME)
+    known = candidates(apt.packages(suites_of(package, wanted, progress), package, progress), wanted)
+    failure: FetchFailed | None = None
+    for number, one in enumerate(known):
+        into = workspace / str(number)
+        into.mkdir()
+        require_space(sources, one.size + _UNPACKED_BYTES)
+        try:
+            (file,) = apt.download([one], into, package, progress)
+        except FetchFailed as error:
+            if not _NOT_THERE.search(error.message):
+                raise
+            failure = failure or error
+        else:
+            return _source_packaging_unpacked(package, file, one, wanted, sources)
+    raise failure or NoSuchSource(
+        name=_NAME,
+        directory="",
+        distribution="Debian",
+        problem=f"no suite of the configured mirrors holds that of {package} {wanted}",
+        available="a directory with a series file will do: --quilt DIR",
+    )
+
+
+def _source_packaging_unpacked(
+    package: str, file: Path, source_package: Package, wanted: str, sources: Path
+) -> Path:
+    untar(package, file, file.parent, _UNPACKED_BYTES)
+    file.unlink()
+    home = sources / f"{_NAME}_{source_package.version}"
+    if not home.exists():
+        file.parent.rename(home)
+    if source_package.version != wanted:
+        write_atomically(_stand_in(sources, wanted), home.name)
+    return home

@@ -1,1 +1,0 @@
-"""Kernels that were obtained, kept by content."""

@@ -1,0 +1,686 @@
+"""Which functions and variables differ between two images of one source, apart from where things lie.
+
+What is inserted moves all that follows, and with it every address in the code. So two bodies are the same
+where they differ in addresses only, and those lead to the same place: the same symbol and offset, or the
+same text. Sizes come from the symbol table that the linker wrote, so that only images that keep theirs can
+be compared, as those that ktrial builds do.
+"""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import NoteSection, Section, SymbolTableSection
+from numpy.typing import NDArray
+
+from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
+from ktrial.model.kernel import CodeDifference, Kernel
+
+# Which functions and variables differ between two images of one source, apart from where things lie.
+#
+# What is inserted moves all that follows, and with it every address in the code. So two bodies are the same
+# where they differ in addresses only, and those lead to the same place: the same symbol and offset, or the
+# same text. Sizes come from the symbol table that the linker wrote, so that only images that keep theirs
+# can be compared, as those that ktrial builds do.
+
+_ROW = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+"""Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
+
+
+_OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
+
+
+_RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
+
+
+_ALLOCATED = 2
+"""SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
+
+
+_NUMBERED = re.compile(r"\.\d+")
+"""GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
+
+
+_OF_THE_LINKER = re.compile(
+    r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
+)
+"""Tables of the symbols themselves, and what tells of the build."""
+
+
+_DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
+
+
+_TEXT_BYTES = 24
+"""Of what has no symbol of its own (texts, jump tables): so much must be the same."""
+
+
+_TAB, _LEVEL = 9, 1
+"""Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
+
+
+def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
+    """What differs from the image of `a` to that of `b`, and from modules to modules.
+
+    A function of a module is named with it, `read [ext4]`; a module of which something else differs
+    than functions counts as data: `[ext4]`. None where one of the images has no table with sizes.
+    """
+    if a.vmlinux is None or b.vmlinux is None:
+        return None
+    try:
+        before, after = _Image(a.vmlinux.read_bytes()), _Image(b.vmlinux.read_bytes())
+    except (ELFError, ConstructError, OSError):
+        return None
+    if not before.functions or not after.functions:
+        return None
+    pair, modules = _ImagePair(before, after), functions_in_modules(a, b)
+    in_modules = {called(name, module) for module, names in modules.items() for name in names}
+    others = {f"[{module}]" for module, names in modules.items() if not names}
+    return CodeDifference(
+        functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
+        data=tuple(sorted({*pair.differing(before.data, after.data), *others})),
+    )
+
+
+def called(symbol: str, module: str = "") -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`; `read [ext4]` in a module."""
+    return without_numbers(symbol) + (f" [{module}]" if module else "")
+
+
+def without_numbers(symbol: str) -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
+    return _NUMBERED.sub("", symbol)
+
+
+class _Object(NamedTuple):
+    """A function or variable."""
+
+    address: int
+    body: bytes
+
+
+class _Stretch(NamedTuple):
+    """A section in memory."""
+
+    start: int
+    end: int
+    content: bytes
+
+    def at(self, address: int, size: int) -> bytes:
+        """What is there when the kernel starts."""
+        return self.content[address - self.start : address - self.start + size]
+
+
+class _Symbol(NamedTuple):
+    name: str
+    address: int
+    size: int
+    kind: int
+    section: int
+
+
+def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
+    """As the table has them; read at once: a kernel has some 30,000."""
+    names = bytes(table.stringtable.data())
+    rows = np.frombuffer(table.data(), dtype=_ROW)
+    columns = (rows[one].tolist() for one in ("name", "value", "size", "info", "section"))
+    for name, address, size, info, section in zip(*columns, strict=True):
+        text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
+        yield _Symbol(text, address, size, info & 15, section)
+
+
+class Symbols(NamedTuple):
+    """Where symbols begin, sorted, and the first name at each place."""
+
+    addresses: NDArray[np.uint64]
+    names: Sequence[str]
+
+
+class _Image:
+    """An ELF image with its symbols."""
+
+    def __init__(self, content: bytes) -> None:
+        elf = ELFFile(BytesIO(content))
+        self._sections = {
+            number: _Stretch(one["sh_addr"], one["sh_addr"] + one["sh_size"], bytes(one.data()))
+            for number, one in enumerate(elf.iter_sections())
+            if one["sh_flags"] & _ALLOCATED and one["sh_type"] != "SHT_NOBITS" and one["sh_addr"]
+        }
+        names = [one.name for one in elf.iter_sections()]
+        self.functions: dict[str, list[_Object]] = defaultdict(list)
+        self.data: dict[str, list[_Object]] = defaultdict(list)
+        self._named: list[tuple[int, str]] = []
+        for table in elf.iter_sections():
+            if isinstance(table, SymbolTableSection):
+                for one in _symbols(table):
+                    self._add(one, names)
+        self._named.sort()
+
+    def _add(self, symbol: _Symbol, sections: list[str]) -> None:
+        address, size, kind, place = symbol.address, symbol.size, symbol.kind, symbol.section
+        inside = 0 < place < _RESERVED
+        if not symbol.name or kind in {_FILE, _SECTION} or not (inside or place == _ABSOLUTE):
+            return
+        key = without_numbers(symbol.name)
+        self._named.append((address, key))
+        if not size or not inside:
+            return
+        objects = self.functions if kind == _FUNCTION else self.data
+        if kind == _FUNCTION or (kind == _OBJECT and _is_told(key, sections[place])):
+            there = self._sections.get(place)
+            objects[key].append(_Object(address, there.at(address, size) if there else b""))
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [address for address, _ in self._named]
+
+    def names_at(self, address: int) -> tuple[frozenset[str], int]:
+        """The symbols that begin last before the address, and how far before; none before the first."""
+        index = bisect_right(self._addresses, address)
+        if not index:
+            return frozenset(), 0
+        start = self._addresses[index - 1]
+        first = bisect_right(self._addresses, start - 1)
+        return frozenset(name for _, name in self._named[first:index]), address - start
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """What is in memory there when the kernel starts; nothing outside of its sections."""
+        for one in self._sections.values():
+            if one.start <= address < one.end:
+                return one.at(address, size)
+        return b""
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Where symbols begin, and the first name at each place."""
+        first = dict(reversed(self._named))
+        addresses = sorted(first)
+        return Symbols(np.array(addresses, dtype=np.uint64), [first[one] for one in addresses])
+
+
+def _is_told(name: str, section: str) -> bool:
+    """Whether a variable is more than a mark of the build."""
+    return section.startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(name)
+
+
+class _ImagePair:
+    """Two images, compared."""
+
+    def __init__(self, before: _Image, after: _Image) -> None:
+        self._before, self._after = before, after
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def differing(self, before: dict[str, list[_Object]], after: dict[str, list[_Object]]) -> set[str]:
+        """Names that only one of the two has, or whose bodies differ in more than addresses."""
+        moved: list[tuple[str, _Object, _Object]] = []
+        differing = set()
+        for name in before.keys() | after.keys():
+            # Those of one name lie in the linker's order in both.
+            old, new = sorted(before.get(name, [])), sorted(after.get(name, []))
+            if [len(one.body) for one in old] != [len(one.body) for one in new]:
+                differing.add(name)
+            else:
+                pairs = zip(old, new, strict=True)
+                moved += [(name, one, other) for one, other in pairs if one.body != other.body]
+        bodies = [Moved(*old, *new) for _, old, new in moved]
+        plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
+        rest = (one for one, is_plain in zip(moved, plain, strict=True) if not is_plain)
+        return differing | {name for name, old, new in rest if not self._same(old, new)}
+
+    def _same(self, old: _Object, new: _Object) -> bool:
+        """Whether bodies as long differ in addresses only, which lead to the same."""
+        arrays = (np.frombuffer(one.body, dtype=np.uint8) for one in (old, new))
+        explained = 0
+        for place in map(int, np.flatnonzero(np.not_equal(*arrays))):
+            if place >= explained:
+                end = self._address_ends(old, new, place, explained)
+                if not end:
+                    return False
+                explained = end
+        return True
+
+    def _address_ends(self, old: _Object, new: _Object, place: int, least: int) -> int:
+        """Where an address ends that holds this byte, and leads to the same in both; 0: nowhere."""
+        for start in range(place, max(least, place - 3) - 1, -1):
+            words = [int.from_bytes(one.body[start : start + 4], "little", signed=True) for one in (old, new)]
+            if start + 4 <= len(old.body) and self._lead_to_the_same(old, new, start, words):
+                return start + 4
+        for start in range(place, max(least, place - 7) - 1, -1):
+            if start + 8 <= len(old.body):
+                long = [int.from_bytes(one.body[start : start + 8], "little") for one in (old, new)]
+                if self._alike(long[0], long[1]):
+                    return start + 8
+        return 0
+
+    def _lead_to_the_same(self, old: _Object, new: _Object, start: int, words: list[int]) -> bool:
+        for behind in BEHIND:
+            ends = [one.address + start + 4 + behind for one in (old, new)]
+            if self._alike(*((end + word) % 2**64 for end, word in zip(ends, words, strict=True))):
+                return True
+        # Sign-extended, as the code model of the kernel has them; those of one CPU's variables are small.
+        return self._alike(words[0] % 2**64, words[1] % 2**64)
+
+    def _alike(self, old: int, new: int) -> bool:
+        key = (old, new)
+        if key not in self._known:
+            self._known[key] = self._leads_alike(old, new)
+        return self._known[key]
+
+    def _leads_alike(self, old: int, new: int) -> bool:
+        names, offset = self._before.names_at(old)
+        others, other_offset = self._after.names_at(new)
+        if offset == other_offset and names & others and offset < FARTHEST:
+            return True
+        texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
+        return any(texts[0]) and _text(texts[0]) == _text(texts[1])
+
+
+def _text(content: bytes) -> bytes:
+    """Up to its end, where a text begins there."""
+    text, _, _ = content.partition(b"\0")
+    return text if len(text) > 1 and all(one >= _TAB or one == _LEVEL for one in text) else content
+
+
+# Which bodies of code were only moved, told of all of them at once.
+#
+# A patch that makes one function longer moves some 20,000 others, and changes 50,000 addresses in them.
+# Here is told what is plain: each word that differs is an address, and leads to the same symbol. What is
+# not plain (texts without a symbol, symbols with other first names) may be the same all the same:
+# code_difference.py.
+
+BEHIND = (0, 1, 2, 4)
+"""Bytes of an operand that may stand between a relative address and the instruction's end."""
+
+
+FARTHEST = 1 << 16
+"""Nothing is this far behind the symbol that it belongs to, but for what belongs to none."""
+
+
+_WORD = 4
+
+
+class Moved(NamedTuple):
+    """One body in two images, as long in both."""
+
+    old_address: int
+    old: bytes
+    new_address: int
+    new: bytes
+
+
+def only_moved(bodies: Sequence[Moved], before: Symbols, after: Symbols) -> NDArray[np.bool_]:
+    """For each of the bodies whether it plainly was only moved: of two symbols with one name."""
+    if not bodies or not before.names or not after.names:
+        return np.zeros(len(bodies), dtype=np.bool_)
+    code = _Code(bodies, _Names(before, after))
+    places = np.flatnonzero(code.old != code.new)
+    # Most addresses differ in their first byte.
+    first = places[np.diff(places, prepend=-2) > 1]
+    leading = code.leading(first)
+    rest = places[~_covered(places, leading)]
+    leading = np.union1d(leading, code.leading(np.unique(rest[:, None] - np.arange(_WORD))))
+    plain = np.ones(len(bodies), dtype=np.bool_)
+    plain[code.owners(places[~_covered(places, leading)])] = False
+    # Where two addresses could share a byte, one of them is none.
+    plain[code.owners(leading[1:][np.diff(leading) < _WORD])] = False
+    return plain
+
+
+def _covered(places: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the places lie in one of the words, which are sorted."""
+    if not len(words):
+        return np.zeros(len(places), dtype=np.bool_)
+    index = np.searchsorted(words, places, side="right") - 1
+    covered: NDArray[np.bool_] = (index >= 0) & (places - words[index] < _WORD)
+    return covered
+
+
+class _Code:
+    """All bodies, one behind the other; places are offsets there."""
+
+    def __init__(self, bodies: Sequence[Moved], names: "_Names") -> None:
+        self._names = names
+        self._starts = np.cumsum([0, *(len(one.old) for one in bodies)])
+        self.old = np.frombuffer(b"".join(one.old for one in bodies), dtype=np.uint8)
+        self.new = np.frombuffer(b"".join(one.new for one in bodies), dtype=np.uint8)
+        self._origins = [np.array([one[side] for one in bodies], dtype=np.uint64) for side in (0, 2)]
+
+    def owners(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of the body that each place is in."""
+        return np.searchsorted(self._starts, places, side="right") - 1
+
+    def leading(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the places at which an address begins that leads to the same in both images."""
+        places = places[(places >= 0) & (places + _WORD <= len(self.old))]
+        owners = self.owners(places)
+        inside = places + _WORD <= self._starts[owners + 1]
+        places, owners = places[inside], owners[inside]
+        old, new = (
+            one[places[:, None] + np.arange(_WORD)].view("<i4").ravel().astype(np.uint64)
+            for one in (self.old, self.new)
+        )
+        within = (places - self._starts[owners] + _WORD).astype(np.uint64)
+        old_end, new_end = (one[owners] + within for one in self._origins)
+        leads = self._names.alike(old, new)
+        for behind in map(np.uint64, BEHIND):
+            rest = np.flatnonzero(~leads)
+            ends = old_end[rest] + behind, new_end[rest] + behind
+            leads[rest] = self._names.alike(ends[0] + old[rest], ends[1] + new[rest])
+        return places[leads]
+
+
+class _Names:
+    """The symbols of both images, with numbers for their names."""
+
+    def __init__(self, before: Symbols, after: Symbols) -> None:
+        numbers: dict[str, int] = {}
+        self._images = [
+            (one.addresses, np.array([numbers.setdefault(name, len(numbers)) for name in one.names]))
+            for one in (before, after)
+        ]
+
+    def alike(self, old: NDArray[np.uint64], new: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Whether addresses lead to the same symbol, and as far behind its beginning."""
+        (name, offset), (other_name, other_offset) = (
+            _at(*image, one) for image, one in zip(self._images, (old, new), strict=True)
+        )
+        alike: NDArray[np.bool_] = (
+            (name == other_name) & (name >= 0) & (offset == other_offset) & (offset < FARTHEST)
+        )
+        return alike
+
+
+def _at(
+    known: NDArray[np.uint64], numbers: NDArray[np.int64], addresses: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The number of the symbol that begins last before each address, -1 for none; and how far before."""
+    index = np.searchsorted(known, addresses, side="right") - 1
+    return np.where(index >= 0, numbers[index], -1), addresses - known[index]
+
+
+# Whether two kernels do the same: image and modules load the same bytes, apart from what is never executed.
+#
+# Left out of account are build ids, the time of the build, the release's name where both are as long, and
+# numbers that move with the lines of a source: in names of symbols (`__initcall__kmod_core__492_9715`;
+# gcc's `CSWTCH.988`), which the kernel keeps for messages (kernel/kallsyms.c), and line numbers of warnings
+# (`struct bug_entry`, include/asm-generic/bug.h).
+
+_SAME_IMAGE_ALLOCATED, _EXECUTABLE = 2, 4
+"""SHF_ALLOC, SHF_EXECINSTR (System V ABI): the section is in memory while the kernel runs; it holds code."""
+
+
+_SYMBOL = np.dtype([("name", "<u4"), ("kind", "<u2"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
+"""Elf64_Sym."""
+
+
+_BANNER = re.compile(rb"Linux version (\S+) [^\0\n]*?(#\d[^\0\n]*)")
+
+
+_DIGITS = bytes(ord("0") if chr(one).isascii() and chr(one).isdigit() else one for one in range(256))
+
+
+_NAMES = ("kallsyms_names", "kallsyms_markers")
+"""Where the kernel keeps the names of its symbols, and what begins behind them."""
+
+
+_WARNINGS = ("__start___bug_table", "__stop___bug_table")
+
+
+_ENTRY_SIZES = (12, 16)
+"""Addresses of the code and the file, of the text too since 6.19, each in four bytes; then line and flags."""
+
+
+_LINE_FROM_END = 4
+
+
+class _LoadedStretch(NamedTuple):
+    start: int
+    end: int
+
+
+def same_image(a: Kernel, b: Kernel) -> bool:
+    """Whether both kernels load the same bytes, apart from marks of the build and numbers of lines.
+
+    Their modules are a part of it, loaded or not; the configuration is none. False where a file cannot be
+    read.
+    """
+    if a.digest == b.digest:
+        return True
+    if (a.modules is None) != (b.modules is None) or a.vmlinux is None or b.vmlinux is None:
+        return False
+    return _same_loaded(a.vmlinux, b.vmlinux) and same_modules(a, b)
+
+
+def _same_loaded(a: Path, b: Path) -> bool:
+    try:
+        one, other = _Loaded(a), _Loaded(b)
+        if one.layout != other.layout:
+            return False
+        named_alike = one.names_without_digits == other.names_without_digits
+        return one.contents(without_names=named_alike) == other.contents(without_names=named_alike)
+    except (ELFError, ConstructError, OSError):
+        return False
+
+
+class _Loaded:
+    """What of an image is in memory while it runs."""
+
+    def __init__(self, vmlinux: Path) -> None:
+        content = vmlinux.read_bytes()
+        banner = _BANNER.search(content)
+        self._marks = [mark for mark in banner.groups() if len(mark) > 1] if banner else []
+        self._elf = ELFFile(BytesIO(content))
+        self._sections = [one for one in self._elf.iter_sections() if one["sh_flags"] & _SAME_IMAGE_ALLOCATED]
+
+    @property
+    def layout(self) -> list[tuple[str, int, int]]:
+        """Each section's name, address and size."""
+        return [(one.name, one["sh_addr"], one["sh_size"]) for one in self._sections]
+
+    @cached_property
+    def names_without_digits(self) -> tuple[bytes, bytes]:
+        """The table of symbols and their names, each digit a zero; empty without one."""
+        table, names = (self._elf.get_section_by_name(name) for name in (".symtab", ".strtab"))
+        return (
+            (bytes(table.data()), bytes(names.data()).translate(_DIGITS)) if table and names else (b"", b"")
+        )
+
+    def contents(self, *, without_names: bool) -> list[bytes]:
+        """What is in each section, without what does not count."""
+        return [bytes(self._content(one, without_names=without_names)) for one in self._sections]
+
+    def _content(self, section: Section, *, without_names: bool) -> bytearray:
+        if section["sh_type"] == "SHT_NOBITS":
+            return bytearray()
+        content = bytes(section.data())
+        marks = [*self._marks, *_build_ids(section)]
+        for mark in marks:
+            content = content.replace(mark, bytes(len(mark)))
+        changed = bytearray(content)
+        if without_names and (names := self._between(_NAMES, section)):
+            changed[names.start : names.end] = bytes(names.end - names.start)
+        if warnings := self._between(_WARNINGS, section):
+            self._clear_lines(changed, section["sh_addr"], warnings)
+        return changed
+
+    def _between(self, ends: tuple[str, str], section: Section) -> _LoadedStretch | None:
+        """Where in a section lies what is between two symbols; None where it is elsewhere."""
+        start, end = (self._address_of(name) - section["sh_addr"] for name in ends)
+        return _LoadedStretch(start, end) if 0 <= start < end <= section["sh_size"] else None
+
+    def _address_of(self, symbol: str) -> int:
+        """0 where there is none of that name."""
+        table, names = (self._elf.get_section_by_name(name) for name in (".symtab", ".strtab"))
+        if table is None or names is None or self._elf.elfclass != 64:
+            return 0
+        places = [match.start() for match in re.finditer(re.escape(symbol.encode() + b"\0"), names.data())]
+        symbols = np.frombuffer(table.data(), dtype=_SYMBOL)
+        values = symbols["value"][np.isin(symbols["name"], places)]
+        return int(values[0]) if len(values) else 0
+
+    def _clear_lines(self, content: bytearray, address: int, warnings: _LoadedStretch) -> None:
+        """Zeros for the lines of a table of warnings; nothing where its entries are of no known kind."""
+        code = [
+            _LoadedStretch(one["sh_addr"], one["sh_addr"] + one["sh_size"])
+            for one in self._sections
+            if one["sh_flags"] & _EXECUTABLE
+        ]
+        table = bytes(content[warnings.start : warnings.end])
+        for size in _ENTRY_SIZES:
+            if _lead_to(code, table, address + warnings.start, size):
+                for place in range(warnings.start + size - _LINE_FROM_END, warnings.end, size):
+                    content[place : place + 2] = bytes(2)
+                return
+
+
+def _build_ids(section: Section) -> Iterator[bytes]:
+    if isinstance(section, NoteSection):
+        for note in section.iter_notes():
+            # Another one's note may have the same number (Xen's hypercall page).
+            if note["n_name"] == "GNU" and note["n_type"] == "NT_GNU_BUILD_ID":
+                yield bytes.fromhex(note["n_desc"])
+
+
+def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) -> bool:
+    """Whether each entry of that size begins with the way from itself to code."""
+    if len(table) % size:
+        return False
+    starts = range(0, len(table), size)
+    ends = (address + at + int.from_bytes(table[at : at + 4], "little", signed=True) for at in starts)
+    return all(any(one.start <= end < one.end for one in code) for end in ends)
+
+
+# What differs in the modules of two kernels, apart from what says where and when they were built.
+#
+# Left out of account are the release's name, where both are as long, build ids, signatures, and information
+# for debuggers. What only moved by a line in its source, or in its module, can be taken for changed.
+
+_MODULE_DIFFERENCE_ALLOCATED = 2
+"""SHF_ALLOC (System V ABI): the section is in memory while the module is loaded."""
+
+
+_LINKED_BY = frozenset({"SHT_REL", "SHT_RELA", "SHT_SYMTAB", "SHT_STRTAB"})
+"""What a module's code and data become when they are loaded: the calls in it are blank before."""
+
+
+_BUILD_ID = ".note.gnu.build-id"
+
+
+_SUFFIX = re.compile("|".join(f"{re.escape(suffix)}$" for suffix in sorted(SUFFIXES, reverse=True)))
+
+
+def same_modules(a: Kernel, b: Kernel) -> bool:
+    """Whether each module of one is one of the other, and loads the same bytes; False if damaged."""
+    return not any(_differing(a, b))
+
+
+def functions_in_modules(a: Kernel, b: Kernel) -> dict[str, tuple[str, ...]]:
+    """Of each module that differs, by its name: the functions that do, or that only one of the kernels has.
+
+    None of a module that differs in something else, or that cannot be read.
+    """
+    return {name: tuple(sorted(_functions(*both))) for name, both in _differing(a, b)}
+
+
+class _Module:
+    """A module of a kernel, from its file. Raises what `unpacked` and elftools raise."""
+
+    def __init__(self, path: Path, release: str) -> None:
+        self._elf = ELFFile(BytesIO(unpacked(path)))
+        self._release = release.encode()
+
+    @cached_property
+    def loaded(self) -> list[tuple[str, bytes]]:
+        """Each section that counts: its name, and what is in it but the marks of the build."""
+        return [
+            (one.name, self._content(one))
+            for one in self._elf.iter_sections()
+            if (one["sh_flags"] & _MODULE_DIFFERENCE_ALLOCATED or one["sh_type"] in _LINKED_BY)
+            and one.name != _BUILD_ID
+        ]
+
+    def _content(self, section: Section) -> bytes:
+        if section["sh_type"] == "SHT_NOBITS":
+            return bytes(str(section["sh_size"]), "ascii")
+        data = bytes(section.data())
+        return data.replace(self._release, bytes(len(self._release))) if self._release else data
+
+    def functions(self) -> dict[str, tuple[bytes, tuple[object, ...]]]:
+        """Each function's code, and what it refers to: places in it, kinds, names, and offsets."""
+        table = self._elf.get_section_by_name(".symtab")
+        if not isinstance(table, SymbolTableSection):
+            return {}
+        bodies: dict[str, tuple[bytes, tuple[object, ...]]] = {}
+        for one in table.iter_symbols():
+            if one["st_info"]["type"] == "STT_FUNC" and isinstance(one["st_shndx"], int):
+                start, size = one["st_value"], one["st_size"]
+                content = bytes(self._elf.get_section(one["st_shndx"]).data())[start : start + size]
+                links = self._links(table, one["st_shndx"])
+                inside = (link for place, link in links if start <= place < start + size)
+                bodies[one.name] = content, tuple((link[0] - start, *link[1:]) for link in inside)
+        return bodies
+
+    def _links(self, table: SymbolTableSection, section: int) -> list[tuple[int, tuple[int, int, str, int]]]:
+        if section not in self._relocations:
+            self._relocations[section] = list(self._read_links(table, section))
+        return self._relocations[section]
+
+    @cached_property
+    def _relocations(self) -> dict[int, list[tuple[int, tuple[int, int, str, int]]]]:
+        return {}
+
+    def _read_links(
+        self, table: SymbolTableSection, section: int
+    ) -> Iterator[tuple[int, tuple[int, int, str, int]]]:
+        for one in self._elf.iter_sections():
+            if isinstance(one, RelocationSection) and one["sh_info"] == section:
+                for link in one.iter_relocations():
+                    symbol, place = table.get_symbol(link["r_info_sym"]), link["r_offset"]
+                    name = symbol.name or str(symbol["st_shndx"])
+                    yield place, (place, link["r_info_type"], name, link.entry.get("r_addend", 0))
+
+
+def _differing(a: Kernel, b: Kernel) -> Iterator[tuple[str, tuple[_Module | None, _Module | None]]]:
+    """Each module that only one of them has, or that differs: of the two what can be read."""
+    one, other = ({} if kernel.modules is None else _by_name(kernel.modules) for kernel in (a, b))
+    for name in sorted({*one, *other}):
+        paths = one.get(name), other.get(name)
+        if None not in paths and _same_file(*paths):  # type: ignore[arg-type]
+            continue
+        both = (_read(paths[0], a.release), _read(paths[1], b.release))
+        if both[0] is None or both[1] is None or both[0].loaded != both[1].loaded:
+            yield Path(name).name.replace("-", "_"), both
+
+
+def _by_name(directory: Path) -> dict[str, Path]:
+    return {_SUFFIX.sub("", str(path.relative_to(directory))): path for path in module_files(directory)}
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.suffix == other.suffix and one.read_bytes() == other.read_bytes()
+
+
+def _read(path: Path | None, release: str) -> _Module | None:
+    if path is None:
+        return None
+    try:
+        module = _Module(path, release)
+        return module if module.loaded else None
+    except (ELFError, ConstructError, OSError, ValueError):
+        return None
+
+
+def _functions(one: _Module | None, other: _Module | None) -> set[str]:
+    before, after = (module.functions() if module else {} for module in (one, other))
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}

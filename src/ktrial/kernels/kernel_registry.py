@@ -1,0 +1,254 @@
+"""Obtain kernels by name, and find those that were obtained."""
+
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ktrial.kernels import Progress, cache_repair, silent
+from ktrial.kernels.cache_repair import KernelCheck, drop_damaged_additions, mend, whole_kernel
+from ktrial.kernels.errors import (
+    BadKernelName,
+    CacheDamaged,
+    KernelDamaged,
+    KernelError,
+    KernelNameAmbiguous,
+    KernelNotFound,
+)
+from ktrial.kernels.files import file_system_errors
+from ktrial.kernels.kernel_cache import Cache, NameRecord
+from ktrial.kernels.providers import (
+    GoesStale,
+    Keeps,
+    Parts,
+    Request,
+    RunsTools,
+    TellsRelease,
+    all_providers,
+    provider_named,
+    provider_of,
+)
+from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
+from ktrial.system_tools import Tool
+
+
+def reference(name: str) -> KernelRef:
+    """Which kernel the name means, by the name alone. Raises BadKernelName, KernelNameAmbiguous."""
+    provider, wanted = provider_of(name)
+    return KernelRef(
+        asked=name,
+        name=provider.canonical(name, wanted),
+        provider=provider.prefix,
+        wanted=wanted,
+        release=provider.release(wanted) if isinstance(provider, TellsRelease) else "",
+    )
+
+
+def add(
+    kernel: str | KernelRef,
+    *,
+    modules: Path | None = None,
+    config: Path | None = None,
+    progress: Progress = silent,
+    refresh: bool = False,
+) -> Kernel:
+    """Obtain a kernel and keep it in the cache.
+
+    A distribution's kernel that is there already comes back as it is, unless `refresh` asks for a newer one;
+    files and the host's kernel are read each time. Raises KernelError and its kind: BadKernelName,
+    NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull and others.
+    """
+    wanted = _strict(kernel)
+    provider, name = provider_named(wanted.provider), wanted.asked
+    if (modules or config) and not provider.takes_files:
+        problem = f"modules and configuration come with {provider.prefix}: kernels"
+        raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
+    cache = Cache()
+    with file_system_errors(cache.root), cache.adding(wanted.name, progress):
+        if provider.remembers and not refresh and (known := _kept(cache, wanted.name, progress)):
+            return known
+        with cache.workspace() as workspace:
+            request = Request(
+                name=name,
+                wanted=wanted.wanted,
+                workspace=workspace,
+                state=cache.root / "providers" / provider.prefix,
+                progress=progress,
+                modules=modules,
+                config=config,
+                refresh=refresh,
+            )
+            return cache.store(wanted.name, provider.fetch(request), workspace, progress)
+
+
+def add_parts(name: str, parts: Callable[[Path], Parts], progress: Progress = silent) -> Kernel:
+    """Keep a kernel that no provider brings under this name. `parts` puts its files into an empty directory.
+
+    Raises KernelError.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, parts(workspace), workspace, progress)
+
+
+def cached(name: str, progress: Progress = silent) -> Kernel:
+    """The kernel of this name or digest as the cache has it, whole. Raises KernelNotFound, KernelError."""
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return whole_kernel(cache, name, progress)
+
+
+def _kept(cache: Cache, name: str, progress: Progress) -> Kernel | None:
+    """The kernel, whole; None where it has to be fetched: it is not there, or damaged beyond repair."""
+    try:
+        known = cache.record(name)
+        mend(cache, known, progress)
+        drop_damaged_additions(cache.entry_directory(known.digest))
+        return cache.kernel(name)
+    except KernelDamaged as error:
+        warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
+    except CacheDamaged as error:
+        warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
+    except KernelNotFound:
+        return None
+    return None
+
+
+def get(name: str) -> Kernel:
+    """Return a kernel from the cache, by name or by the start of its digest.
+
+    Raises KernelNotFound, which names near ones, KernelNameAmbiguous and CacheDamaged.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache.kernel(_meant(name))
+
+
+def all_kernels() -> tuple[Kernel, ...]:
+    """Every kernel in the cache, by name."""
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return tuple(cache.kernel(record.name) for record in cache.names())
+
+
+def record(name: str) -> NameRecord:
+    """Return when and whence a kernel came. Raises KernelNotFound, KernelNameAmbiguous."""
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache.record(_meant(name))
+
+
+def verify(name: str, progress: Progress = silent) -> KernelCheck:
+    """Read all of a kernel's files, and compare them with what was noted of them when it was added.
+
+    Raises KernelNotFound, KernelNameAmbiguous.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache_repair.verify(cache, cache.record(_meant(name)), progress)
+
+
+def remove(name: str) -> tuple[str, int]:
+    """Take a name, or a digest, out of the cache, with what its provider keeps to build it again.
+
+    Content that another name shares stays.
+
+    Returns the name and the bytes freed. Raises KernelNotFound, KernelNameAmbiguous.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root):
+        removed, freed = cache.remove(_meant(name))
+        with suppress(BadKernelName):
+            provider, wanted = provider_of(removed)
+            if isinstance(provider, Keeps):
+                freed += provider.forget(wanted)
+        return removed, freed
+
+
+def _strict(kernel: str | KernelRef) -> KernelRef:
+    if isinstance(kernel, str):
+        return reference(kernel)
+    return kernel if kernel.provider else reference(kernel.asked)
+
+
+def tools_for(kernel: KernelRef) -> tuple[Tool, ...]:
+    """Programs and headers that bring the kernel; none where the cache has it. Nothing is fetched.
+
+    Raises KernelError.
+    """
+    if kernel.provider not in all_providers():
+        return ()
+    provider = provider_named(kernel.provider)
+    if not isinstance(provider, RunsTools):
+        return ()
+    with suppress(KernelNotFound):
+        if provider.remembers and Cache().record(kernel.name):
+            return ()
+    return provider.tools(kernel.wanted)
+
+
+def lenient_reference(name: str) -> KernelRef:
+    """As `reference`; what no provider knows is left as it is: it may be a digest, or a stored study's."""
+    try:
+        return reference(name)
+    except BadKernelName:
+        return KernelRef(asked=name, name=name)
+
+
+def missing_file(kernel: KernelRef) -> str:
+    """The file that the kernel would be read from, where that is not there; empty for all other kernels.
+
+    A file that was added with modules or a configuration is not read again, and may be gone.
+    """
+    file = kernel.name.removeprefix("path:")
+    if kernel.provider != "path" or Path(file).is_file():
+        return ""
+    with suppress(KernelError):
+        known = get(kernel.name)
+        return file if known.modules is None and known.config is None else ""
+    return file
+
+
+def canonical_name(name: str) -> str:
+    """Write a kernel's name in the way the cache does; what no provider knows is left as it is."""
+    return lenient_reference(name).name
+
+
+def _meant(name: str) -> str:
+    try:
+        return reference(name).name
+    except KernelNameAmbiguous:
+        raise
+    except BadKernelName:
+        return name
+
+
+def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
+    """The kernel, fetched if the cache lacks it, and whole: ready to be booted. Raises KernelError.
+
+    A file of the user's is read again each time, as it may have been built anew; unless it was added together
+    with modules or a configuration, which its name does not tell. A revision of a git repository that is
+    another commit now is built anew.
+    """
+    name = _meant(kernel) if isinstance(kernel, str) else kernel.name
+    cache = Cache()
+    try:
+        with file_system_errors(cache.root):
+            known = whole_kernel(cache, name, progress)
+    except KernelNotFound:
+        return add(kernel, progress=progress)
+    alone = known.modules is None and known.config is None
+    outdated = known.origin.provider == "host" and known.release != os.uname().release
+    if outdated or (known.origin.provider == "path" and alone) or _is_stale(name, known):
+        return add(kernel, progress=progress)
+    return known
+
+
+def _is_stale(name: str, known: Kernel) -> bool:
+    try:
+        provider, wanted = provider_of(name)
+    except BadKernelName:
+        return False  # the digest of a content means that
+    return isinstance(provider, GoesStale) and provider.outdated(wanted, known)

@@ -1,1 +1,0 @@
-"""Kernel modules: which belong to which, and reading them out of packages."""

@@ -1,0 +1,445 @@
+"""The machine `exact`: QEMU's TCG with instruction counting. Two runs, the same numbers to the last digit.
+
+`docs/architecture/exact-machine.md` says how, and what can break it.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from ktrial.file_digests import digest_of_file
+from ktrial.machines import Progress, guest_programs
+from ktrial.machines.errors import CannotSaveState, NoPluginHere, PluginCountsUnreadable, TooManyCpus
+from ktrial.machines.guest_programs import coalesce, lockstep
+from ktrial.machines.qemu import plugin, program
+from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.boot import (
+    BOARD,
+    DEVICES,
+    EXACT_CPU,
+    EXACT_PARAMETERS,
+    EXACT_SEED,
+    HEADLESS,
+    boot_files,
+    cpu_model_for,
+    date_arguments,
+    size_arguments,
+)
+from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, with_ksymbols
+from ktrial.machines.qemu.process import Children, inherited_path, memory_file
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot import (
+    BootsInUse,
+    SnapshotSetup,
+    SnapshotTarget,
+    kallsyms,
+    snapshot_contents,
+)
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.model.base import digest
+from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.profile import RegionCounts
+from ktrial.model.workload import CountedBy, Mode
+from ktrial.system_tools import Tool
+from ktrial.target import PROTOCOL, Step, StepResult
+from ktrial.target.errors import GuestEnded
+
+NAME = "exact"
+
+
+@dataclass(frozen=True)
+class Setup(SnapshotSetup):
+    """A boot of the machine `exact`, ready to be started."""
+
+
+# The target of the exact machine that counts: its guests run under the QEMU plugin.
+
+
+class InstrumentedTarget(SnapshotTarget):
+    """A system that starts anew for every `perform`, as SnapshotTarget, and can be counted."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        children: Children,
+        snapshots: SnapshotCache,
+        plain_boot_reason: str,
+        build: PluginBuild,
+    ) -> None:
+        super().__init__(setup, children, snapshots, plain_boot_reason)
+        self._build = build
+
+    @property
+    def identity(self) -> MachineIdentity:
+        """What of the machine can change a result, with the plugin that counts."""
+        plain = super().identity
+        executed = plain.executed | {"plugin": digest_of_file(self._build.path)}
+        if self._setup.boot.model:
+            executed["machine model"] = digest(self._setup.boot.model)
+        return plain.model_copy(update={"executed": executed})
+
+    def counted(
+        self,
+        steps: tuple[Step, ...],
+        symbols: str = "",
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """Do the steps under the plugin; what it counts of each program is its result's `region`.
+
+        `symbols`: /proc/kallsyms of the kernel that runs; without it all of the kernel is one function.
+        `calls`: follow calls; `caches`: model these, too, several times slower (one CPU only, both). Raises
+        GuestEnded or MachineError.
+        """
+        with (
+            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known,
+            memory_file("ktrial-counts") as out,
+        ):
+            self._setup = replace(self._setup, inherited=(known, out))
+            names = Path(inherited_path(known)) if symbols else None
+            counts = Path(inherited_path(out))
+            try:
+                results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
+            finally:
+                self._setup = replace(self._setup, inherited=())
+            return _with_regions(results, plugin.read_runs(counts, lambda: self._generated(steps)), counts)
+
+    def _generated(self, steps: tuple[Step, ...]) -> tuple[GeneratedCode, ...]:
+        """What code the kernel makes in these steps: they are done again, and it is asked.
+
+        It is none where the guest cannot tell. Raises MachineError.
+        """
+        try:
+            return code_told(self.perform(with_ksymbols(steps)))
+        except GuestEnded:
+            return ()
+
+    def counted_into(
+        self,
+        out: Path,
+        steps: tuple[Step, ...],
+        symbols: Path | None,
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """As `counted`, but the plugin writes to the file `out`, and nothing is read from there."""
+        plain, model = self._setup, self._setup.boot.model
+        added = plugin.arguments(
+            self._build, out, symbols, vector=True, calls=calls, caches=caches, model=model
+        )
+        self._setup = replace(plain, plugin=added)
+        try:
+            return self.perform(steps)
+        finally:
+            self._setup = plain
+
+    def kallsyms(self) -> str:
+        """What this system says in /proc/kallsyms. Raises NoSymbolsInGuest, GuestEnded, MachineError."""
+        return kallsyms(self, self._snapshots, self._setup)
+
+
+class ExactMachine:
+    """Trials in QEMU, counted in instructions. Needs no privilege, no /dev/kvm and no quiet machine."""
+
+    name = NAME
+
+    def __init__(
+        self, guest: Path | None = None, cache: Path | None = None, count: CountedBy | None = None
+    ) -> None:
+        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots.
+
+        `count`: see `count_by`.
+        """
+        self._guest = guest or guest_programs.directory()
+        self._children = Children(NAME)
+        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
+        self._plain_boot_reasons: dict[str, str] = {}
+        self._in_use = BootsInUse(NAME)
+        self._wanted = count
+        self._counting: _Counting | None = None
+
+    def count_by(self, count: CountedBy | None) -> None:
+        """What counts the instructions: None is the plugin where it loads here, and the clock elsewhere."""
+        self._wanted, self._counting = count, None
+
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return program.qemu_tools()
+
+    @property
+    def mode(self) -> Mode:
+        """Known once `check` has passed; before, whatever that would raise is raised."""
+        return Mode.EXACT_PLUGIN if self._chosen().build else Mode.EXACT_CLOCK
+
+    def check(self) -> None:
+        """Raise MachineError or GuestProgramsMissing where something is missing here.
+
+        NoPluginHere among them, where the plugin has to count and does not load.
+        """
+        program.check(NAME)
+        guest_programs.programs(self._guest)
+        self._chosen()
+
+    def elsewhere(self) -> "Callable[[], ExactMachine]":
+        """A machine that counts by the same. See PortableMachine."""
+        counted = CountedBy.PLUGIN if self.mode is Mode.EXACT_PLUGIN else CountedBy.CLOCK
+        return partial(ExactMachine, count=counted)
+
+    def has_to_agree(self) -> dict[str, str]:
+        """See PortableMachine."""
+        programs = guest_programs.digest_of_all(self._guest)
+        return qemu.has_to_agree(qemu.find(NAME), programs, self.mode.value)
+
+    def prepare(self, boot: Boot, progress: Progress) -> None:
+        """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
+        self._prepare(self._setup(boot), progress)
+
+    @contextmanager
+    def start(self, boot: Boot) -> Iterator[SnapshotTarget]:
+        """Yield a target whose every `perform` starts from the snapshot; it can count in mode exact-plugin.
+
+        Raises MachineError or GuestEnded.
+        """
+        if self.mode is Mode.EXACT_PLUGIN:
+            with self.instrumented(boot) as target:
+                yield target
+            return
+        setup = self._setup(boot)
+        self._prepare(setup, _silent)
+        reason = self._plain_boot_reasons.get(setup.key, "")
+        yield SnapshotTarget(setup, self._children, self._snapshots, reason)
+
+    @contextmanager
+    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
+        """Yield a target whose every `counted` is a `perform` under the plugin, in a CPU shown as it is.
+
+        Whatever the machine's own mode is. Raises NoPluginHere, MachineError or GuestEnded.
+        """
+        self._children.check()
+        installed = qemu.find(NAME)
+        build = usable_plugin(installed, self._guest, NAME)
+        setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
+        self._in_use.check(setup, setup.identity.mode)
+        self._prepare(setup, _silent)
+        reason = self._plain_boot_reasons.get(setup.key, "")
+        yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
+
+    def stop(self) -> None:
+        """End all at once; this machine is of no more use."""
+        self._children.stop()
+
+    def _setup(self, boot: Boot) -> Setup:
+        self._children.check()
+        installed = qemu.find(NAME)
+        setup = prepare(boot, installed, self._guest, NAME, self.mode)
+        self._in_use.check(setup, setup.identity.mode)
+        reasons = {"clock_reason": self._chosen().reason, "flags_reason": mistaken(installed)}
+        told = setup.identity.model_copy(update=reasons)
+        return replace(setup, identity=told)
+
+    def _chosen(self) -> "_Counting":
+        if self._counting is None:
+            self._counting = self._choose()
+        return self._counting
+
+    def _choose(self) -> "_Counting":
+        if self._wanted is CountedBy.CLOCK:
+            return _Counting(None)
+        try:
+            return _Counting(usable_plugin(qemu.find(NAME), self._guest, NAME))
+        except NoPluginHere as error:
+            if self._wanted is CountedBy.PLUGIN:
+                raise
+            return _Counting(None, str(error.facts["problem"]))
+
+    def _prepare(self, setup: Setup, progress: Progress) -> None:
+        if setup.key in self._plain_boot_reasons:
+            return
+        with self._snapshots.open(setup.key) as present:
+            if present:
+                return
+        contents = partial(snapshot_contents, setup, self._children, progress)
+        try:
+            self._snapshots.make(setup.facts, contents, self._children.check)
+        except CannotSaveState as error:
+            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """What counts: the plugin's build, or the guest's clock."""
+
+    build: PluginBuild | None
+    reason: str = ""
+    """Why the plugin does not load, where the clock was not asked for."""
+
+
+def _silent(_text: str) -> None:
+    pass
+
+
+MACHINE = ExactMachine
+
+
+# One boot with all that it needs found and hashed: command lines, files, and the key of its snapshot.
+#
+# It is the command lines, QEMU's and the kernel's, that make a boot the same to the last instruction.
+
+OLDEST_FOR_CPUS = (10, 0)
+"""7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
+
+
+CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm"
+"""TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
+
+
+CPU_MODEL_WITH_PLUGIN = f"{EXACT_CPU},+fsrm,x-force-features=on"
+"""The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as new CPUs do.
+7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
+
+
+_ONE_CPU_ONLY = ("noapictimer",)
+
+
+def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
+    """The kernel's command line: the machine's own parameters, then those of the boot.
+
+    Of a parameter that is there twice the kernel takes the last, so that a study can override any.
+    Without `quiet` the kernel tells all on its console: slower, and only for finding out why it ended.
+    """
+    own = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
+    return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
+
+
+def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
+    """QEMU's arguments that decide what the guest sees, without those that name files."""
+    return (
+        *HEADLESS,
+        *("-accel", "tcg"),
+        *BOARD,
+        *("-cpu", cpu_model),
+        *size_arguments(boot),
+        *("-seed", str(EXACT_SEED)),
+        *("-icount", "shift=0,sleep=off"),
+        *date_arguments("vm"),
+        *DEVICES,
+    )
+
+
+def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
+    """Raise TooManyCpus where this QEMU cannot count the instructions of so many CPUs."""
+    if boot.cpus > 1 and qemu.version[:2] < OLDEST_FOR_CPUS:
+        needed = ".".join(str(part) for part in OLDEST_FOR_CPUS)
+        raise TooManyCpus(
+            machine=machine, cpus=boot.cpus, needed=needed, program=qemu.program, found=qemu.text
+        )
+
+
+_PRELOADED = {"lockstep": lockstep, "coalesce": coalesce}
+
+
+def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK) -> Setup:
+    """Find and hash everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
+    check_cpus(boot, qemu, machine)
+    cpu_model = cpu_model_for(qemu, CPU_MODEL_WITH_PLUGIN if mode is Mode.EXACT_PLUGIN else CPU_MODEL)
+    files = boot_files(boot, guest, machine)
+    identity = MachineIdentity(
+        machine=machine,
+        mode=mode,
+        qemu=qemu.build,
+        cpu_model=cpu_model,
+        arguments=machine_arguments(boot, cpu_model),
+        command_line=kernel_parameters(boot),
+        agent_digest=files.agent_digest,
+        executed=files.executed | {name: digest_of_file(one()) for name, one in _PRELOADED.items()},
+        seed=EXACT_SEED,
+    )
+    facts = {
+        "protocol": str(PROTOCOL),
+        "qemu": qemu.build,
+        "firmware": qemu.firmware,
+        "lockstep": identity.executed["lockstep"],
+        "cpu model": cpu_model,
+        "arguments": " ".join(identity.arguments),
+        "command line": identity.command_line,
+        "kernel": files.kernel_digest,
+        "initial RAM disk": identity.executed["initial RAM disk"],
+        "agent": identity.agent_digest,
+        "settle": str(boot.settle_ns),
+    }
+    talkative = kernel_parameters(boot, quiet=False)
+    return Setup(machine, boot, qemu, files, facts, identity, lockstep(), talkative)
+
+
+def _with_regions(
+    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...], counts: Path
+) -> tuple[StepResult, ...]:
+    """Each program's result with its region. Raises PluginCountsUnreadable rather than give it another's."""
+    programs = sum(result.do == "run" for result in results)
+    if programs != len(regions):
+        problem = (
+            f"{programs} programs ran, it has {len(regions)}: does one mark a region with nothing in it?"
+        )
+        raise PluginCountsUnreadable(machine="exact", path=counts, line=1, problem=problem)
+    left = iter(regions)
+    return tuple(
+        result.model_copy(update={"region": next(left)}) if result.do == "run" else result
+        for result in results
+    )
+
+
+def usable_plugin(installed: Qemu, guest: Path, machine: str) -> PluginBuild:
+    """The plugin's build for this QEMU, which has been seen to load. Raises NoPluginHere."""
+    build = plugin.find(installed.version, guest)
+    problem = build if isinstance(build, NoPlugin) else _problem(installed, build)
+    if isinstance(build, NoPlugin) or problem:
+        reason = problem.reason if problem else ""
+        raise NoPluginHere(machine=machine, program=installed.program, problem=reason)
+    return build
+
+
+@lru_cache
+def _problem(installed: Qemu, build: PluginBuild) -> NoPlugin | None:
+    return plugin.check(installed, build)
+
+
+# The flags behind `cmpxchg8b` and `cmpxchg16b`, which QEMU mistakes before 8.0 (crates/lockstep).
+
+_FIRST_RIGHT = (8, 0, 0)
+
+
+_SPEAKER = "lockstep: "
+
+
+_PATIENCE = 20.0
+
+
+def mistaken(installed: Qemu) -> str:
+    """What `lockstep.so` says of a QEMU whose flags it cannot mend; empty where they are right.
+
+    Raises GuestProgramsMissing.
+    """
+    return "" if installed.version >= _FIRST_RIGHT else _said(installed.program, lockstep())
+
+
+@lru_cache
+def _said(program: Path, preloaded: Path) -> str:
+    """It speaks as soon as the program is loaded, whatever the program is asked for."""
+    environment = {**os.environ, "LD_PRELOAD": str(preloaded)}
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE, check=False,
+            env=environment,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"whether they are cannot be told: {error}"
+    said = (line for line in done.stderr.splitlines() if line.startswith(_SPEAKER))
+    return next((line.removeprefix(_SPEAKER) for line in said), "")
