@@ -46,7 +46,7 @@ test: setup
 	$(PYTEST) $(IN_ORDER)
 
 # A file's guests are started once: all its tests run in one worker. Workers take files in this order, what takes
-# longest first: no core is idle, and what one test boots another one finds (tests/support/scheduling.py).
+# longest first: no core is idle, and what one test boots another one finds (tests/support/runs_of_tests.py).
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
 IN_ORDER := tests/guest tests/docs tests/recorded tests/unit
 # mypy keeps one core busy, and cargo the other.

@@ -13,15 +13,22 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from filelock import FileLock
 from hypothesis import settings
-from tests.support import database_server
-from tests.support.backends import BACKENDS, POSTGRESQL, Backend, a_file
-from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
-from tests.support.database_server import Server
-from tests.support.passed_directories import PassedDirectories
-from tests.support.resuming import Resuming, state_of_the_packages, state_of_the_sources
-from tests.support.run_cache import keeps_to_the_runs_cache, large_directory, shared_cache, this_run
-from tests.support.scheduling import InOrder
-from tests.support.skipped_tests import SkippedTests
+from tests.support import databases
+from tests.support.databases import BACKENDS, POSTGRESQL, Backend, Server, a_file
+from tests.support.runs_of_tests import (
+    NIGHTLY,
+    TIMES_AT_NIGHT,
+    InOrder,
+    PassedDirectories,
+    Resuming,
+    SkippedTests,
+    keeps_to_the_runs_cache,
+    large_directory,
+    shared_cache,
+    state_of_the_packages,
+    state_of_the_sources,
+    this_run,
+)
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
@@ -113,7 +120,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The database server that the workers of this run share."""
     base = tmp_path_factory.getbasetemp()
     place = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with database_server.shared(place / "postgresql") as server:
+    with databases.shared(place / "postgresql") as server:
         yield server
 
 

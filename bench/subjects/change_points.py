@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.table import Table
-from tests.support.change_point_series import MEMORY, NEAR, Array, noise, with_steps
+from tests.support.noise_models import MEMORY, NEAR, Values, noise, with_steps
 
 from bench.row import Row, median, seconds
 from ktrial.stats.change_points import shifts
@@ -30,7 +30,7 @@ for series in json.load(sys.stdin):
 print(json.dumps(found))
 """
 Found = list[list[int]]
-Finder = Callable[[Sequence[Array]], Found]
+Finder = Callable[[Sequence[Values]], Found]
 
 
 def rows() -> Iterator[Row]:
@@ -80,7 +80,7 @@ def _share(seen: list[bool]) -> str:
     return f"{100 * sum(seen) / len(seen):.1f} %"
 
 
-def _ktrial(series: Sequence[Array]) -> Found:
+def _ktrial(series: Sequence[Values]) -> Found:
     return [[shift.place for shift in shifts(one)] for one in series]
 
 
@@ -91,7 +91,7 @@ def _otava_finder() -> Finder | None:
         return None
     python = first[2:].decode().split()
 
-    def find(series: Sequence[Array]) -> Found:
+    def find(series: Sequence[Values]) -> Found:
         asked = json.dumps([list(one) for one in series])
         done = subprocess.run(
             [*python, "-c", _OTAVA],

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.fleet_kills import Workers
-from tests.support.fleet_processes import connected, fleet_processes
+from tests.support.fleet_processes import Workers, connected, fleet_processes
 from tests.support.fleets import BEHAVIOUR, a_fleet, behave, run_on, with_all_there
 from tests.support.making import a_study
 from tests.support.places import ROOT

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from tests.support.growing_studies import growing_study, trials_of
-from tests.support.grown_stores import grown_store
+from tests.support.grown_studies import growing_study, grown_store, trials_of
 
 from bench.row import Row, told
 from ktrial.analysis.history.series import history

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support import database_server
-from tests.support.grown_stores import grown_on_server, grown_store
+from tests.support import databases
+from tests.support.grown_studies import grown_on_server, grown_store
 
 from bench.row import Row
 from ktrial.report.site.page_cache import PageCache
@@ -30,7 +30,7 @@ MOST_SECONDS, MOST_FOR_A_SITE = 2.0, 30.0
 def rows() -> Iterator[Row]:
     """Seconds of each command, whole processes but for the site."""
     trials = 1_000_000 if os.environ.get(LARGE) == "1" else 100_000
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch, database_server.running() as server:
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch, databases.running() as server:
         file = grown_store(Path(scratch), trials)
         server.sql("postgres", "CREATE DATABASE grown TEMPLATE template0")
         grown_on_server(server.url("grown"), trials)

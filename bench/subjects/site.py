@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.support.large_store import RESULTS, WORKLOADS, fifty_results
-from tests.support.stored_results import a_store
+from tests.support.stored_results import MEASURED_WORKLOADS, RESULTS, a_store, fifty_results
 
 from bench.row import Row, median, seconds
 from ktrial.errors import KtrialError
@@ -42,7 +41,7 @@ def _site(directory: Path) -> Iterator[Row]:
         def build_it() -> object:
             return build(store, directory / "site", cache=cache)
 
-        what = f"site of {RESULTS} results × {len(WORKLOADS)} workloads"
+        what = f"site of {RESULTS} results × {len(MEASURED_WORKLOADS)} workloads"
         before = time.process_time()
         first = seconds(build_it)
         yield Row(what, first, most_seconds=LONGEST)

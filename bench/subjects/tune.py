@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.table import Table
-from tests.support.tuned_again import gains_in_more_blocks
-from tests.support.tuning_families import FAMILIES, Problem, problem
-from tests.support.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
+from tests.support.tuning import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
+from tests.support.tuning_families import FAMILIES, Problem, gains_in_more_blocks, problem
 
 from bench.row import Row, seconds
 from ktrial.model.tuning import Budget, Configuration, Purpose, Tuned

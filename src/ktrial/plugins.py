@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ktrial.machines import Machine
     from ktrial.model.knob import Knob
     from ktrial.monitors import Monitor
-    from ktrial.program_outputs.protocol import OutputFormat
+    from ktrial.program_outputs import OutputFormat
     from ktrial.report.exports import ProfileExport
     from ktrial.workloads.protocol import Workload
 
@@ -44,7 +44,7 @@ _FROM = {
     "Knob": "ktrial.model.knob:Knob",
     "Machine": "ktrial.machines:Machine",
     "Monitor": "ktrial.monitors:Monitor",
-    "OutputFormat": "ktrial.program_outputs.protocol:OutputFormat",
+    "OutputFormat": "ktrial.program_outputs:OutputFormat",
     "ProfileExport": "ktrial.report.exports:ProfileExport",
     "Workload": "ktrial.workloads.protocol:Workload",
 }

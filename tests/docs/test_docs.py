@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import ROOT
-from tests.support.warm_ktrial import ktrial
+from tests.support.real_runs import ktrial
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.browser import found_in, needs_a_browser
 from tests.support.report_records import FIVE, VALUES, a_record
-from tests.support.tuned_results import a_result, a_study
+from tests.support.tuning import a_result, a_study
 from tests.unit.analysis.test_fidelity import COUNTED, LIKE_IT, measured
 
 from ktrial.analysis.fidelity import fidelity

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser
-from tests.support.printed import sheets
-from tests.support.report_records import a_matrix
-from tests.support.report_whys import a_counted_record, whys_for
-from tests.support.tuned_results import a_result, a_study
+from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser, sheets
+from tests.support.report_records import a_counted_record, a_matrix, whys_for
+from tests.support.tuning import a_result, a_study
 
 from ktrial import report
 from ktrial.model.kernel import KernelDifference, KernelSide, OptionChange, Respect

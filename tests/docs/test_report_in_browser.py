@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser
-from tests.support.report_records import ALL
-from tests.support.report_whys import a_counted_record, whys_for
+from tests.support.report_records import ALL, a_counted_record, whys_for
 
 from ktrial import report
 

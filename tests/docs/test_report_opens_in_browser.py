@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.browser import measured_at_widths, needs_a_browser
-from tests.support.report_whys import a_counted_matrix, whys_for
+from tests.support.report_records import a_counted_matrix, whys_for
 
 from ktrial import report
 from ktrial.report import study_page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.buildable_sources import git
+from tests.support.fake_builds import git
 
 PAGE = Path(__file__).parents[2] / "docs" / "series.md"
 SHELL = re.compile(r"```sh\n(#!/bin/sh\n.*?)```", re.DOTALL)

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
 import pytest
-from tests.support.browser import needs_a_browser
-from tests.support.browser_session import Page, a_page
+from tests.support.browser import Page, a_page, needs_a_browser
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.scripted import sources

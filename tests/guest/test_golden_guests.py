@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.golden_guests import GOLDEN, NEW, OLD, RECORDINGS
-from tests.support.outdated_records import skip_outdated
 from tests.support.record_guests import recorded
 from tests.support.recorded_guests import Recording
+from tests.support.runs_of_tests import skip_outdated
 
 from ktrial.kernels import kernel_registry
 from ktrial.machines import guest_programs

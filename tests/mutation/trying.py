@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tests.mutation.mutants import Mutant
 from tests.mutation.scores import SURVIVED
-from tests.support.resuming import state_of_the_sources
+from tests.support.runs_of_tests import state_of_the_sources
 
 NOT_FOUND = 4
 """pytest's exit status where a test that it was given is not there."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.golden_guests import played
-from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
+from tests.support.guests import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import KernelEntry, kernel_entries

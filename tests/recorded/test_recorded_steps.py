@@ -5,8 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import COUNTERS
 from tests.support.golden_guests import played
+from tests.support.guests import COUNTERS
 
 from ktrial.experiment.monitoring import sampled_of
 

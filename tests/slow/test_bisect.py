@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.history import GUILTY, Repository
-from tests.support.long_commands import run_shown
+from tests.support.commit_trees import GUILTY, Repository
+from tests.support.real_runs import run_shown
 
 from ktrial.installation import cache_directory
 from ktrial.kernels.build.debian_sources import debian_source

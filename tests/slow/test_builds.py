@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.long_commands import show
+from tests.support.real_runs import show
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import kernel_registry

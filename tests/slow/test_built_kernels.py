@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.long_commands import run_shown
 from tests.support.places import STUDIES
+from tests.support.real_runs import run_shown
 
 from ktrial.cli.studies import registry
 from ktrial.kernels.build.builds import cached

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.long_commands import run_shown
+from tests.support.real_runs import run_shown
 
 from ktrial.kernels.build.debian_sources import debian_source
 

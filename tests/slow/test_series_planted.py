@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.planted_series import NOPS, Planted, run
+from tests.support.series import NOPS, Planted, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(6 * 3600)]
 WORKLOADS = ("fork", "pipe", "open", "stat", "syscall")

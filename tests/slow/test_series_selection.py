@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.planted_series import Planted, run
+from tests.support.series import Planted, run
 
 from ktrial.kernels.image_difference import without_numbers
 from ktrial.store.store import open_store

@@ -20,9 +20,8 @@ from bench.subjects.tune import (
     regrets_at_once,
 )
 from scipy.stats import binom
-from tests.support.tuned_again import gains_in_more_blocks
-from tests.support.tuning_families import FAMILIES, Problem, problem
-from tests.support.tuning_function import best
+from tests.support.tuning import best
+from tests.support.tuning_families import FAMILIES, Problem, gains_in_more_blocks, problem
 
 from ktrial.model.tuning import Budget, Tuned
 from ktrial.optimize import tune

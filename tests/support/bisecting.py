@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine, Said
+from tests.support.fake_builds import has_what_builds_need
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.bisect.builds import Builder

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.warm_ktrial import cpu_seconds, cpu_seconds_of_commands
+from tests.support.real_runs import cpu_seconds, cpu_seconds_of_commands
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

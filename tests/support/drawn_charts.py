@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tests.support.drawings import Axis, Drawing, Line, Symbol, Text, axis, drawing, drawings_in, figure
 from tests.support.drawn_courses import assert_series_are_true
-from tests.support.drawn_svg import Axis, Drawing, Line, Symbol, Text, axis, drawing, drawings_in, figure
 
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
-from tests.support.drawn_svg import Axis, Drawing, axis, drawing, drawings_in, figure
+from tests.support.drawings import Axis, Drawing, axis, drawing, drawings_in, figure
 
 from ktrial.format.sanitize import shortened
 from ktrial.model.history import History, Line

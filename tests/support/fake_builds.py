@@ -1,9 +1,13 @@
 """Kernels from source without a compiler: what is asked for is written down, and has a name."""
 
+import os
+import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+from tests.support.kernel_images import elf
 from tests.support.scripted import a_kernel
 
 from ktrial.experiment.resources import Builder
@@ -97,3 +101,164 @@ class FakeBuilder:
             provider="build", source=wanted.source, version="6.1.1", build=wanted, compiler="gcc 12.2"
         )
         return a_kernel(wanted.name, release="6.1.1", origin=origin, digest=digest(wanted.key))
+
+
+# A host that has every program and header that builds and guests ask for, whatever is installed here.
+
+PROGRAMS = (
+    *("make", "flex", "bison", "bc", "perl", "gcc", "ld", "objcopy", "patch", "git", "depmod"),
+    *("apt-get", "dpkg-deb", "tar", "xz", "qemu-system-x86_64", "cpio", "setpriv", "strace"),
+)
+
+
+HEADERS = ("libelf.h",)
+
+
+def has_what_builds_need(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Programs that do nothing come after those of this host; the headers are empty."""
+    programs, headers = directory / "programs", directory / "headers"
+    for each in (programs, headers):
+        each.mkdir(parents=True)
+    for name in PROGRAMS:
+        (programs / name).symlink_to("/bin/true")
+    for name in HEADERS:
+        (headers / name).touch()
+    patch.setenv("PATH", os.pathsep.join((os.environ.get("PATH", os.defpath), str(programs))))
+    patch.setenv("C_INCLUDE_PATH", str(headers))
+
+
+# A source tree as small as ktrial lets pass for Linux, whose make 'builds' in no time.
+
+_MAKEFILE = """\
+VERSION = 6
+PATCHLEVEL = 1
+SUBLEVEL = 7
+EXTRAVERSION =
+
+.PHONY: allnoconfig olddefconfig x86_64_defconfig vmlinux
+# What kconfig does, as far as it matters here: an option that Kconfig does not have is dropped, and so is one
+# that depends on BROKEN.
+resolve = grep -v -e UNKNOWN -e NEEDS_BROKEN
+
+allnoconfig:
+\t@mkdir -p $(O)
+\t@$(resolve) $(KCONFIG_ALLCONFIG) > $(O)/.config
+x86_64_defconfig:
+\t@mkdir -p $(O)
+\t@printf 'CONFIG_SMP=y\\nCONFIG_HZ=250\\n' > $(O)/.config
+olddefconfig:
+\t@$(resolve) $(O)/.config > $(O)/.config.new; mv $(O)/.config.new $(O)/.config
+vmlinux:
+\t@echo "  CC      kernel/fork.o"
+\t@if [ -e broken ]; then \\
+\t  echo "make[2]: Entering directory" ; \\
+\t  echo "kernel/fork.c:12:3: error: 'naem' undeclared" ; \\
+\t  echo "kernel/fork.c:13:3: error: and another" ; exit 1 ; fi
+\t@if [ -e full ]; then echo "ld: final link failed: No space left on device"; exit 1; fi
+\t@cp image $(O)/vmlinux
+\t@env | sort > $(O)/environment
+\t@echo "$(MAKEFLAGS) CC=$(CC)" > $(O)/flags
+\t@echo "ffffffff81000000 T _text" > $(O)/System.map
+"""
+
+
+_MERGE = """\
+#!/bin/sh
+# merge_config.sh -m FRAGMENT...: the last word on an option is kept
+shift
+awk '/^CONFIG_/ { split($0, a, "="); if (!(a[1] in line)) order[++n] = a[1]; line[a[1]] = $0 }
+     END { for (i = 1; i <= n; i++) print line[order[i]] }' "$@" > "$KCONFIG_CONFIG"
+"""
+
+
+_KCONFIG = """\
+config SMP
+\tbool "Several CPUs"
+
+config NEEDS_BROKEN
+\tbool "Never on"
+\tdepends on BROKEN
+\tdepends on SMP
+"""
+
+
+def a_source_tree(directory: Path, release: str = "6.1.7", extra: bytes = b"") -> Path:
+    """Write it to a new directory; `extra` makes its kernel another one."""
+    for name, text in {
+        "Makefile": _MAKEFILE,
+        "Kconfig": 'source "init/Kconfig"\n',
+        "init/Kconfig": _KCONFIG,
+        "arch/Kconfig": "",
+        "arch/x86/Kconfig": "config 64BIT\n\tbool\n",
+        "scripts/kconfig/merge_config.sh": _MERGE,
+    }.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (directory / "scripts/kconfig/merge_config.sh").chmod(0o755)
+    (directory / "image").write_bytes(elf(release=release, extra=extra))
+    return directory
+
+
+# A source tree whose make compiles an object for each kernel/*.c by its own rules, and notes which.
+
+_RULES = """\
+OBJECTS = $(patsubst kernel/%.c,$(O)/kernel/%.o,$(wildcard kernel/*.c))
+$(O)/kernel/%.o: kernel/%.c
+\t@mkdir -p $(O)/kernel
+\t@if grep -q STOP $< || [ "$$LC_STOP_AT" = $* ]; then exec sleep 60; fi
+\t@if grep -q ERROR $<; then cat $< >&2; exit 1; fi
+\t@cp $< $@
+\t@echo "  CC      $<"
+\t@echo $* >> $(O)/compiled
+vmlinux: $(OBJECTS)
+"""
+
+
+# `STOP` in a file, or its name in the environment's LC_STOP_AT: its compilation takes a minute.
+# `ERROR` in it: that is what the compiler says.
+FILES = {"fork": "int fork;\n", "sched": "int sched;\nint slice = 3;\nint end;\n"}
+
+
+def a_buildable_source(directory: Path, files: dict[str, str] | None = None) -> Path:
+    """Write it to a new directory."""
+    a_source_tree(directory)
+    makefile = directory / "Makefile"
+    text = makefile.read_text().replace("vmlinux:\n", _RULES, 1)
+    text = text.replace("cp image $(O)/vmlinux", "cat image $(OBJECTS) > $(O)/vmlinux")
+    makefile.write_text(text)
+    (directory / "kernel").mkdir()
+    for name, content in (files or FILES).items():
+        (directory / f"kernel/{name}.c").write_text(content)
+    return directory
+
+
+def compiled(cache: Path) -> list[str]:
+    """Every object that was compiled in any tree, each as often as it was."""
+    logs = (cache / "trees").glob("*/source/build/compiled")
+    return sorted(line for log in logs for line in log.read_text().splitlines())
+
+
+def git(directory: Path, *arguments: str) -> str:
+    """Run git in a directory, as somebody."""
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", *who, "-C", directory, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def a_patch(source: Path, name: str, old: str, new: str) -> str:
+    """A patch that changes one file of kernel/, as diff -u writes it."""
+    path = source / f"kernel/{name}.c"
+    changed = path.with_suffix(".new")
+    changed.write_text(path.read_text().replace(old, new))
+    done = subprocess.run(
+        ["diff", "-u", "--label", f"a/kernel/{name}.c", "--label", f"b/kernel/{name}.c", path, changed],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    changed.unlink()
+    assert done.stdout
+    return done.stdout

@@ -1,18 +1,26 @@
 """A scheduler, workers and clients as processes of their own, so that each can be killed alone."""
 
+import multiprocessing
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Literal
 
-from tests.support.fleets import run_on, study_of
+from tests.support.fleets import BEHAVIOUR, logged, run_on, study_of
 from tests.support.places import ROOT
 
+from ktrial.experiment.resources import Resources
 from ktrial.fault_points import VARIABLE
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
@@ -114,3 +122,191 @@ def _client(address: str, store: str) -> None:
 
 if __name__ == "__main__":
     _client(*sys.argv[1:])
+
+
+# Kills workers of a fleet at random instants, while they do what the killer waits for, and starts others.
+#
+# Workers are forked from a process that has imported what they need: two hundred of them cost a minute.
+
+Doing = Literal["transfer", "snapshot", "trial", "build", "anything"]
+
+
+DOINGS: tuple[Doing, ...] = ("transfer", "snapshot", "trial", "anything")
+"""While a study's trials are performed."""
+
+
+BUILDING: tuple[Doing, ...] = ("transfer", "build", "build", "anything")
+"""While kernels are built."""
+
+
+_LOGS = {
+    "snapshot": ("preparing", "prepared"),
+    "trial": ("begun", "ended"),
+    "build": ("building", "compiled"),
+}
+"""What workers log when they begin it and when they have done it."""
+
+
+_SERVER = multiprocessing.get_context("forkserver")
+
+
+_SERVER.set_forkserver_preload(["ktrial.fleet.serving", "distributed", "tests.support.fleets"])
+
+
+_LONGEST_SECONDS = 0.04
+"""From when a worker is seen doing something until it is killed."""
+
+
+_PATIENCE_SECONDS = 5.0
+"""Then no worker does what was waited for: one is killed at whatever it does."""
+
+
+def _be_worker(address: str, name: str, cache: str, behaviour: str, fault_point: str) -> None:
+    os.environ |= {CACHE: cache, BEHAVIOUR: behaviour}
+    if fault_point:
+        os.environ[VARIABLE] = fault_point
+    from ktrial.fleet import serving
+
+    serving.main([address, "--name", name])
+
+
+@dataclass
+class Workers:
+    """So many at a time, each with a cache of its own, that begins empty."""
+
+    address: str
+    directory: Path
+    wanted: int
+    fault_point: str = ""
+    """Where they are killed; empty: nowhere."""
+    running: dict[int, ForkServerProcess] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def fill(self) -> None:
+        """Start those that are missing."""
+        while len(self.running) < self.wanted:
+            number = next(self._numbers)
+            places = str(self.cache(number)), str(self.directory)
+            arguments = (self.address, f"worker-{number}", *places, self.fault_point)
+            process = _SERVER.Process(target=_be_worker, args=arguments, daemon=True)
+            process.start()
+            self.running[number] = process
+
+    def cache(self, number: int) -> Path:
+        """Where it keeps what it is given; its number is its name."""
+        return self.directory / "caches" / str(number)
+
+    def kill(self, number: int) -> None:
+        """SIGKILL, and another one in its place."""
+        process = self.running.pop(number)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "it had ended before it was killed"
+        self.fill()
+
+    def end(self) -> None:
+        """All of them."""
+        for process in self.running.values():
+            process.kill()
+            process.join()
+
+    def doing(self, what: Doing) -> list[int]:
+        """Those that do this now."""
+        if what == "anything":
+            return list(self.running)
+        if what == "transfer":
+            return [one for one in self.running if _is_not_empty(self.cache(one) / "fleet" / "arriving")]
+        begun, ended = _LOGS[what]
+        begins, ends = (_counted(self.directory, name) for name in (begun, ended))
+        return [one for one in self.running if begins.get(str(one), 0) > ends.get(str(one), 0)]
+
+
+class Killer(threading.Thread):
+    """Kills until it has done so often enough; `kills` is by what the worker did."""
+
+    def __init__(self, workers: Workers, kills: int, seed: int, doings: tuple[Doing, ...] = DOINGS) -> None:
+        super().__init__(name="killer", daemon=True)
+        self.kills: dict[Doing, int] = dict.fromkeys(doings, 0)
+        self._doings = doings
+        self.problem: BaseException | None = None
+        self._workers, self._wanted, self._draw = workers, kills, random.Random(seed)
+        self._stopping = threading.Event()
+
+    @property
+    def count(self) -> int:
+        return sum(self.kills.values())
+
+    @property
+    def is_done(self) -> bool:
+        return self.count >= self._wanted or self.problem is not None
+
+    def run(self) -> None:
+        try:
+            while not self.is_done and not self._stopping.is_set():
+                self._kill_one(self._doings[self.count % len(self._doings)])
+        except BaseException as error:  # noqa: BLE001 - the test raises it
+            self.problem = error
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join()
+
+    def _kill_one(self, wanted: Doing) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not (there := self._workers.doing(wanted)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(self._draw.uniform(0, _LONGEST_SECONDS))
+        self._workers.kill(self._draw.choice(there or list(self._workers.running)))
+        self.kills[wanted if there else "anything"] += 1
+        time.sleep(self._draw.uniform(0, 2 * _LONGEST_SECONDS))
+
+
+@contextmanager
+def killed_workers(
+    address: str,
+    directory: Path,
+    wanted: int,
+    kills: int,
+    seed: int,
+    doings: tuple[Doing, ...] = DOINGS,
+) -> Iterator[Killer]:
+    """Workers of the scheduler at the address, of which one is killed again and again."""
+    workers = Workers(address, directory, wanted)
+    workers.fill()
+    killer = Killer(workers, kills, seed, doings)
+    killer.start()
+    try:
+        yield killer
+    finally:
+        killer.stop()
+        workers.end()
+
+
+def with_images(directory: Path, size: int, sources: Callable[[], Resources]) -> Resources:
+    """Kernels that have an image of so many bytes, which workers have to be given."""
+    from dataclasses import replace
+
+    plain = sources()
+
+    def obtain(*arguments: object) -> object:
+        kernel = plain.obtain(*arguments)  # type: ignore[arg-type]
+        image = directory / f"vmlinuz-{kernel.digest[:12]}"
+        if not image.exists():
+            image.write_bytes(random.Random(kernel.digest).randbytes(size))
+        return kernel.model_copy(update={"image": image})
+
+    return replace(plain, obtain=obtain)  # type: ignore[arg-type]
+
+
+def _is_not_empty(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except OSError:
+        return False
+
+
+def _counted(directory: Path, name: str) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for number, *_ in logged(directory, name):
+        counted[number] = counted.get(number, 0) + 1
+    return counted

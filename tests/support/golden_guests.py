@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.support.exact_guests import ENDLESS, UPTIME, boot_of, ending, perform, work
+from tests.support.guests import ENDLESS, PLANTED, UPTIME, WITHOUT_EFFECT, boot_of, ending, perform, work
 from tests.support.places import DATA
-from tests.support.planted_parameters import PLANTED, WITHOUT_EFFECT
 from tests.support.recorded_guests import Recording, ReplayedMachine, replayed_sources
 
 from ktrial import monitors

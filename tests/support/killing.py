@@ -18,8 +18,9 @@ from ktrial import interruption
 from ktrial.cli.app import app
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.cli.main import main
-from ktrial.knobs import KnobSetting, System, changing, find
-from ktrial.knobs.journal.location import CHANGES, VARIABLE
+from ktrial.knobs.apply import KnobSetting, changing
+from ktrial.knobs.journal_location import CHANGES, VARIABLE
+from ktrial.knobs.lookup import System, find
 from ktrial.target import Target
 from ktrial.target.local import LocalTarget
 

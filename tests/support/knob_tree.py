@@ -6,7 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.knobs import Changes, Journal, System, Undone, changing, restore
+from ktrial.knobs.apply import Changes, changing
+from ktrial.knobs.journal import Journal
+from ktrial.knobs.lookup import System
+from ktrial.knobs.restore import Undone, restore
 from ktrial.target import Failure, Step, StepResult, Target, Write
 from ktrial.target.local import LocalTarget
 

@@ -1,11 +1,18 @@
 """Studies and trials for unit tests, made with as few words as a test needs."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
+import numpy as np
+
+from ktrial.analysis.fidelity_citation import keep
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
+from ktrial.model.fidelity import CountBands, FidelityTable, SizeBand
 from ktrial.model.study import Study, perturbation
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
-from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
+from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadUse
+from ktrial.stats.sequential import BlockedMetric, SequentialDesign
+from ktrial.store.store import open_store
 
 KERNELS = ("debian:6.1", "debian:6.12")
 
@@ -73,3 +80,63 @@ def a_trial(
         "seconds": 0.25,
     }
     return Trial.model_validate(plain | changes)
+
+
+# Numbers of timed studies in blocks, with effects that are planted.
+
+SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
+
+
+RATE = Metric(name="rate", unit="MB/s", direction=Direction.HIGHER)
+
+
+DESIGN = SequentialDesign(margin=0.01)
+
+
+OPEN_ENDED = SequentialDesign(margin=0.01, open_ended=True)
+
+
+def study(
+    *effects: float,
+    blocks: int = 60,
+    sd: float = 0.01,
+    metric: Metric = SECONDS,
+    seed: int = 1,
+    primary: bool = True,
+    workload: str = "fork",
+) -> BlockedMetric:
+    """A baseline of 100, and treatments that differ from it by these effects."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(0, 0.05, blocks)
+    values = {
+        label: tuple(float(each) for each in 100 * (1 + effect) * np.exp(shared + rng.normal(0, sd, blocks)))
+        for label, effect in zip("ABCDEFGH", (0.0, *effects), strict=False)
+    }
+    return BlockedMetric(workload, metric, "A", values, primary=primary)
+
+
+def until(measured: BlockedMetric, blocks: int) -> BlockedMetric:
+    cut = {label: values[:blocks] for label, values in measured.values.items()}
+    return BlockedMetric(measured.workload, measured.metric, measured.baseline, cut, primary=measured.primary)
+
+
+# What a store keeps of a fidelity result, made up.
+
+
+def a_table(decided: int, study: int = 1) -> FidelityTable:
+    """Of changes by 10 % and more by instructions; real time decided so many, all with the right sign."""
+    bands = (
+        SizeBand(low=1.0, high=1.1, decided=0, same_sign=0, undecided=9),
+        SizeBand(low=1.1, high=1.3, decided=decided, same_sign=decided, undecided=2),
+        SizeBand(low=1.3, high=None, decided=decided, same_sign=decided, undecided=0),
+    )
+    return FidelityTable(
+        studies=((study, study),), names=("calls",), machine="host", cpu_models=("EPYC",),
+        counts=(CountBands(count="instructions", bands=bands),),
+    )  # fmt: skip
+
+
+def keep_a_table(store: Path, decided: int, study: int) -> None:
+    """In the store, beside the study."""
+    with open_store(str(store)) as opened:
+        assert keep(opened, a_table(decided, study))

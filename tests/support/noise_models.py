@@ -4,13 +4,26 @@ All are logarithms (0.01 is 1 %), one a slot: the trials of a study one after an
 common comes apart, because whoever runs an arm's repeats in one boot meets it once for all of them.
 """
 
-from collections.abc import Callable
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
+from tests.support.making import a_sample, a_study, a_trial, planned
+
+from ktrial.analysis import interim
+from ktrial.analysis.result import metrics_in_catalogue, metrics_of, result
+from ktrial.model.comparison import Verdict
+from ktrial.model.study import MachineSettings, Study, Timing
+from ktrial.model.trial import Trial
+from ktrial.model.workload import Mode
 
 Array = NDArray[np.float64]
+
+
 ONE_PERCENT = 0.01
 
 
@@ -130,3 +143,88 @@ MODELS: dict[str, Model] = {
     "coarse clock": coarse_clock,
     "unequal variances": unequal_variances,
 }
+
+
+# Simulated series: noise of several kinds, with and without a step, for tests and for `make bench`.
+
+Values = NDArray[np.float64]
+
+
+MEMORY = {"independent": 0.0, "autocorrelated, φ = 0.3": 0.3, "autocorrelated, φ = 0.6": 0.6}
+"""Kind of noise → φ of its AR(1)."""
+
+
+STEP = 2.0
+"""Standard deviations of the noise."""
+
+
+NEAR = 2
+"""Positions by which a step that was found may be off."""
+
+
+_BURN_IN = 200
+
+
+def noise(rng: np.random.Generator, count: int, points: int, phi: float) -> Values:
+    """Shape (count, points), with the standard deviation 1 and the mean 0."""
+    fresh = rng.standard_normal((count, points + _BURN_IN))
+    return np.asarray(lfilter([1.0], [1.0, -phi], fresh, axis=1)[:, _BURN_IN:] * np.sqrt(1 - phi**2))
+
+
+def with_steps(rng: np.random.Generator, series: Values) -> tuple[Values, NDArray[np.intp]]:
+    """Each series with one step upwards at a random place in its middle eight tenths; and the places."""
+    points = series.shape[1]
+    places = rng.integers(points // 10, points - points // 10, len(series))
+    after = np.arange(points)[None] >= places[:, None]
+    return series + STEP * after, places
+
+
+# Studies over seeds of one treatment on several CPUs, drawn from trials that were measured once.
+
+_KERNELS = ("debian:6.1", "debian:6.12")
+
+
+_WORKLOAD = "hackbench"
+
+
+_FIRST_LOOK = 6
+
+
+def verdicts(values: Sequence[float], *, effect: float, margin: float, studies: int) -> Counter[Verdict]:
+    """How so many studies end; in each, the seeds of both arms are other ones of `values`, none twice.
+
+    `effect`: by how much the second arm takes longer (0.05 for 5 %).
+    """
+    drawn, counts = random.Random(16), Counter[Verdict]()
+    for _ in range(studies):
+        shuffled = drawn.sample(values, len(values))
+        half = len(shuffled) // 2
+        others = [value * (1 + effect) for value in shuffled[half : 2 * half]]
+        counts[_verdict(margin, shuffled[:half], others)] += 1
+    return counts
+
+
+def _verdict(margin: float, first: Sequence[float], second: Sequence[float]) -> Verdict:
+    """As `ktrial run` does: look, go on to the next look, end where it is decided or no seed is left."""
+    machine = MachineSettings(kind="exact-parallel", cpus=4)
+    study = a_study(workloads=(_WORKLOAD,), machine=machine, timing=Timing(), margin=margin)
+    blocks: int | None = _FIRST_LOOK
+    trials: list[Trial] = []
+    while blocks and blocks <= len(first):
+        trials = [
+            _trial(block, arm, arms[block])
+            for block in range(blocks)
+            for arm, arms in enumerate((first, second))
+        ]
+        blocks = _next_look(study, trials)
+    (comparison,) = result(study, trials).comparisons
+    return comparison.verdict
+
+
+def _next_look(study: Study, trials: Sequence[Trial]) -> int | None:
+    return interim.blocks_wanted(study, trials, metrics_of(study, trials, metrics_in_catalogue))
+
+
+def _trial(block: int, arm: int, value: float) -> Trial:
+    sample = a_sample(_WORKLOAD, value, unit="ns", mode=Mode.EXACT_PARALLEL)
+    return a_trial(planned(_KERNELS[arm], block, 2 * block + arm), samples=(sample,))

@@ -1,11 +1,16 @@
 """Profiles for unit tests, made with as few words as a test needs."""
 
+import json
+import lzma
 from collections.abc import Mapping
 from fractions import Fraction
+
+from tests.support.places import DATA as _DATA
 
 from ktrial.model.profile import (
     CallNode,
     FunctionCount,
+    FunctionFiles,
     OperationCounts,
     PageCount,
     Profile,
@@ -77,3 +82,15 @@ def with_calls(
         own_counts[stack[-1]] += int(count)
     plain = a_profile({(name, ""): own_counts[name] for name in rows}, kernel=kernel, operations=operations)
     return plain.model_copy(update={"region": plain.region.model_copy(update={"nodes": tuple(nodes)})})
+
+
+# Profiles of real kernels (Debian's cloud kernels, QEMU 7.2) in tests/data, without each operation's count.
+#
+# They are what `ktrial.experiment.profile.profile` returned, and `ktrial.kernels.symbols` of the kernel, as
+# far as that speaks of functions which ran in one of the two kernels.
+
+
+def real_profile(workload: str, kernel: str) -> tuple[Profile, FunctionFiles]:
+    """`fork` or `pipe`, of `5.10` or `6.12`."""
+    kept = json.loads(lzma.decompress((_DATA / f"{workload}-{kernel}.json.xz").read_bytes()))
+    return Profile.model_validate(kept["profile"]), FunctionFiles.model_validate(kept["files"])

@@ -1,10 +1,17 @@
 """Texts that programs printed, and what is read of them."""
 
+from pathlib import Path
+
+from tests.support.command_line import KNOWN
 from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
 
 from ktrial import program_outputs
+from ktrial.importers import Choices, read_all
+from ktrial.model.imported import Family, Imported
+from ktrial.model.study import Study
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Report
+from ktrial.studyfile.reader import load
 
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 
@@ -32,3 +39,37 @@ def changed(file: str, *changes: tuple[str, str]) -> str:
         assert before in text
         text = text.replace(before, after)
     return text
+
+
+# Files of results, as importers read them.
+
+
+def read_file(path: Path, label: str = "", group_by: tuple[str, ...] = (), value: str = "") -> Imported:
+    (whole,) = read_all([(label, path)], Choices(group_by, value))
+    return whole
+
+
+def written(directory: Path, text: str, name: str = "results.csv") -> Path:
+    path = directory / name
+    path.write_text(text)
+    return path
+
+
+def table(directory: Path, *lines: str) -> Path:
+    return written(directory, "\n".join(lines) + "\n")
+
+
+def only_family(imported: Imported) -> Family:
+    (family,) = imported.families
+    return family
+
+
+# Study files as texts.
+
+KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
+
+
+def load_text(tmp_path: Path, text: str, name: str = "study.toml") -> Study:
+    path = tmp_path / name
+    path.write_text(text)
+    return load(path, KNOWN)

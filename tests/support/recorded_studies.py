@@ -1,9 +1,10 @@
 """Small studies of every kind whose results were recorded before the cost of a result was made linear."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tests.support.growing_studies import a_factor, growing_study, trials_of
+from tests.support.grown_studies import a_factor, growing_study, trials_of
 
 from ktrial.model.study import Stopping, Study, Timing
 from ktrial.model.trial import Outcome, Trial
@@ -95,3 +96,21 @@ def _zeros(trial: Trial) -> Trial:
         return trial
     zeros = tuple(one.model_copy(update={"value": 0.0}) for one in trial.samples[:1])
     return trial.model_copy(update={"samples": (*zeros, *trial.samples[1:])})
+
+
+# Where two values from JSON differ, by the path that leads there: a failure names the number.
+
+
+def differing(one: object, other: object, *, digits: int = 17, place: str = "") -> Iterator[str]:
+    """One line for each place; floating-point numbers agree to so many digits."""
+    if isinstance(one, float) and isinstance(other, float):
+        if not math.isclose(one, other, rel_tol=10.0**-digits):
+            yield f"{place}: {one!r} and {other!r}"
+    elif isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        for key, each in one.items():
+            yield from differing(each, other[key], digits=digits, place=f"{place}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (first, second) in enumerate(zip(one, other, strict=True)):
+            yield from differing(first, second, digits=digits, place=f"{place}/{number}")
+    elif one != other:
+        yield f"{place}: {one!r} and {other!r}"

@@ -7,14 +7,28 @@ are made up in their proportion.
 from datetime import UTC, datetime, timedelta
 
 from tests.support.making import a_sample, a_study
+from tests.support.profiles import with_calls
+from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial.analysis.answer import answer
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.model.attribution import (
+    Attribution,
+    CounterDifference,
+    Differences,
+    LevelDifference,
+    OptionDifference,
+    ValueDifference,
+)
 from ktrial.model.comparison import Comparison, Result
 from ktrial.model.design import PlannedTrial, Treatment
+from ktrial.model.profile import Profile
 from ktrial.model.study import StudyRecord, perturbation
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse
+from ktrial.report import study_summary as summary
+from ktrial.report.attribution import Why, explained
 from ktrial.stats.verdict_rules import Arm, compare
 
 RELEASES = {
@@ -24,7 +38,11 @@ RELEASES = {
     "debian:6.18": "6.18.5+deb14-cloud-amd64",
     "debian:7.2": "7.2.1+deb14-cloud-amd64",
 }
+
+
 FIVE = tuple(RELEASES)
+
+
 VALUES: dict[str, tuple[float, ...]] = {
     "fork": (120137, 143394, 163150, 170548, 175789),
     "pipe": (2276, 2510, 2427, 2082, 2104),
@@ -33,11 +51,17 @@ VALUES: dict[str, tuple[float, ...]] = {
     "open-close": (3210, 3414, 3388.5, 3402, 3430),
     "hackbench(groups=2, processes=1, sockets=1)": (9120444, 9480230, 9511100, 9230882, 9301200),
 }
+
+
 MORE = (
     *("vfork", "clone3", "execve", "mmap", "stat", "copy-256", "copy-1024", "copy-4096", "futex", "epoll"),
     *("socketpair", "tcp", "timer", "thread", "context-switch"),
 )
+
+
 FOUR_MORE = ("read", "write", "mprotect", "page-fault")
+
+
 MARGIN = 0.01
 
 
@@ -379,3 +403,55 @@ ALL = {
     "endless-question": an_endless_question,
     "hostile": a_hostile_record,
 }
+
+
+# A study by the plugin, with what its differences are made of, for tests of the report.
+
+
+def by_the_plugin(record: StudyRecord) -> StudyRecord:
+    """The same study, counted by the plugin."""
+    counted = {"mode": Mode.EXACT_PLUGIN}
+    trials = tuple(
+        trial.model_copy(
+            update={"samples": tuple(sample.model_copy(update=counted) for sample in trial.samples)}
+        )
+        for trial in record.trials
+    )
+    comparisons = tuple(one.model_copy(update=counted) for one in record.result.comparisons)
+    result = record.result.model_copy(update={"comparisons": comparisons})
+    return record.model_copy(update={"trials": trials, "result": result})
+
+
+def a_counted_record() -> StudyRecord:
+    return by_the_plugin(a_record())
+
+
+def a_counted_matrix() -> StudyRecord:
+    return by_the_plugin(a_record(FIVE, (*VALUES, *MORE)))
+
+
+def explained_by(before: Profile, after: Profile) -> Attribution:
+    """An explanation with one difference of each kind around it."""
+    around = Differences(
+        levels=(LevelDifference(factor="kernel", before=before.kernel, after=after.kernel),),
+        boot_after=("init_on_alloc=1",),
+        options=(
+            OptionDifference(option="CONFIG_LRU_GEN", before=None, after="y", owners=("mm",)),
+            OptionDifference(option="CONFIG_HZ", before="250", after="1000", owners=("timers",)),
+            OptionDifference(option="CONFIG_UNRELATED", before=None, after="y"),
+        ),
+        values=(
+            ValueDifference(path="/sys/block/ram0/queue/read_ahead_kb", before="128", after="8192"),
+            ValueDifference(path="/proc/sys/vm/new", before=None, after="1"),
+        ),
+        counters=(CounterDifference(counter="vmstat.pgfault", before=4.5, after=5.25),),
+        unknown=("settings: those of debian:6.1 were not read",),
+    )
+    return Attribution(before=before, after=after, explanation=explain(before, after), differences=around)
+
+
+def whys_for(record: StudyRecord) -> tuple[Why, ...]:
+    """A reason for each comparison, whatever its verdict: the same two small profiles for all."""
+    before, after = with_calls(BEFORE, kernel="debian:6.1"), with_calls(AFTER, kernel="debian:6.12")
+    why = explained_by(before, after)
+    return tuple(explained([one], why) for group in summary.groups(record) for one in group.comparisons)

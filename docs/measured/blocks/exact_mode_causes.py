@@ -5,7 +5,7 @@ from functools import partial
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, signed, table
-from tests.support.planted_parameters import PLANTED, Planted
+from tests.support.guests import PLANTED, Planted
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.kernels import kernel_registry

@@ -3,14 +3,14 @@
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, table
-from tests.support.tuning_oracle import at_idle, decided, known
+from tests.support.tuning_families import at_idle, decided, known
 
 _MOST_IDLE = (2.0, 1.0, 0.5, 0.25)
 _RUNS = {49: "49 runs for the search (and 12 to confirm)", 61: "61 runs (nothing is confirmed)"}
 
 
 def _frontier(measuring: Measuring) -> str:
-    """The oracle of tests/support/tuning_oracle.py."""
+    """The oracle of tests/support/tuning_families.py."""
     del measuring
     rows = []
     for runs, shown in _RUNS.items():

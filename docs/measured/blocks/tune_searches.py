@@ -6,7 +6,7 @@ from bench.subjects.tune import Beside, Found, at_once, on_family, search
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, table
-from tests.support.tuning_function import best
+from tests.support.tuning import best
 
 _SEARCHES, _FUNCTIONS = 20, 30
 _COUNTS, _FUNCTIONS_AT_ONCE = (1, 2, 4), 6
@@ -22,7 +22,7 @@ _FAMILIES = {
 
 
 def _formula(measuring: Measuring) -> str:
-    """Regret on the formula of tests/support/tuning_function.py."""
+    """Regret on the formula of tests/support/tuning.py."""
     del measuring
     rows = []
     for noise in (0.02, 0.05):

@@ -13,7 +13,8 @@ from ktrial import workloads
 from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
 from ktrial.format.labels import metric_name
 from ktrial.format.number_format import tenths
-from ktrial.knobs import catalogue, lenient_reference
+from ktrial.knobs import catalogue
+from ktrial.knobs.catalogue import lenient_reference
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.knob import Equipment, Knob
@@ -382,7 +383,7 @@ def _lacking(study: Study, factor: Factor) -> tuple[str, str] | None:
 
 def _knob(study: Study, factor: Factor) -> Knob | None:
     if factor.kind is FactorKind.BOOT:
-        return catalogue.known(factor.target)
+        return catalogue.get(factor.target)
     return _named(study, factor).knob if factor.kind is FactorKind.SETTING else None
 
 

@@ -178,13 +178,14 @@ def _ktrial(
 
 def _put_back_at_start() -> None:
     """Put back what a ktrial that was killed has left behind: one stat where there is nothing."""
-    from ktrial.knobs.journal.location import is_anything_to_undo
+    from ktrial.knobs.journal_location import is_anything_to_undo
 
     if not is_anything_to_undo():
         return
     from ktrial.cli.console import say
-    from ktrial.knobs import LEFT, Journal, RestoreOutcome, abandoned
     from ktrial.knobs.errors import JournalError, JournalHeld
+    from ktrial.knobs.journal import Journal
+    from ktrial.knobs.restore import LEFT, RestoreOutcome, abandoned
     from ktrial.target.local import LocalTarget
 
     journal = Journal()

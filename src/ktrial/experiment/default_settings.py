@@ -20,8 +20,8 @@ from ktrial.kernels.errors import UnknownModule
 from ktrial.kernels.files import file_system_errors, write_atomically
 from ktrial.kernels.kernel_cache import SEALED_VALUES, VALUES
 from ktrial.kernels.modules import resolve
-from ktrial.knobs import KnobInstance
 from ktrial.knobs.catalogue import all_knobs
+from ktrial.knobs.lookup import KnobInstance
 from ktrial.machines import Machine
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.attribution import KernelValues

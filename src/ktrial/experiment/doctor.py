@@ -25,7 +25,7 @@ from ktrial.model.kernel import GUEST
 from ktrial.model.study import Disk
 from ktrial.package_names import INSTALL, on_this_system
 from ktrial.system_tools import Tool, missing_of, packages_of
-from ktrial.workloads.capture.tracer import STRACE
+from ktrial.workloads.strace import STRACE
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.program import Qemu

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from ktrial import machines
-from ktrial.knobs import Changes, System, changing, find
+from ktrial.knobs.apply import Applied, Changes, KnobSetting, apply, changing, undoing
 from ktrial.knobs.errors import KnobError, KnobForbidden, KnobRefused
-from ktrial.knobs.journal.apply import Applied, KnobSetting, apply, undoing
-from ktrial.knobs.journal.journal import Entry, Stage
-from ktrial.knobs.journal.mounts_modules import Kind
-from ktrial.knobs.lookup import KnobInstance, coupled_paths
+from ktrial.knobs.journal import Entry, Kind, Stage
+from ktrial.knobs.lookup import KnobInstance, System, coupled_paths, find
 from ktrial.machines import Machine, RemoteMachine
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine

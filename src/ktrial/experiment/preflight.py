@@ -28,9 +28,9 @@ from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.builds import least_room, usual_room
 from ktrial.kernels.errors import BUBBLEWRAP, KernelError
 from ktrial.kernels.files import free_bytes, shown
-from ktrial.knobs import System, catalogue, errno_diagnosis, find, values
+from ktrial.knobs import catalogue, lookup, values
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobForbidden, KnobNotMounted
-from ktrial.knobs.lookup import KnobInstance
+from ktrial.knobs.lookup import KnobInstance, System, find
 from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped, NoSuchUser, UserNotTaken
 from ktrial.machines.host import HostMachine
@@ -485,7 +485,7 @@ def _is_known(setting: TreatmentSetting, release: str) -> bool:
 
 def _why(setting: TreatmentSetting, failure: Failure, system: System) -> KnobError:
     knob = None if setting.knob.path else setting.knob.knob
-    why = errno_diagnosis.of_writing(system, setting.name, setting.path, knob, setting.value, failure)
+    why = lookup.of_writing(system, setting.name, setting.path, knob, setting.value, failure)
     if isinstance(why, KnobNotMounted):
         facts = {"knob": setting.name, "problem": f"this kernel mounts no {why.facts['filesystem']}."}
         return KnobError(**facts)
@@ -494,6 +494,6 @@ def _why(setting: TreatmentSetting, failure: Failure, system: System) -> KnobErr
 
 def _similar(why: KnobError, name: str) -> str:
     """Knobs that are called nearly so; nothing for what is there, for paths, and for those that are one."""
-    if not isinstance(why, KnobAbsent) or name.startswith("/") or catalogue.known(name.partition("@")[0]):
+    if not isinstance(why, KnobAbsent) or name.startswith("/") or catalogue.get(name.partition("@")[0]):
         return ""
     return nearest(name, (each.name for each in catalogue.all_knobs()))

@@ -31,8 +31,7 @@ from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion
-from ktrial.workloads.marked_region import MarkedWorkload
-from ktrial.workloads.protocol import WarnsOfRuns
+from ktrial.workloads.protocol import MarkedWorkload, WarnsOfRuns
 
 _MOST_UNKNOWN = 0.05
 """Code without a symbol is rare; much of it means that the addresses are not those of the symbols (KASLR)."""

@@ -43,8 +43,8 @@ from ktrial.model.workload import Sample
 from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
 from ktrial.workloads import CountsOperations, RunsPrograms, WarnsOfRuns
+from ktrial.workloads.command import guest_time_warnings
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
-from ktrial.workloads.printed_metrics import guest_time_warnings
 
 _ON_SEVERAL = "exact-parallel"
 

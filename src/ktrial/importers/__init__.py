@@ -5,20 +5,21 @@ that has the methods of `Importer`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
-from ktrial.importers.errors import FormatUnknown
-from ktrial.importers.labels import as_labelled
-from ktrial.importers.program_output import ProgramOutput
-from ktrial.importers.protocol import Choices, Importer, SourceFile
-from ktrial.importers.reading import LARGEST_MIB, source_file
-from ktrial.model.imported import Family, Imported
+from ktrial.importers.errors import FormatUnknown, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
+from ktrial.model.imported import Family, Group, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.program_outputs.numbers import in_unit, same_time_unit
+from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
+from ktrial.program_outputs.reading import in_unit, same_time_unit
 
 _GROUP = "ktrial.importers"
+
+
 _LAST = "csv"
 """Nearly every text could be a table: it is asked last."""
 
@@ -164,6 +165,156 @@ def _check(name: str, extension: object) -> tuple[str, Importer]:
     if not isinstance(extension, Importer):
         raise TypeError(f"{name} is no importer")
     return extension.name, extension
+
+
+# Labels that the user gave to files: what they say is compared, also where the files name it differently.
+
+_SAME = "give the same names to what is to be compared, or files of one command or benchmark each"
+
+
+def as_labelled(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
+    """The files of one importer, each with its label, ready to be put together.
+
+    Files of one thing each are compared whatever it is called in them, which is told. Where they hold several
+    and none is in two of them, nothing can be compared: that is told, and what to do.
+    """
+    read = [imported for _, imported in files]
+    if len({label for label, _ in files}) < 2 or not all(label for label, _ in files) or _shared(read):
+        return read
+    if all(_alike(each, read[0]) for each in read):
+        return _under_one_name(files)
+    text = f"nothing is in two of the files, so nothing is compared: {_contents(files)}"
+    return [*read[:-1], _warned(read[-1], text, _SAME)]
+
+
+def _shared(files: Sequence[Imported]) -> bool:
+    """Whether anything is in two files under the same name."""
+    names = [name for each in files for name in {family.name for family in each.families}]
+    return len(set(names)) < len(names)
+
+
+def _alike(file: Imported, first: Imported) -> bool:
+    """Whether both hold one thing, in units and with a direction that can be compared."""
+    if (len(file.families), len(first.families)) != (1, 1) or file.index_rows or file.scores:
+        return False
+    (one,), (other,) = file.families, first.families
+    units = one.unit == other.unit or same_time_unit(one.unit, other.unit)
+    return units and one.direction is other.direction
+
+
+def _under_one_name(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
+    name = " and ".join(each.families[0].name for _, each in files)
+    read = [each.model_copy(update={"families": (_named(each.families[0], name),)}) for _, each in files]
+    text = f"what the labels name is compared, but not the same was measured: {_contents(files)}"
+    return [*read[:-1], _warned(read[-1], text, "without labels each file stands for itself")]
+
+
+def _named(family: Family, name: str) -> Family:
+    return family.model_copy(update={"name": name, "metric": name})
+
+
+def _contents(files: Sequence[tuple[str, Imported]]) -> str:
+    return "; ".join(
+        f"{label} has {', '.join(family.name for family in each.families) or 'nothing'}"
+        for label, each in files
+    )
+
+
+def _warned(file: Imported, text: str, advice: str) -> Imported:
+    warning = DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
+    return file.model_copy(update={"warnings": (*file.warnings, warning)})
+
+
+# What programs print, as files: each format of `ktrial.program_outputs` is an importer.
+
+
+@dataclass(frozen=True)
+class ProgramOutput:
+    """The importer of one format."""
+
+    format: OutputFormat
+
+    @property
+    def name(self) -> str:
+        """The format's."""
+        return self.format.name
+
+    @property
+    def summary(self) -> str:
+        """The format's."""
+        return self.format.summary
+
+    @property
+    def one_group(self) -> bool:
+        """Whether files are compared with each other; else what one file holds."""
+        return not self.format.of_groups
+
+    def recognises(self, file: SourceFile) -> bool:
+        """Whether it looks like what this program prints."""
+        return self.format.recognises(file.text)
+
+    def read(self, file: SourceFile) -> Imported:
+        """A family for each metric, its only group the file; or its groups what the file compares.
+
+        Raises MeasurementsDamaged, NoMeasurements.
+        """
+        try:
+            report = self.format.read(file.text)
+        except OutputDamaged as error:
+            raise MeasurementsDamaged(file=file.path, format=self.name, **_facts(error)) from error
+        except OutputEmpty as error:
+            raise NoMeasurements(file=file.path, format=self.name, **_facts(error)) from error
+        in_groups = self.format.of_groups and not file.label
+        families = _of_groups(file, report) if in_groups else _of_metrics(file, report)
+        return Imported(
+            source=file.name,
+            format=self.name,
+            families=families,
+            warnings=tuple(_warnings(file.name, report)),
+        )
+
+
+def _facts(error: OutputDamaged | OutputEmpty) -> dict[str, str]:
+    return {key: str(value) for key, value in error.facts.items() if key != "format"}
+
+
+def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:
+    """A metric that is the only one is called as what was measured."""
+    alone = len({each.metric for each in report.measured}) == 1
+    return tuple(
+        _family(each, each.of if alone and each.of else name, (_group(each, file.group),))
+        for name, each in report.named().items()
+    )
+
+
+def _of_groups(file: SourceFile, report: Report) -> tuple[Family, ...]:
+    families: dict[str, list[Measured]] = {}
+    for each in report.measured:
+        families.setdefault(each.metric, []).append(each)
+    return tuple(
+        _family(each[0], file.path.stem, tuple(_group(one, one.of) for one in each)).model_copy(
+            update={"metric": metric, "run_order": tuple(one.of for one in each for _ in one.values)}
+        )
+        for metric, each in families.items()
+    )
+
+
+def _family(measured: Measured, name: str, groups: tuple[Group, ...]) -> Family:
+    return Family(name=name, metric=name, unit=measured.unit, direction=measured.direction, groups=groups)
+
+
+def _group(measured: Measured, label: str) -> Group:
+    factors = dict(measured.parameters)
+    return Group(label=label, factors=factors, values=measured.values, failed=measured.failed)
+
+
+def _warnings(source: str, report: Report) -> list[DataWarning]:
+    kinds = {WarningKind.FAILED_TRIALS: report.failures, WarningKind.INPUT_INCOMPLETE: report.notes}
+    return [
+        DataWarning(kind=kind, text=f"{source}: {each.text}", advice=each.advice)
+        for kind, told in kinds.items()
+        for each in told
+    ]
 
 
 __all__ = [

@@ -7,12 +7,11 @@ from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
-from ktrial.importers.protocol import SourceFile, check_groups
-from ktrial.importers.reading import decimals, rounded
+from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
-from ktrial.program_outputs.numbers import direction_of, number
+from ktrial.program_outputs.reading import direction_of, number
 
 _DIRECTIONS = {"HIB": Direction.HIGHER, "LIB": Direction.LOWER}
 

@@ -8,12 +8,11 @@ from datetime import datetime
 
 from ktrial.format.number_format import percentage
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
-from ktrial.importers.protocol import SourceFile
-from ktrial.importers.reading import rounded
+from ktrial.importers.protocol import SourceFile, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
-from ktrial.program_outputs.numbers import number
+from ktrial.program_outputs.reading import number
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)
 _RUN = re.compile(r"^Benchmark Run: ", re.MULTILINE)

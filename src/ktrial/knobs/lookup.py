@@ -1,17 +1,33 @@
 """Finds on a running system what a user named, and reads it."""
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
-from ktrial.knobs import catalogue, errno_diagnosis, values
-from ktrial.knobs.errors import KnobNeedsInstance, KnobNeedsReboot
-from ktrial.knobs.names import reference
-from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, KnobLocation
+from ktrial.knobs import catalogue, values
+from ktrial.knobs.catalogue import reference
+from ktrial.knobs.errors import (
+    BadKnobName,
+    KnobAbsent,
+    KnobError,
+    KnobForbidden,
+    KnobGone,
+    KnobMoved,
+    KnobNeedsInstance,
+    KnobNeedsReboot,
+    KnobNotMounted,
+    KnobRefused,
+)
+from ktrial.model.knob import Knob, KnobLocation, Version, version_of
+from ktrial.model.notation import nearest
 from ktrial.model.references import ALL, KnobRef, filled
-from ktrial.target import StepResult
+from ktrial.target import Failure, Read, StepResult, Target
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
+
+
 _SHOWN_INSTANCES = 8
 
 
@@ -38,6 +54,48 @@ class KnobInstance:
     @property
     def _has_choices(self) -> bool:
         return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
+
+
+@dataclass(frozen=True)
+class System:
+    """A target, asked once for each thing."""
+
+    target: Target
+    is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
+    """Whether what reads and writes there is root: ktrial itself, or a guest's agent, which always is."""
+
+    def read(self, *paths: str) -> tuple[StepResult, ...]:
+        """Read the files."""
+        return self.target.perform(tuple(Read(path=path) for path in paths))
+
+    @cached_property
+    def release(self) -> str:
+        """`6.12.117+deb13-cloud-amd64`."""
+        (result,) = self.read("/proc/sys/kernel/osrelease")
+        return result.content.strip()
+
+    @cached_property
+    def version(self) -> Version:
+        """Major and minor."""
+        return version_of(self.release)
+
+    @cached_property
+    def _mounts(self) -> dict[str, str]:
+        (result,) = self.read("/proc/mounts")
+        lines = [line.split() for line in result.content.splitlines()]
+        return {line[1]: line[2] for line in lines if len(line) > 2}
+
+    def missing_mount(self, path: str) -> tuple[str, str] | None:
+        """File system and mount point that the path needs, where it is not mounted there."""
+        for mount_point, filesystem in _FILESYSTEMS.items():
+            below = path.startswith(f"{mount_point}/")
+            if below and self._mounts.get(mount_point) != filesystem:
+                return filesystem, mount_point
+        return None
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Paths that match the pattern; none where the target cannot tell."""
+        return self.target.matching(pattern) if isinstance(self.target, Lister) else ()
 
 
 def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
@@ -72,7 +130,7 @@ def instances(system: System, knob: Knob) -> tuple[str, ...]:
 def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[KnobInstance, ...]:
     here = instances(system, knob)
     if not here:
-        raise errno_diagnosis.absent(system, named.asked, knob.places[0].path, knob)
+        raise absent(system, named.asked, knob.places[0].path, knob)
     if named.instance != ALL:
         shown = ", ".join(here[:_SHOWN_INSTANCES]) + (", …" if len(here) > _SHOWN_INSTANCES else "")
         facts = {"knob": knob.name, "instance": knob.instance, "found": f": {shown}"}
@@ -90,7 +148,7 @@ def _first(system: System, named: KnobRef, knob: Knob) -> KnobInstance:
     place, result = _telling(system, places, results)
     failure = result.failure
     assert failure is not None
-    raise errno_diagnosis.of_reading(system, named.asked, place.path, knob, failure)
+    raise of_reading(system, named.asked, place.path, knob, failure)
 
 
 def _telling(
@@ -106,8 +164,8 @@ def _telling(
 def _at(system: System, name: str, path: str, knob: Knob | None) -> KnobInstance:
     (result,) = system.read(path)
     if result.failure:
-        raise errno_diagnosis.of_reading(system, name, path, knob, result.failure)
-    return _found(name, path, knob or catalogue.at(path), result)
+        raise of_reading(system, name, path, knob, result.failure)
+    return _found(name, path, knob or catalogue.knob_at(path), result)
 
 
 def _found(name: str, path: str, knob: Knob | None, result: StepResult) -> KnobInstance:
@@ -128,3 +186,117 @@ def coupled_paths(system: System, knob: KnobInstance) -> tuple[str, ...]:
     ]
     results = system.read(*candidates)
     return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)
+
+
+# What has to be known of a running system to say why a knob is not there: its release and its mounts.
+
+_FILESYSTEMS = {
+    "/sys/kernel/debug": "debugfs",
+    "/sys/kernel/tracing": "tracefs",
+    "/sys/fs/cgroup": "cgroup2",
+    "/sys/fs/bpf": "bpf",
+}
+"""File systems of their own below /sys, by the place where they are usually mounted."""
+
+
+@runtime_checkable
+class Lister(Protocol):
+    """A target that can tell which files there are."""
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Paths that match the pattern (as in a shell), sorted."""
+        ...
+
+
+# From what a kernel answered to an error that says what to do.
+
+_FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
+
+
+_ABSENT = {"ENOENT", "ENOTDIR"}
+
+
+def of_reading(system: System, name: str, path: str, knob: Knob | None, failure: Failure) -> KnobError:
+    """Why the file could not be read."""
+    if failure.name in _ABSENT:
+        return absent(system, name, path, knob)
+    if failure.name in _FORBIDDEN:
+        return _forbidden(system, name, path, "reading it", failure)
+    if failure.name == "EISDIR":
+        return BadKnobName(knob=name, problem=f"{path} is a directory")
+    if not failure.name:
+        return BadKnobName(knob=name, problem=failure.text)
+    return KnobError(knob=name, problem=f"it cannot be read, so nothing could put it back ({failure.text})")
+
+
+def of_writing(
+    system: System, name: str, path: str, knob: Knob | None, value: str, failure: Failure
+) -> KnobError:
+    """Why the value could not be written."""
+    if failure.name in _ABSENT:
+        return absent(system, name, path, knob)
+    if failure.name in _FORBIDDEN:
+        return _forbidden(system, name, path, "writing it", failure)
+    if failure.name == "EISDIR":
+        return BadKnobName(knob=name, problem=f"{path} is a directory")
+    allowed = values.described(knob, system.version) if knob else ""
+    advice = [
+        f"Linux {system.release} takes {allowed}" if allowed else "the kernel's log may say more: dmesg"
+    ]
+    if knob and knob.coupled:
+        advice.append(f"it depends on {', '.join(knob.coupled)}")
+    answer = failure.name or failure.text
+    return KnobRefused(knob=name, value=value, answer=answer, next="; ".join(advice))
+
+
+def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError:
+    """Why there is no such file: moved, gone, not mounted, too new, not configured, no such hardware."""
+    owner = knob or catalogue.knob_at(path)
+    files = [place for place in owner.places if place.path] if owner else []
+    here = [place for place in files if place.holds_in(system.version)]
+    if owner and not here:
+        return of_other_versions(system.release, name, owner)
+    if owner and knob is None and path not in {place.path for place in here} and "{" not in here[0].path:
+        change = f" ({here[0].change})" if here[0].change else ""
+        facts = {"knob": name, "release": system.release, "place": here[0].path, "change": change}
+        return KnobMoved(**facts, name=owner.name)
+    if missing := system.missing_mount(path):
+        filesystem, mount_point = missing
+        return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
+    if not owner:
+        likely = "" if name.startswith("/") else nearest(name, (one.name for one in catalogue.all_knobs()))
+        advice = f"see what there is: ktrial knob list{likely}"
+        return _absent(system.release, name, f"there is no {path}", advice)
+    why = " and ".join(filter(None, (here[0].config, here[0].needs))) or "something that is not there"
+    return _absent(system.release, name, f"it needs {why}", f"it would be at {here[0].path}")
+
+
+def of_other_versions(release: str, name: str, knob: Knob) -> KnobError:
+    """Why a kernel of this release has no such file, where others have one."""
+    files = [place for place in knob.places if place.path]
+    newest, oldest = files[0], files[-1]
+    if knob.successor and newest.until:
+        after = knob.successor
+        facts = {"knob": name, "last": newest.until, "release": release}
+        return KnobGone(**facts, successor=after.name, difference=after.difference)
+    ended = f"kernels had it until {newest.until}"
+    reason = ended if newest.until else f"kernels have it since {oldest.since}"
+    return _absent(release, name, reason, "compare kernels that have it, or leave it out")
+
+
+def _absent(release: str, name: str, reason: str, advice: str) -> KnobAbsent:
+    return KnobAbsent(knob=name, release=release, reason=reason, next=advice)
+
+
+def _forbidden(system: System, name: str, path: str, action: str, failure: Failure) -> KnobError:
+    # An unmounted debugfs answers root with EPERM where the kernel is locked down, and with ENOENT elsewhere.
+    if missing := system.missing_mount(path):
+        filesystem, mount_point = missing
+        return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
+    if failure.name == "EROFS":
+        advice = "it is mounted read-only, as in a container: run ktrial on the host itself"
+    elif not system.is_root:
+        advice = "run the same command as root: sudo …"
+    else:
+        advice = "even root may not: the file is read-only, or lockdown or a container forbids it"
+    return KnobForbidden(knob=name, action=action, answer=failure.name, next=advice)

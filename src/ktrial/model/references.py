@@ -1,7 +1,8 @@
 """What a text names, understood once: a kernel, a knob. The text itself is not looked at again.
 
-References are made where names are read (`ktrial.kernels.reference`, `ktrial.knobs.reference`). They are no
-part of what is stored: a study keeps the names, and its digest is of these.
+References are made where names are read (`ktrial.kernels.reference`,
+`ktrial.knobs.catalogue.reference`). They are no part of what is stored: a study keeps the names, and its
+digest is of these.
 """
 
 import re

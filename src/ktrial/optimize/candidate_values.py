@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from ktrial.experiment.resources import Builder
 from ktrial.kernels import Progress
-from ktrial.knobs import KnobInstance, values
+from ktrial.knobs import values
+from ktrial.knobs.lookup import KnobInstance
 from ktrial.model.kernel import Build, BuildChange
 from ktrial.model.knob import Allowed, Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range

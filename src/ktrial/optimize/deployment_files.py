@@ -9,7 +9,7 @@ from pathlib import Path
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION
-from ktrial.knobs import lenient_reference
+from ktrial.knobs.catalogue import lenient_reference
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
 from ktrial.studyfile.errors import AnswerNotWritten

@@ -8,7 +8,9 @@ from pathlib import Path
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready
-from ktrial.knobs import System, catalogue, lenient_reference
+from ktrial.knobs import catalogue
+from ktrial.knobs.catalogue import lenient_reference
+from ktrial.knobs.lookup import System
 from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
 from ktrial.model.design import Treatment
@@ -122,7 +124,7 @@ def _is_tried(path: str, result: StepResult) -> bool:
     """Whether writing back what was read tells something. Of a limit that is set in another unit it does not:
     it shows a 0, which the kernel refuses, or takes for the other's value too.
     """
-    forgotten = result.content.strip() == "0" and in_another_unit(catalogue.at(path))
+    forgotten = result.content.strip() == "0" and in_another_unit(catalogue.knob_at(path))
     return not (result.failure or path in _ALWAYS or forgotten)
 
 

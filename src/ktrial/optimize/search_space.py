@@ -8,8 +8,9 @@ from typing import NoReturn
 from ktrial.analysis.data_quality import lacking
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
-from ktrial.knobs import KnobInstance, System, catalogue, find
+from ktrial.knobs import catalogue
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
+from ktrial.knobs.lookup import KnobInstance, System, find
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
 from ktrial.model.notation import nearest

@@ -4,15 +4,116 @@ A format is a module in `formats` with an object `FORMAT` that has the methods o
 point in the group `ktrial.output_formats`.
 """
 
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
-from ktrial.program_outputs.protocol import Column, Measured, OutputFormat, Report, Told
+from ktrial.program_outputs.reading import TIMES
 
 _GROUP = "ktrial.output_formats"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric that a format may have, as documentation names it."""
+
+    metric: str
+    unit: str
+    direction: Direction
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of one thing that was measured, with a number for each repetition in the output."""
+
+    metric: str
+    values: tuple[float, ...]
+    unit: str
+    direction: Direction
+    of: str = ""
+    """The job, benchmark or command; empty where an output holds one only, which has no name."""
+    failed: int = 0
+    """Repetitions that gave no number."""
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it is a time, or so much a time: what the program's own clock told."""
+        return is_by_clock(self.unit)
+
+
+# What a format is, and what is read from an output.
+
+
+@dataclass(frozen=True)
+class Told:
+    """Something to be known about an output."""
+
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was read from one output."""
+
+    measured: tuple[Measured, ...]
+    """In the output's order; the first is what it is about."""
+    failures: tuple[Told, ...] = ()
+    """Runs, jobs or benchmarks that gave no number, and are left out of `measured`."""
+    notes: tuple[Told, ...] = ()
+
+    def named(self) -> dict[str, Measured]:
+        """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
+        several = len({each.of for each in self.measured}) > 1
+        return {f"{each.of}: {each.metric}" if several else each.metric: each for each in self.measured}
+
+
+@runtime_checkable
+class OutputFormat(Protocol):
+    """Reads what one program prints. To add one, put an object `FORMAT` into a module of `formats`.
+
+    Other packages name theirs by an entry point of the group `ktrial.output_formats`.
+    """
+
+    @property
+    def name(self) -> str:
+        """`fio-json`."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """How the program is told to print it, in one line."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The metrics that an output may have, for people to read."""
+        ...
+
+    @property
+    def remarks(self) -> str:
+        """What is left out, and what is refused: a sentence or two."""
+        ...
+
+    @property
+    def of_groups(self) -> bool:
+        """Whether the things that one output measures are to be compared with each other."""
+        ...
+
+    def recognises(self, text: str) -> bool:
+        """Whether the text looks like this program's."""
+        ...
+
+    def read(self, text: str) -> Report:
+        """Its numbers. Raises OutputDamaged, OutputEmpty."""
+        ...
 
 
 @cache
@@ -34,6 +135,21 @@ def _check(name: str, extension: object) -> tuple[str, OutputFormat]:
     if not isinstance(extension, OutputFormat):
         raise TypeError(f"{name} is no output format")
     return extension.name, extension
+
+
+def is_by_clock(unit: str) -> bool:
+    """Whether it is a unit of time, or of so much a time."""
+    return unit in TIMES or unit.endswith("/s") or unit == "IOPS"
+
+
+def distinct(names: list[str]) -> list[str]:
+    """The same name twice is two: `a`, `a (2)`."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return numbered
 
 
 __all__ = [

@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ktrial.knobs import catalogue, errno_diagnosis, reference, values
+from ktrial.knobs import catalogue, lookup, values
+from ktrial.knobs.catalogue import reference
 from ktrial.knobs.errors import BadKnobName, KnobError, UnknownKnob
 from ktrial.model import notation
 from ktrial.model.design import (
@@ -137,7 +138,7 @@ class FactorReader:
             return FactorKind(target)
         if "." in target and target.partition(".")[0] in self._uses:
             return FactorKind.PARAMETER
-        if knob := catalogue.known(target.partition("@")[0]):
+        if knob := catalogue.get(target.partition("@")[0]):
             return FactorKind.BOOT if knob.needs_reboot else FactorKind.SETTING
         if "." not in target and not target.startswith("/"):
             self._mistakes.add(
@@ -440,7 +441,7 @@ def _absent_everywhere(
     if not all_of_them or any(_may_have(knob, one) for one in all_of_them):
         return ""
     releases = ", ".join(dict.fromkeys(map(_release_shown, all_of_them)))
-    error = errno_diagnosis.of_other_versions(releases, factor.target, knob)
+    error = lookup.of_other_versions(releases, factor.target, knob)
     return f"{error.message.rstrip('.')}; {error.advice}"
 
 
@@ -491,7 +492,7 @@ def _knob(study: Study, factor: Factor) -> Knob | None:
 
 def _boot_knob(parameter: str) -> Knob | None:
     """Only where the parameter's words are the catalogue's: those of a file are often not the parameter's."""
-    knob = catalogue.known(parameter)
+    knob = catalogue.get(parameter)
     return knob if knob and knob.name == parameter and knob.kind is KnobKind.CHOICE else None
 
 

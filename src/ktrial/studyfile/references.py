@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ktrial import knobs
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName
 from ktrial.model.design import FactorKind, LevelValue
@@ -109,7 +108,7 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernel_registry.
 
 def _knob(target: str, study: Study) -> KnobRef:
     """The knob, and where it names the study's own disk, that one's."""
-    named, disk = knobs.lenient_reference(target), study.machine.disk
+    named, disk = lenient_reference(target), study.machine.disk
     return named.model_copy(update={"instance": disk.device}) if disk and of_studys_disk(named) else named
 
 

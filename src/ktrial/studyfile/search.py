@@ -13,8 +13,8 @@ from typing import cast
 
 from ktrial import program_outputs, workloads
 from ktrial.knobs import catalogue
+from ktrial.knobs.catalogue import reference
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.knobs.names import reference
 from ktrial.model import notation
 from ktrial.model.knob import Knob
 from ktrial.model.notation import nearest
@@ -398,7 +398,7 @@ def _elsewhere(item: str, name: str, values: str) -> SearchedKnob:
     bare = name.removeprefix(BOOT).removeprefix(OPTION)
     if not bare:
         raise BadKnobSpace(text=item, problem="a name is missing behind the colon")
-    knob = catalogue.known(bare) if name.startswith(BOOT) else None
+    knob = catalogue.get(bare) if name.startswith(BOOT) else None
     if name.startswith(OPTION):
         name = f"{OPTION}{bare.removeprefix('CONFIG_')}"
     searched = SearchedKnob(name, knob)

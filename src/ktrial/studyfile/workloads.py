@@ -20,7 +20,7 @@ from ktrial.studyfile.references import Registry, parameter_problem
 from ktrial.studyfile.tables import FROM_FILE, MetricTable, WorkloadTable, level
 from ktrial.studyfile.toml_files import parsed, text_of
 from ktrial.workloads.errors import WorkloadError
-from ktrial.workloads.file_trees import is_pattern, matches
+from ktrial.workloads.host_files import is_pattern, matches
 
 _NEEDS_A_SHELL = (
     "found {command}: {found} is for a shell, and commands run without one; write a path out, or have a "

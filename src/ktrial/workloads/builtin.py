@@ -25,8 +25,7 @@ from ktrial.model.workload import (
 from ktrial.target import Step, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import BadOutput, NoMarkedRegion
-from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
-from ktrial.workloads.program_runs import ended_well, run_step
+from ktrial.workloads.protocol import MarkedRegion, beside_instructions, ended_well, run_step
 
 WORK = "/ktrial/work"
 """Where the machine puts the program."""

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.exact_guests import boot_of
-from tests.support.kernel_versions import ALL, newest_for_each_change
+from tests.support.guests import ALL, boot_of, newest_for_each_change
 from tests.support.making import a_study
 
 from ktrial.analysis.attribution.conditions_diff import differing_values

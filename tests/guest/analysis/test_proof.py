@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.warm_ktrial import ktrial
+from tests.support.real_runs import ktrial
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.exact_guests import boot_of, work
-from tests.support.real_runs import environment
-from tests.support.warm_ktrial import ktrial
+from tests.support.guests import boot_of, work
+from tests.support.real_runs import environment, ktrial
 
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.file_digests import sealed

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.differing import differing
-from tests.support.kernel_versions import ALL
+from tests.support.guests import ALL
 from tests.support.places import STUDIES
 from tests.support.real_runs import cache_without_snapshots, measured, result
+from tests.support.recorded_studies import differing
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support import real_runs
-from tests.support.exact_guests import boot_of, perform
+from tests.support.guests import boot_of, perform
 
 from ktrial import monitors
 from ktrial.experiment.monitoring import sampled_of

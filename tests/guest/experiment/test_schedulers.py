@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.kernel_versions import versions
+from tests.support.guests import versions
 from tests.support.places import SUPPORT
 
 from ktrial.experiment.session import run

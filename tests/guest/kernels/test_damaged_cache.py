@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
-from tests.support.real_runs import SHARED, environment
-from tests.support.warm_ktrial import ktrial
+from tests.support.real_runs import SHARED, environment, ktrial
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import kernel_registry

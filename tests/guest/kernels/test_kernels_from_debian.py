@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.kernel_versions import ALL, versions
+from tests.support.guests import ALL, versions
 
 from ktrial.kernels import kernel_registry, silent
 from ktrial.kernels.config import config_value

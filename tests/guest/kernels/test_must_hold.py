@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.differing import differing
-from tests.support.exact_guests import busy_cores, perform, work
-from tests.support.kernel_versions import ALL
-from tests.support.outdated_records import skip_outdated
+from tests.support.guests import ALL, busy_cores, perform, work
 from tests.support.places import ROOT, STUDIES
 from tests.support.real_runs import cache_without_snapshots, measured, result
+from tests.support.recorded_studies import differing
+from tests.support.runs_of_tests import skip_outdated
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry

@@ -5,10 +5,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.kernel_versions import versions
-from tests.support.module_building import Headers, headers
+from tests.support.guests import (
+    OPTIONS,
+    PLANTED,
+    SAME_MEAN,
+    SAME_MEDIAN,
+    WITHOUT_EFFECT,
+    Headers,
+    Planted,
+    headers,
+    versions,
+)
 from tests.support.places import SUPPORT
-from tests.support.planted_parameters import OPTIONS, PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile

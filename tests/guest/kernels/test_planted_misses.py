@@ -4,8 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.kernel_versions import versions
-from tests.support.module_building import Headers, headers
+from tests.support.guests import Headers, headers, versions
 from tests.support.places import SUPPORT
 
 from ktrial.analysis.attribution.costs import CostKind, cost_rows

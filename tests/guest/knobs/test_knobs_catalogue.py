@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import host_program
-from tests.support.kernel_versions import ALL, versions
+from tests.support.guests import ALL, host_program, versions
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import INSTANCES, boot_of, knob_differences, knob_values
 from ktrial.experiment.resources import default_resources
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.config import config_of
-from ktrial.knobs import System, apply, find
+from ktrial.knobs.apply import apply
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.errors import KnobAbsent, KnobGone, KnobMoved, KnobNeedsReboot, KnobRefused, KnobRounded
+from ktrial.knobs.lookup import System, find
 from ktrial.knobs.values import form_of
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.kernel import Kernel

@@ -4,8 +4,16 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.support.exact_guests import LITTLE_MEMORY_MIB, boot_with_programs, ending, host_program, perform
-from tests.support.kernel_versions import ALL, newest_for_each_change, versions
+from tests.support.guests import (
+    ALL,
+    LITTLE_MEMORY_MIB,
+    boot_with_programs,
+    ending,
+    host_program,
+    newest_for_each_change,
+    perform,
+    versions,
+)
 
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine

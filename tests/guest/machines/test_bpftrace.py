@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, perform
+from tests.support.guests import boot_of, perform
 
 from ktrial import monitors
 from ktrial.experiment import guest_storage

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import (
+from tests.support.guests import (
     COUNTERS,
     UPTIME,
     boot_of,

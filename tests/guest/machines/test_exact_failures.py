@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import (
+from tests.support.guests import (
     ENDLESS,
     LITTLE_MEMORY_MIB,
     UPTIME,
@@ -18,8 +18,8 @@ from tests.support.exact_guests import (
     ending,
     host_program,
     perform,
+    versions,
 )
-from tests.support.kernel_versions import versions
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.image import boot_image

@@ -6,7 +6,7 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, busy_cores, work
+from tests.support.guests import boot_of, busy_cores, work
 
 from ktrial import workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places

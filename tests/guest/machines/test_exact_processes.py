@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import ENDLESS, boot_of, qemu_children, work
+from tests.support.guests import ENDLESS, boot_of, qemu_children, work
 from tests.support.places import ROOT
 
 from ktrial.kernels import kernel_registry
@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
-from tests.support.exact_guests import ENDLESS, boot_of
+from tests.support.guests import ENDLESS, boot_of
 with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernel_registry.add("debian:6.1"))) as target:
     print("started", flush=True)
     target.perform((ENDLESS,))

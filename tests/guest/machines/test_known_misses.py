@@ -4,8 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of
-from tests.support.kernel_versions import versions
+from tests.support.guests import boot_of, versions
 from tests.support.places import SUPPORT
 
 from ktrial.kernels import kernel_registry

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, busy_cores, work
-from tests.support.kernel_versions import versions
+from tests.support.guests import boot_of, busy_cores, versions, work
 
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry

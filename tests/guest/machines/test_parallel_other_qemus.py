@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, busy_cores, work
+from tests.support.guests import boot_of, busy_cores, work
 from tests.support.other_qemus import unpacked
 
 from ktrial.kernels import kernel_registry

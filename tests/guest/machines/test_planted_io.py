@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.module_building import headers
+from tests.support.guests import headers
 from tests.support.places import SUPPORT
 
 from ktrial.experiment.session import run

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.module_building import Headers, headers
+from tests.support.guests import Headers, headers
 from tests.support.places import SUPPORT
 from typer.testing import CliRunner
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.exact_guests import boot_of, work
-from tests.support.kernel_versions import versions
+from tests.support.guests import boot_of, versions, work
 
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry

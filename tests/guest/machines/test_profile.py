@@ -1,7 +1,7 @@
 """Profiles and explanations of real kernels: complete, the same twice, and right about planted causes."""
 
 import pytest
-from tests.support.kernel_versions import versions
+from tests.support.guests import versions
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, wrong_pair_flags
+from tests.support.guests import boot_of, wrong_pair_flags
 
 from ktrial import workloads
 from ktrial.experiment import monitoring

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.support.seed_studies import verdicts
+from tests.support.noise_models import verdicts
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_with_programs, host_program, perform
+from tests.support.guests import boot_with_programs, host_program, perform
 from tests.support.real_runs import result
-from tests.support.tunable import a_search
+from tests.support.tuning import a_search
 
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import default_resources

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.warm_ktrial import ktrial
+from tests.support.real_runs import ktrial
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 

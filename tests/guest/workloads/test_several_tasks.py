@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of
+from tests.support.guests import boot_of
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.support.kernel_versions import ALL, EACH_CHANGE, newest_for_each_change
+from tests.support.guests import ALL, EACH_CHANGE, newest_for_each_change
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry

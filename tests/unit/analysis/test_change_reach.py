@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.support import making
-from tests.support.made_images import a_kernel_of
+from tests.support.kernel_images import a_kernel_of
 from tests.support.making import planned
 from tests.support.profiles import a_profile
 

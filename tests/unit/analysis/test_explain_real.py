@@ -1,8 +1,7 @@
 """Real kernels, 5.10 and 6.12: which functions are taken for one, by what evidence, and which are not."""
 
 import pytest
-from tests.support.profiles import a_profile
-from tests.support.real_profiles import real_profile
+from tests.support.profiles import a_profile, real_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_matching import function_map

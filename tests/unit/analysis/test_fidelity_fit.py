@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.drawn_fidelity import assert_scatters_are_true
+from tests.support.drawings import assert_scatters_are_true
 from tests.unit.analysis.test_fidelity import KERNELS, measured
 
 from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, happened, prices

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source, git
 from tests.support.command_line import CommandLine
 from tests.support.commit_trees import a_tree
+from tests.support.fake_builds import a_buildable_source, git
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 

@@ -1,7 +1,7 @@
 """A run leaves in the store what histories and sites ask of its study: nobody reads its trials again."""
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_record, a_study_with_failures
 from tests.support.scripted import ScriptedMachine, number_of, sources

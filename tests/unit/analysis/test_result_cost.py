@@ -6,10 +6,9 @@ import lzma
 import time
 
 import pytest
-from tests.support.differing import differing
-from tests.support.growing_studies import growing_study, trials_of
+from tests.support.grown_studies import growing_study, trials_of
 from tests.support.places import DATA
-from tests.support.recorded_studies import cases
+from tests.support.recorded_studies import cases, differing
 
 from ktrial.analysis.result import result
 from ktrial.model.study import Study

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.rust_modules import circles, module_graph
+from tests.support.crates import circles, module_graph
 
 CRATES = Path(__file__).parents[3] / "crates"
 NAMES = sorted(file.parent.name for file in CRATES.glob("*/Cargo.toml"))

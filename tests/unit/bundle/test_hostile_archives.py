@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support import bundles, mutated_archives
+from tests.support import bundles
 
 from ktrial import report
 from ktrial.analysis.result import record as record_of
@@ -106,9 +106,7 @@ def search(
 
 
 def test_damaged_archives(whole: bytes, watch: Watch, tmp_path: Path) -> None:
-    ends = search(
-        whole, watch, tmp_path, range(OF_EACH_CHANGE), lambda draw: mutated_archives.damaged(whole, draw)
-    )
+    ends = search(whole, watch, tmp_path, range(OF_EACH_CHANGE), lambda draw: bundles.damaged(whole, draw))
     assert ends["NotABundle"] > OF_EACH_CHANGE / 10
     assert ends["BundleDamaged"] > OF_EACH_CHANGE / 20
 
@@ -118,7 +116,7 @@ def test_forged_archives(whole: bytes, watch: Watch, tmp_path: Path) -> None:
     files = bundles.files_of(tmp_path / "whole.zip")
     (tmp_path / "whole.zip").unlink()
     count = OF_EACH_CHANGE // 4
-    ends = search(whole, watch, tmp_path, range(count), lambda draw: mutated_archives.forged(files, draw))
+    ends = search(whole, watch, tmp_path, range(count), lambda draw: bundles.forged_archive(files, draw))
     assert ends["BundleDamaged"] > count / 10
     assert sum(number for end, number in ends.items() if end.startswith("read")) > count / 10
 
@@ -132,8 +130,8 @@ def test_a_hundred_thousand_of_them(whole: bytes, watch: Watch, tmp_path: Path, 
 
     def mutate(draw: random.Random) -> bytes:
         if draw.random() < 0.8:
-            return mutated_archives.damaged(whole, draw)
-        return mutated_archives.forged(files, draw)
+            return bundles.damaged(whole, draw)
+        return bundles.forged_archive(files, draw)
 
     ends = search(whole, watch, tmp_path, range(first, first + OF_A_PART), mutate)
     assert sum(ends.values()) == OF_A_PART

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.support.fidelity_tables import a_table
+from tests.support.making import a_table
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.checking import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in
+from tests.support.command_line import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in
 
 from ktrial.store.location import default_location
 

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
-from tests.support.checking import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in, numbers
+from tests.support.command_line import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in, numbers
+from tests.support.fake_builds import a_source_tree, git
 from tests.support.scripted import a_kernel, ends
-from tests.support.source_trees import a_source_tree
 
 from ktrial.errors import KtrialError
 from ktrial.kernels import Progress

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import typer
 from tests.support.command_line import STUDY, CommandLine
-from tests.support.fidelity_tables import keep_a_table
-from tests.support.making import a_study, a_trial, planned
+from tests.support.making import a_study, a_trial, keep_a_table, planned
 from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, sources
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 from tests.support.command_line import KNOWN, CommandLine
 from tests.support.scripted import wait_until
-from tests.support.ssh_server import HOST, ssh_server
+from tests.support.ssh_systems import HOST, ssh_server
 from tests.unit.analysis.test_systems import at
 
 from ktrial.cli.running.study import run_on_each

@@ -10,9 +10,10 @@ from tests.support.command_line import CommandLine
 from tests.support.knob_tree import Tree, made
 
 from ktrial.cli.options.completion import knob_names, knob_settings, subsystem_names
-from ktrial.knobs import Journal, changing
-from ktrial.knobs.journal import location
-from ktrial.knobs.journal.location import VARIABLE
+from ktrial.knobs import journal_location
+from ktrial.knobs.apply import changing
+from ktrial.knobs.journal import Journal
+from ktrial.knobs.journal_location import VARIABLE
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_what_cannot_be_set_says_why(
 
 
 def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree) -> None:
-    path = tree.root / location.NAME
+    path = tree.root / journal_location.NAME
     said = cli("restore", "--install-unit", "--unit-path", path)
     assert said.output == f"{path}\n"
     assert "systemctl enable ktrial-restore.service" in said.messages
@@ -167,7 +168,7 @@ def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree)
 
 
 def test_a_dry_run_shows_the_unit_and_writes_none(cli: CommandLine, tree: Tree) -> None:
-    path = tree.root / location.NAME
+    path = tree.root / journal_location.NAME
     said = cli("restore", "--install-unit", "--dry-run", "--unit-path", path)
     assert said.status == 0
     assert "[Service]" in said.output
@@ -184,7 +185,7 @@ def test_systemd_takes_the_unit(tmp_path: Path, directory: str) -> None:
     plain.write_text(f"[Service]\nExecStart={program}\n")
     if what := complaint_of_systemd(plain):
         pytest.skip(f"systemd checks no unit here: {what}")
-    path = location.install(Path(program), tmp_path / directory, tmp_path / location.NAME)
+    path = journal_location.install(Path(program), tmp_path / directory, tmp_path / journal_location.NAME)
     assert complaint_of_systemd(path) == ""
 
 

@@ -5,8 +5,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import has_what_builds_need
 
 from ktrial.cli.studies import registry
 from ktrial.studyfile.workloads import workload_from_file

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import has_what_builds_need
 from tests.support.scripted import ScriptedMachine, sources
-from tests.support.tunable import TunableMachine
+from tests.support.tuning import TunableMachine
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select
 from tests.support.command_line import STUDY, CommandLine
-from tests.support.database_server import Server
+from tests.support.databases import Server
 from tests.support.report_records import FIVE, a_record
 from tests.support.scripted import ScriptedMachine
 from tests.support.stored_results import a_store

@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
 from tests.support.commit_trees import CommitBuilder, a_tree
 from tests.support.commit_trees import runs as of_commits
-from tests.support.fake_builds import requested
+from tests.support.fake_builds import a_source_tree, has_what_builds_need, requested
 from tests.support.series import SeriesBuilder, a_series, runs
-from tests.support.source_trees import a_source_tree
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs

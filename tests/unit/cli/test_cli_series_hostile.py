@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine, Said
+from tests.support.fake_builds import git, has_what_builds_need
 
 ONTO = ("--onto", "debian:linux-source-6.1")
 DIFF = "--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int a;\n+long a;\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import sources
-from tests.support.tunable import TunableMachine
+from tests.support.tuning import TunableMachine
 
 from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.warm_ktrial import ktrial
+from tests.support.real_runs import ktrial
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.common import with_user

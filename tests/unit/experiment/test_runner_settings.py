@@ -4,7 +4,7 @@ import pytest
 from tests.support.scripted import refused
 
 from ktrial.experiment.manipulation import SettingRefused, TreatmentSetting, read_back, settings_of
-from ktrial.knobs import lenient_reference
+from ktrial.knobs.catalogue import lenient_reference
 from ktrial.knobs.values import same
 from ktrial.model.design import Factor, FactorKind, Treatment, level_text
 from ktrial.model.study import Study

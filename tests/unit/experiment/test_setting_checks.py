@@ -9,7 +9,7 @@ from tests.support.scripted import ScriptedMachine, ends, sources
 
 from ktrial.experiment.errors import SettingNowhere
 from ktrial.experiment.session import run
-from ktrial.knobs import lenient_reference
+from ktrial.knobs.catalogue import lenient_reference
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.machines.fake import FakeMachine, agreeable
 from ktrial.model.design import Factor, FactorKind

@@ -18,7 +18,7 @@ from tests.support.killing import directory_in_memory, forked
 from tests.support.knob_tree import Tree, made
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
-from tests.support.tunable import TunableMachine, a_search
+from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.experiment import regression_check as baselines
@@ -29,7 +29,7 @@ from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import look
 from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
-from ktrial.knobs import Changes
+from ktrial.knobs.apply import Changes
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
 from ktrial.model.design import Factor, FactorKind

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.counted_cpus import SPIN, profile
+from tests.support.crates import SPIN, profile
 from tests.support.making import a_study, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 

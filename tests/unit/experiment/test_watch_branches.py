@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
-from tests.support.fake_builds import FakeBuilder
+from tests.support.fake_builds import FakeBuilder, git, has_what_builds_need
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.analysis.errors import NoKernelInRange, NothingToWatch

@@ -9,8 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.fake_slurm import fake_slurm, runs, submitted
-from tests.support.fleets import a_fleet, numbers, run_here, run_on, study_of, with_all_there
+from tests.support.fleets import (
+    a_fleet,
+    fake_slurm,
+    numbers,
+    run_here,
+    run_on,
+    runs,
+    study_of,
+    submitted,
+    with_all_there,
+)
 from tests.support.places import ROOT
 from tests.support.real_runs import KTRIAL
 from tests.support.scripted import wait_until

@@ -8,9 +8,8 @@ import pytest
 from tests.support.command_line import KNOWN
 from tests.support.fake_builds import FakeBuilder
 from tests.support.fault_points import declared
-from tests.support.fleet_builds import FleetBuilder, a_build
-from tests.support.fleet_kills import Workers
-from tests.support.fleets import behave, logged, run_on, with_all_there
+from tests.support.fleet_processes import Workers
+from tests.support.fleets import FleetBuilder, a_build, behave, logged, run_on, with_all_there
 from tests.support.scripted import sources
 
 from ktrial.fleet.fleet import Fleet

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from tests.support.fleet_kills import with_images
+from tests.support.fleet_processes import with_images
 from tests.support.fleets import Heard, a_fleet, numbers, run_here, run_on, study_of, with_all_there
 from tests.support.scripted import sources
 

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests.support.fake_builds import FakeBuilder
-from tests.support.fleet_builds import FleetBuilder, a_build
-from tests.support.fleet_kills import BUILDING, DOINGS, killed_workers, with_images
-from tests.support.fleet_processes import connected, fleet_processes
-from tests.support.fleets import behave, numbers, run_here, run_on, study_of
+from tests.support.fleet_processes import (
+    BUILDING,
+    DOINGS,
+    connected,
+    fleet_processes,
+    killed_workers,
+    with_images,
+)
+from tests.support.fleets import FleetBuilder, a_build, behave, numbers, run_here, run_on, study_of
 from tests.support.scripted import sources
 
 from ktrial.experiment.errors import TrialsNotMeasured

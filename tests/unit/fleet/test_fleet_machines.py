@@ -20,7 +20,7 @@ import dask
 import distributed
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.fleet_builds import FleetBuilder, a_build
+from tests.support.fleets import FleetBuilder, a_build
 from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources, wait_until

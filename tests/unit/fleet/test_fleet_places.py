@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import database_server
-from tests.support.fleet_kills import with_images
-from tests.support.fleet_processes import FleetProcesses, connected, fleet_processes
+from tests.support import databases
+from tests.support.fleet_processes import FleetProcesses, connected, fleet_processes, with_images
 from tests.support.fleets import Heard, a_fleet, behave, numbers, run_here, run_on, study_of, with_all_there
 from tests.support.places import ROOT
 from tests.support.scripted import sources
@@ -64,7 +63,7 @@ def test_a_worker_whose_disk_is_full_is_refused_and_others_do_its_work(
 @pytest.mark.nightly
 def test_the_store_s_server_restarts_in_the_middle_of_a_run(place: Path, other: Store) -> None:
     behave(place, "all", seconds=0.05)
-    with database_server.running() as server, open_store(server.database()) as store, a_fleet(2) as fleet:
+    with databases.running() as server, open_store(server.database()) as store, a_fleet(2) as fleet:
         told: list[str] = []
         store.transactions.say = told.append
         restarting = Restarting(server, after=4)
@@ -79,7 +78,7 @@ def test_the_store_s_server_restarts_in_the_middle_of_a_run(place: Path, other: 
 class Restarting(Heard):
     """Restarts a database server, as after a crash, when so many trials have ended."""
 
-    def __init__(self, server: database_server.Server, after: int) -> None:
+    def __init__(self, server: databases.Server, after: int) -> None:
         super().__init__()
         self._server, self._after, self.is_done = server, after, False
 

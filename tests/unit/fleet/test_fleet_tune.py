@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.fleet_tuning import PortableTunableMachine
-from tests.support.fleets import a_fleet, behave, logged, with_all_there
+from tests.support.fleets import PortableTunableMachine, a_fleet, behave, logged, with_all_there
 from tests.support.scripted import sources
-from tests.support.tunable import a_search
+from tests.support.tuning import a_search
 
 from ktrial.experiment.executor import Event, Executor, Executors, ThisSystem, Wanted, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from tests.support.scheduling import OF_ONE_MACHINE
+from tests.support.runs_of_tests import OF_ONE_MACHINE
 
 ROOT = Path(__file__).resolve().parents[3]
-STARTS_A_SERVER = re.compile(r"^from tests\.support\.ssh_server import", re.MULTILINE)
+STARTS_A_SERVER = re.compile(r"^from tests\.support\.ssh_systems import", re.MULTILINE)
 
 
 def test_all_that_measure_on_this_system_by_ssh_go_to_one_worker() -> None:

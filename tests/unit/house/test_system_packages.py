@@ -10,7 +10,7 @@ from ktrial.kernels.errors import BUBBLEWRAP
 from ktrial.machines import find
 from ktrial.package_names import INSTALL
 from ktrial.system_tools import NeedsTools, packages_of
-from ktrial.workloads.capture.tracer import STRACE
+from ktrial.workloads.strace import STRACE
 
 ROOT = Path(__file__).parents[3]
 ESSENTIAL = {"util-linux"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import FOREIGN
-from tests.support.result_files import only_family, read, written
+from tests.support.program_texts import only_family, read_file, written
 
 from ktrial import importers, program_outputs
 from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
@@ -26,7 +26,7 @@ def test_every_format_has_its_importer() -> None:
 
 
 def test_hyperfine_gives_each_command_s_times_without_runs_that_failed() -> None:
-    imported = read(FOREIGN / "hyperfine.json")
+    imported = read_file(FOREIGN / "hyperfine.json")
     family = only_family(imported)
     assert (family.unit, family.direction) == ("s", Direction.LOWER)
     assert [group.label for group in family.groups] == ["sleep 0.10", "sleep 0.11"]
@@ -37,7 +37,7 @@ def test_hyperfine_gives_each_command_s_times_without_runs_that_failed() -> None
 
 
 def test_pyperf_gives_one_value_a_process() -> None:
-    imported = read(FOREIGN / "pyperf.json", label="6.1")
+    imported = read_file(FOREIGN / "pyperf.json", label="6.1")
     family = only_family(imported)
     assert (family.name, family.unit) == ("fork", "s")
     assert family.groups[0].label == "6.1"
@@ -45,7 +45,7 @@ def test_pyperf_gives_one_value_a_process() -> None:
 
 
 def test_google_benchmark_gives_repetitions_and_not_what_was_computed_from_them() -> None:
-    imported = read(FOREIGN / "google_benchmark.json")
+    imported = read_file(FOREIGN / "google_benchmark.json")
     family = only_family(imported)
     assert (family.name, family.unit, family.direction) == ("BM_pipe/512", "ns", Direction.LOWER)
     assert family.groups[0].values == (812.5, 815.0, 811.0)
@@ -59,7 +59,7 @@ def test_files_of_one_group_each_are_compared_with_each_other() -> None:
 
 
 def test_phoronix_gives_every_run_from_raw_string() -> None:
-    imported = read(FOREIGN / "composite.xml")
+    imported = read_file(FOREIGN / "composite.xml")
     aio, queens = imported.families
     assert (aio.name, aio.unit, aio.direction) == ("AIO-Stress · Random Write", "MB/s", Direction.HIGHER)
     assert queens.direction is Direction.LOWER
@@ -68,7 +68,7 @@ def test_phoronix_gives_every_run_from_raw_string() -> None:
 
 
 def test_phoronix_s_failed_runs_are_noticed_by_the_number_of_run_times() -> None:
-    imported = read(FOREIGN / "composite.xml")
+    imported = read_file(FOREIGN / "composite.xml")
     assert [group.failed for group in imported.families[0].groups] == [0, 1]
     failed, nothing = imported.warnings
     assert "0.50s: 1 of 3 runs gave no value" in failed.text
@@ -76,7 +76,7 @@ def test_phoronix_s_failed_runs_are_noticed_by_the_number_of_run_times() -> None
 
 
 def test_a_unixbench_report_gives_every_result_and_the_score() -> None:
-    imported = read(FOREIGN / "unixbench_experimental.txt", label="muqss")
+    imported = read_file(FOREIGN / "unixbench_experimental.txt", label="muqss")
     assert len(imported.families) == 13
     families = {family.metric: family for family in imported.families}
     assert families[SCORE].groups[0].label == "muqss"
@@ -97,7 +97,7 @@ Shell Scripts (8 concurrent)                      6.0          4.2      7.0
                                                                    ========
 System Benchmarks Index Score (Partial Only)                          119.5
 """
-    (told,) = read(written(tmp_path, text, "slow.txt")).warnings
+    (told,) = read_file(written(tmp_path, text, "slow.txt")).warnings
     assert told.kind is WarningKind.COARSE_VALUES
     assert "Shell Scripts (8 concurrent): the result is printed to one decimal" in told.text
     assert "by up to 1.2\N{NO-BREAK SPACE}%" in told.text
@@ -112,7 +112,9 @@ def test_reports_of_one_kernel_after_another_s_are_confounded_with_time() -> Non
 
 def test_a_changed_index_in_a_report_is_found_out(tmp_path: Path) -> None:
     text = (FOREIGN / "unixbench_control.txt").read_text()
-    analysis = analyse((read(written(tmp_path, text.replace(" 455.9", " 555.9"), "c.txt")),), HowToAnalyse())
+    analysis = analyse(
+        (read_file(written(tmp_path, text.replace(" 455.9", " 555.9"), "c.txt")),), HowToAnalyse()
+    )
     told = [each.text for each in analysis.findings if each.kind is WarningKind.INDEX_MISMATCH]
     assert "Process Creation: the index is given as 555.9, but 10 · 5744.4 / 126 is 455.9" in told[0]
     assert "the score is given as 1578.6, but the geometric mean of its 12 indices is 1605.0" in told[1]
@@ -139,7 +141,7 @@ Pipe Throughput                               12440.0   20300013.6  16318.3
                                                                    ========
 System Benchmarks Index Score (Partial Only)                        16318.3
 """
-    imported = read(written(tmp_path, text, "partial.txt"))
+    imported = read_file(written(tmp_path, text, "partial.txt"))
     assert [(family.name, family.unit) for family in imported.families] == [
         ("Pipe Throughput", "lps"),
         ("Process Creation", ""),
@@ -152,7 +154,7 @@ System Benchmarks Index Score (Partial Only)                        16318.3
 
 
 def test_a_unixbench_log_s_results_are_recomputed_from_its_passes() -> None:
-    imported = read(FOREIGN / "unixbench.log")
+    imported = read_file(FOREIGN / "unixbench.log")
     results = {row.test: row.result.value for row in imported.index_rows}
     context = (118000 * 120000) ** 0.5 / 10.0005
     assert results["Pipe-based Context Switching"] == pytest.approx(context), "the lowest of three is dropped"
@@ -172,7 +174,7 @@ NON_INDEX = {
 
 @pytest.mark.parametrize("name", ["unixbench-6.0.0-01.txt", "unixbench-6.0.0-01.log"])
 def test_a_real_run_s_report_and_log_give_tests_outside_the_index_too(name: str) -> None:
-    families = {family.name: family for family in read(FOREIGN / name).families}
+    families = {family.name: family for family in read_file(FOREIGN / name).families}
     index = {"Pipe Throughput": PIPE, "System Call Overhead": CALLS}
     assert set(families) == {*NON_INDEX, *index}
     for test, value in {**NON_INDEX, **index}.items():
@@ -183,11 +185,13 @@ def test_a_real_run_s_report_and_log_give_tests_outside_the_index_too(name: str)
 
 def test_two_reports_or_logs_in_one_file_are_two_runs(tmp_path: Path) -> None:
     report, other = ((FOREIGN / f"unixbench-6.0.0-0{n}.txt").read_text() for n in (1, 2))
-    families = {family.name: family for family in read(written(tmp_path, report + other, "r.txt")).families}
+    families = {
+        family.name: family for family in read_file(written(tmp_path, report + other, "r.txt")).families
+    }
     assert [len(family.groups[0].values) for family in families.values()] == [2] * 5
     assert families["Pipe Throughput"].groups[0].values[0] == PIPE
     log = (FOREIGN / "unixbench-6.0.0-01.log").read_text()
-    twice = read(written(tmp_path, log + log, "r.log"))
+    twice = read_file(written(tmp_path, log + log, "r.log"))
     assert {len(family.groups[0].values) for family in twice.families} == {2}
     assert {row.run for row in twice.index_rows} == {"r", "r (2)"}
 
@@ -231,7 +235,7 @@ def test_labelled_files_with_nothing_in_common_are_told(tmp_path: Path) -> None:
 
 
 def test_a_command_whose_runs_all_failed_is_told_by_name(tmp_path: Path) -> None:
-    imported = read(
+    imported = read_file(
         hyperfine_file(tmp_path, "a.json", ls=([0.1, 0.2], [0, 0]), bad=([0.1, 0.1], [1, 2]), none=([], []))
     )
     assert [group.label for group in only_family(imported).groups] == ["ls"]
@@ -242,7 +246,7 @@ def test_a_command_whose_runs_all_failed_is_told_by_name(tmp_path: Path) -> None
 
 
 def test_a_label_that_says_nothing_is_told() -> None:
-    imported = read(FOREIGN / "composite.xml", label="before")
+    imported = read_file(FOREIGN / "composite.xml", label="before")
     assert "the label before is not used" in imported.warnings[-1].text
 
 
@@ -267,7 +271,7 @@ class Points:
     def recognises(self, file: SourceFile) -> bool:
         return file.text.startswith("points")
 
-    def read(self, file: SourceFile) -> Imported:
+    def read_file(self, file: SourceFile) -> Imported:
         values = tuple(float(line) for line in file.text.splitlines()[1:])
         family = Family(name="p", metric="p", groups=(Group(label=file.group, values=values),))
         return Imported(source=file.name, format=self.name, families=(family,))
@@ -291,7 +295,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
 
 def test_another_package_s_importer_is_one_like_any(plugins: list[EntryPoint], tmp_path: Path) -> None:
     plugins.append(EntryPoint("points", "tests.unit.importers.test_importers:points", "ktrial.importers"))
-    assert only_family(read(written(tmp_path, "points\n1\n2\n"))).groups[0].values == (1.0, 2.0)
+    assert only_family(read_file(written(tmp_path, "points\n1\n2\n"))).groups[0].values == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("value", ["no.such.module:importer", "tests.unit.importers.test_importers:FOREIGN"])

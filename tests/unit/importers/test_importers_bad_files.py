@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import FOREIGN
-from tests.support.result_files import read, written
+from tests.support.program_texts import read_file, written
 
 from ktrial.importers.errors import (
     FormatUnknown,
@@ -30,19 +30,19 @@ from ktrial.importers.errors import (
 )
 def test_xml_that_could_do_harm_is_refused(tmp_path: Path, document: str) -> None:
     with pytest.raises(UnsafeXml, match="declares a document type"):
-        read(written(tmp_path, document, "composite.xml"))
+        read_file(written(tmp_path, document, "composite.xml"))
 
 
 def test_xml_that_was_cut_short_is_told_with_its_line(tmp_path: Path) -> None:
     whole = (FOREIGN / "composite.xml").read_text()
     with pytest.raises(MeasurementsDamaged, match="line 28"):
-        read(written(tmp_path, "\n".join(whole.splitlines()[:28]), "composite.xml"))
+        read_file(written(tmp_path, "\n".join(whole.splitlines()[:28]), "composite.xml"))
 
 
 def test_xml_nested_a_hundred_thousand_deep_does_no_harm(tmp_path: Path) -> None:
     deep = "<PhoronixTestSuite>" + "<a>" * 100_000 + "</a>" * 100_000 + "</PhoronixTestSuite>"
     with pytest.raises(NoMeasurements):
-        read(written(tmp_path, deep, "composite.xml"))
+        read_file(written(tmp_path, deep, "composite.xml"))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_xml_nested_a_hundred_thousand_deep_does_no_harm(tmp_path: Path) -> None
 )
 def test_damaged_json_is_told(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(MeasurementsDamaged, match=problem):
-        read(written(tmp_path, text, "results.json"))
+        read_file(written(tmp_path, text, "results.json"))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_damaged_json_is_told(tmp_path: Path, text: str, problem: str) -> None:
 )
 def test_files_without_any_number_are_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(NoMeasurements):
-        read(written(tmp_path, text, "results"))
+        read_file(written(tmp_path, text, "results"))
 
 
 def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
@@ -83,16 +83,16 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1024**3)
     with pytest.raises(MeasurementsTooLarge, match="1024 MiB, where 32 MiB are the most"):
-        read(path)
+        read_file(path)
 
 
 def test_a_device_a_pipe_and_a_directory_are_no_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe"):
         with pytest.raises(MeasurementsUnreadable, match="not a regular file"):
-            read(path)
+            read_file(path)
     with pytest.raises(MeasurementsUnreadable, match="Is a directory"):
-        read(tmp_path)
+        read_file(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_what_cannot_be_text_is_told(tmp_path: Path, content: bytes, problem: st
     path = tmp_path / "x.csv"
     path.write_bytes(content)
     with pytest.raises(MeasurementsUnreadable, match=problem):
-        read(path)
+        read_file(path)
 
 
 def test_a_file_that_is_not_there_and_a_name_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(MeasurementsUnreadable, match="No such file"):
-        read(tmp_path / "nothing")
+        read_file(tmp_path / "nothing")
     with pytest.raises(MeasurementsUnreadable, match="null"):
-        read(Path("a\0b"))
+        read_file(Path("a\0b"))
 
 
 def test_a_format_that_nobody_knows_is_told_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(FormatUnknown, match=r"hyperfine --export-json") as error:
-        read(written(tmp_path, "just some words\n", "notes.txt"))
+        read_file(written(tmp_path, "just some words\n", "notes.txt"))
     assert isinstance(error.value, ImportFailed)
     assert error.value.exit_code == 2

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.budgets import examples
 from tests.support.places import FOREIGN
+from tests.support.runs_of_tests import examples
 
 from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
 from ktrial.analysis.imported_results import analyse

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import PAPERS
-from tests.support.result_files import only_family, read, table, written
+from tests.support.program_texts import only_family, read_file, table, written
 
 from ktrial.analysis.imported_results import AnalysisOptions as HowToAnalyse
 from ktrial.analysis.imported_results import analyse
@@ -56,7 +56,7 @@ OTHER_NUMBERS = [
 def test_numbers_beside_the_one_that_is_read_are_no_groups(
     tmp_path: Path, header: str, rows: list[str], groups: list[str], left_out: str
 ) -> None:
-    imported = read(table(tmp_path, header, *rows))
+    imported = read_file(table(tmp_path, header, *rows))
     assert [group.label for group in only_family(imported).groups] == groups
     told = " ".join(warning.text for warning in imported.warnings)
     assert left_out in told
@@ -79,7 +79,7 @@ PYTEST_BENCHMARK = (
 
 
 def test_hyperfine_s_table_is_in_seconds_and_lacks_the_number_of_runs(tmp_path: Path) -> None:
-    imported = read(table(tmp_path, *HYPERFINE))
+    imported = read_file(table(tmp_path, *HYPERFINE))
     family = only_family(imported)
     assert (family.unit, family.direction) == ("s", Direction.LOWER)
     told = [one.text for one in analyse((imported,), HowToAnalyse()).findings]
@@ -90,7 +90,7 @@ def test_hyperfine_s_table_is_in_seconds_and_lacks_the_number_of_runs(tmp_path: 
 
 
 def test_pytest_benchmark_s_table_says_how_many_rounds_there_were(tmp_path: Path) -> None:
-    family = only_family(read(table(tmp_path, *PYTEST_BENCHMARK)))
+    family = only_family(read_file(table(tmp_path, *PYTEST_BENCHMARK)))
     assert (family.unit, family.direction) == ("s", Direction.LOWER)
     assert [group.summary.runs for group in family.groups if group.summary] == [197317, 83697]
     assert [group.label for group in family.groups] == ["t.py::sum[10] · 10", "t.py::sum[99] · 99"]
@@ -100,7 +100,7 @@ def test_results_beside_their_indices_are_compared(tmp_path: Path) -> None:
     rows = [
         f"{group},{run},Process Creation,126.0,{result},{result / 12.6:.1f}" for group, run, result in RESULTS
     ]
-    imported = read(table(tmp_path, "group,run,test,baseline,result,index", *rows))
+    imported = read_file(table(tmp_path, "group,run,test,baseline,result,index", *rows))
     family = only_family(imported)
     assert {group.label: group.values for group in family.groups} == {
         "a": (5744.4, 5750.4),
@@ -111,7 +111,7 @@ def test_results_beside_their_indices_are_compared(tmp_path: Path) -> None:
 
 
 def test_indices_without_the_results_behind_them_are_told_as_rounded() -> None:
-    (told,) = read(PAPERS / "slab_muqss_unixbench_index.csv").warnings
+    (told,) = read_file(PAPERS / "slab_muqss_unixbench_index.csv").warnings
     assert told.kind is WarningKind.COARSE_VALUES
     assert "only UnixBench's indices are there, rounded to 1\N{NO-BREAK SPACE}decimal" in told.text
     assert "up to 0.032\N{NO-BREAK SPACE}%" in told.text
@@ -119,7 +119,7 @@ def test_indices_without_the_results_behind_them_are_told_as_rounded() -> None:
 
 def test_a_table_of_runs(tmp_path: Path) -> None:
     path = table(tmp_path, "kernel,run,time_ms", "6.1,1,10.5", "6.12,1,11.5", "6.1,2,10.25", "6.12,2,n/a")
-    imported = read(path)
+    imported = read_file(path)
     family = only_family(imported)
     assert (family.unit, family.direction) == ("ms", Direction.LOWER)
     assert {group.label: group.values for group in family.groups} == {"6.1": (10.5, 10.25), "6.12": (11.5,)}
@@ -127,7 +127,7 @@ def test_a_table_of_runs(tmp_path: Path) -> None:
 
 
 def test_a_table_of_summaries_knows_how_its_numbers_were_rounded() -> None:
-    family = read(PAPERS / "knobs_aio_stress.csv").families[0]
+    family = read_file(PAPERS / "knobs_aio_stress.csv").families[0]
     summary = family.groups[2].summary
     assert summary is not None
     assert summary.standard_error is not None
@@ -138,37 +138,37 @@ def test_a_table_of_summaries_knows_how_its_numbers_were_rounded() -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiters(tmp_path: Path, delimiter: str) -> None:
     path = written(tmp_path, "level;value\na;1\nb;2\n".replace(";", delimiter))
-    assert [group.values for group in only_family(read(path)).groups] == [(1.0,), (2.0,)]
+    assert [group.values for group in only_family(read_file(path)).groups] == [(1.0,), (2.0,)]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "w.csv"
     path.write_bytes(b"\xef\xbb\xbflevel,value\r\na,1\r\nb,2\r\n")
-    assert len(only_family(read(path)).groups) == 2
+    assert len(only_family(read_file(path)).groups) == 2
 
 
 def test_the_user_may_say_which_columns_are_what(tmp_path: Path) -> None:
     path = table(tmp_path, "kernel,disk,x,y", "a,sda,1,5", "a,sdb,2,6", "b,sda,3,7", "b,sdb,4,8")
-    family = only_family(read(path, group_by=("kernel",), value="y"))
+    family = only_family(read_file(path, group_by=("kernel",), value="y"))
     assert {group.label: group.values for group in family.groups} == {"a": (5.0, 6.0), "b": (7.0, 8.0)}
     with pytest.raises(ColumnUnknown, match=r"no column kernle \(did you mean kernel\?\)") as error:
-        read(path, group_by=("kernle",))
+        read_file(path, group_by=("kernle",))
     assert "kernel, disk, x, y" in str(error.value)
 
 
 def test_a_table_with_a_group_in_every_row_is_refused(tmp_path: Path) -> None:
     runs = table(tmp_path, "when,value", *(f"{at},{at}.5" for at in range(1000)))
     with pytest.raises(TooManyGroups, match="more than 200 groups in one comparison"):
-        read(runs)
+        read_file(runs)
     means = table(tmp_path, "when,mean,se", *(f"{at},{at}.5,1" for at in range(1000)))
     with pytest.raises(TooManyGroups):
-        read(means)
+        read_file(means)
 
 
 def test_a_large_table_is_read_and_audited_in_seconds(tmp_path: Path) -> None:
     rng = random.Random(1)
     rows = (f"{at % 5},{rng.gauss(100, 1):.6f}" for at in range(20_000))
-    analysis = analyse((read(table(tmp_path, "level,value", *rows)),), HowToAnalyse())
+    analysis = analyse((read_file(table(tmp_path, "level,value", *rows)),), HowToAnalyse())
     assert analysis.families[0].groups[0].runs == 4_000
 
 
@@ -177,7 +177,7 @@ def test_one_level_of_two_knobs_is_not_one_treatment_and_of_two_sessions_it_is(t
         rows = [
             f"{name},1,{100 * at + each}" for at, name in enumerate("pq", start=1) for each in (1, 2, 4, 5)
         ]
-        imported = read(table(tmp_path, f"{split},level,value", *rows))
+        imported = read_file(table(tmp_path, f"{split},level,value", *rows))
         return {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
 
     assert WarningKind.REPEATS_DISAGREE not in kinds("knob")
@@ -185,7 +185,9 @@ def test_one_level_of_two_knobs_is_not_one_treatment_and_of_two_sessions_it_is(t
 
 
 def test_a_column_block_makes_blocks(tmp_path: Path) -> None:
-    family = only_family(read(table(tmp_path, "block,arm,value", "1,a,1", "1,b,2", "2,b,2.1", "2,a,1.1")))
+    family = only_family(
+        read_file(table(tmp_path, "block,arm,value", "1,a,1", "1,b,2", "2,b,2.1", "2,a,1.1"))
+    )
     assert family.blocked
     assert family.groups[1].runs == ("1", "2")
 
@@ -212,7 +214,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(
     tmp_path: Path, lines: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(MeasurementsDamaged) as error:
-        read(table(tmp_path, *lines))
+        read_file(table(tmp_path, *lines))
     assert problem in str(error.value)
     assert error.value.advice
 
@@ -231,4 +233,4 @@ def test_a_table_without_measurements_says_what_is_missing(
     tmp_path: Path, lines: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(NoMeasurements, match=problem):
-        read(table(tmp_path, *lines))
+        read_file(table(tmp_path, *lines))

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source
 from tests.support.command_line import CommandLine
-from tests.support.fake_builds import FakeBuilder
+from tests.support.fake_builds import FakeBuilder, a_buildable_source
 
 from ktrial.cli import progress
 from ktrial.kernels import Progress

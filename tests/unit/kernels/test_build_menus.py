@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import a_buildable_source
+from tests.support.fake_builds import a_buildable_source, has_what_builds_need
 
 from ktrial.kernels.build.builds import configured, menu_of
 from ktrial.kernels.build.requests import requested

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source, a_patch
+from tests.support.fake_builds import a_buildable_source, a_patch
 
 from ktrial.kernels.build.patches import Overlay, patched
 from ktrial.kernels.build.requests import requested

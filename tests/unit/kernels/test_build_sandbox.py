@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import a_buildable_source, a_patch
+from tests.support.fake_builds import a_buildable_source, a_patch, has_what_builds_need
 
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.builds import build

@@ -13,7 +13,7 @@ from pathlib import Path
 import lz4.frame
 import pytest
 import zstandard
-from tests.support.buildable_sources import a_buildable_source, git
+from tests.support.fake_builds import a_buildable_source, git
 
 from ktrial.kernels import silent
 from ktrial.kernels.build import build_trees, sources

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source
+from tests.support.fake_builds import a_buildable_source
 
 from ktrial.kernels.build.builds import build, configured
 from ktrial.kernels.build.requests import check_tools, requested

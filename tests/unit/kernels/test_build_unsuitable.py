@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source
+from tests.support.fake_builds import a_buildable_source
 
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.make import (

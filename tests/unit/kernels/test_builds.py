@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, compiled
+from tests.support.fake_builds import FILES, a_buildable_source, a_patch, compiled
 
 from ktrial.experiment.trial import patch_warnings
 from ktrial.kernels import files, kernel_registry, silent

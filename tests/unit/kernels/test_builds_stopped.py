@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import a_buildable_source, compiled
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import a_buildable_source, compiled, has_what_builds_need
 
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.kernels.build.build_trees import kept_trees

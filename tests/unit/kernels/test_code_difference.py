@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.made_images import a_kernel_of
+from tests.support.kernel_images import a_kernel_of
 
 from ktrial.kernels.image_difference import code_difference, same_image
 from ktrial.model.kernel import CodeDifference

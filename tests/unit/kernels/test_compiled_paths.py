@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import a_buildable_source, a_patch
+from tests.support.fake_builds import a_buildable_source, a_patch, has_what_builds_need
 
 from ktrial.kernels.build.build_trees import not_for_x86
 from ktrial.kernels.build.builds import build, compiles_the_same

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import FILES, a_buildable_source, compiled, git
+from tests.support.fake_builds import FILES, a_buildable_source, compiled, git
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName, SourceUnusable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import kernel_caches
 from tests.support import kernel_images as make
-from tests.support import kernel_provider
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import CacheDamaged
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the kernel provider broken")
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the records are."""
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    kernel_provider.install(tmp_path / "site")
+    kernel_caches.install(tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
     return tmp_path / "cache" / "kernels" / "names"

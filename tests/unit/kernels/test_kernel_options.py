@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from tests.support.budgets import examples
 from tests.support.kconfig_trees import SLAB, SLUB, a_kconfig_tree, known, some_rules
+from tests.support.runs_of_tests import examples
 
 from ktrial.kernels.config import read
 from ktrial.kernels.errors import SourceUnusable

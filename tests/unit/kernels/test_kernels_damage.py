@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support import kernel_caches
 from tests.support import kernel_images as make
-from tests.support import kernel_provider
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.commands.kernel import app
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the kernel provider broken")
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A distribution's kernel, whose packages can be fetched again."""
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    kernel_provider.install(tmp_path / "site")
+    kernel_caches.install(tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
     monkeypatch.setenv("SLOW_PACKAGES", "slow-image=1.0")

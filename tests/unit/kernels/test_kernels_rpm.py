@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import kernel_images as make
-from tests.support.rpm_packages import package
+from tests.support.kernel_images import package
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName, KernelError, NoSuchRelease, PackageTooLarge, ToolFailed

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock, Timeout
+from tests.support.fake_builds import a_source_tree
 from tests.support.kernel_images import CONFIG
-from tests.support.source_trees import a_source_tree
 
 from ktrial.errors import KtrialError
 from ktrial.kernels import kernel_registry

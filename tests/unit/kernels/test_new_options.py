@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import a_buildable_source
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import a_buildable_source
 
 from ktrial.experiment.trial import patch_warnings
 from ktrial.kernels.build.builds import build, configured

@@ -7,8 +7,7 @@ import difflib
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import compiled
-from tests.support.source_trees import a_source_tree
+from tests.support.fake_builds import a_source_tree, compiled
 
 from ktrial.kernels.build.builds import FEW_FILES, OwnObjects, build, functions
 from ktrial.kernels.build.requests import requested

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from tests.support.build_host import has_what_builds_need
-from tests.support.buildable_sources import a_buildable_source, a_patch, compiled, git
+from tests.support.fake_builds import a_buildable_source, a_patch, compiled, git, has_what_builds_need
 
 from ktrial.installation import CACHE
 from ktrial.kernels import silent

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
+from tests.support.fake_builds import git
 
 from ktrial.kernels.patch_series import BadCommitRange, series_in_git, undoing
 from ktrial.model.kernel import Build

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
+from tests.support.fake_builds import git
 
 from ktrial.kernels.build.patches import text_of
 from ktrial.kernels.errors import BadPatch

@@ -10,10 +10,11 @@ import pytest
 from tests.support.killing import run_ktrial
 
 from ktrial.experiment.host_settings import Journaled
-from ktrial.knobs import Journal, RestoreOutcome, changing, restore
-from ktrial.knobs.journal import mounts_modules
-from ktrial.knobs.journal.location import VARIABLE
-from ktrial.knobs.journal.mounts_modules import Kind
+from ktrial.knobs import journal as journal_module
+from ktrial.knobs.apply import changing
+from ktrial.knobs.journal import Journal, Kind
+from ktrial.knobs.journal_location import VARIABLE
+from ktrial.knobs.restore import RestoreOutcome, restore
 from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot
 from ktrial.target import Mount, Run
@@ -39,7 +40,7 @@ def point(tmp_path: Path) -> Iterator[Path]:
 
 
 def is_mounted(path: Path) -> bool:
-    return mounts_modules.state(Kind.MOUNT, str(path)) != ""
+    return journal_module.state(Kind.MOUNT, str(path)) != ""
 
 
 def mount(path: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_module_is_unloaded(journal: Path, tmp_path: Path, monkeypatch: pytest
     rmmod = bin_ / "rmmod"
     rmmod.write_text(f'#!/bin/sh\nrmdir "{modules}/$1"\n')
     rmmod.chmod(0o755)
-    monkeypatch.setattr(mounts_modules, "MODULES", modules)
+    monkeypatch.setattr(journal_module, "MODULES", modules)
     monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
     with changing(LocalTarget(), "a study") as changes:
         changes.attach(Kind.MODULE, "null-blk", lambda: (modules / "null_blk").mkdir(parents=True))

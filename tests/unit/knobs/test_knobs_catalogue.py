@@ -8,8 +8,8 @@ import pytest
 
 from ktrial import plugin_discovery
 from ktrial.knobs import catalogue
+from ktrial.knobs.catalogue import reference
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.knobs.names import reference
 from ktrial.knobs.values import check, chosen, form_of
 from ktrial.model.knob import Allowed, Default, Knob, KnobKind, KnobLocation, version_of
 from ktrial.model.references import filled
@@ -61,7 +61,7 @@ def test_a_knob_says_all_that_has_to_be_known(knob: Knob) -> None:
     assert all(bool(place.path) != bool(place.boot) for place in knob.places)
     assert all(place.path.startswith(("/proc/sys/", "/sys/")) for place in knob.places if place.path)
     assert {catalogue.find(name).name for name in knob.coupled} == set(knob.coupled)
-    assert not knob.successor or catalogue.known(knob.successor.name)
+    assert not knob.successor or catalogue.get(knob.successor.name)
 
 
 @pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
@@ -108,7 +108,7 @@ def test_instances_are_put_in_and_taken_out_again() -> None:
     assert path == "/sys/class/net/eth0/queues/rx-0/rps_cpus"
     assert catalogue.instance_at(template, path) == "eth0/rx-0"
     assert catalogue.instance_at(template, "/sys/class/net/eth0/mtu") == ""
-    knob = catalogue.at("/sys/fs/cgroup/user.slice/user-0.slice/cpu.weight")
+    knob = catalogue.knob_at("/sys/fs/cgroup/user.slice/user-0.slice/cpu.weight")
     assert knob is not None
     assert knob.name == "cpu.weight"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.knob_tree import Kernel, Tree, made, refusal
 
 from ktrial.interruption import deferred
-from ktrial.knobs import RestoreOutcome, apply, changing, find
+from ktrial.knobs.apply import apply, changing
 from ktrial.knobs.errors import (
     BadKnobName,
     BadKnobValue,
@@ -29,6 +29,8 @@ from ktrial.knobs.errors import (
     KnobRounded,
     UnknownKnob,
 )
+from ktrial.knobs.lookup import find
+from ktrial.knobs.restore import RestoreOutcome
 
 
 @pytest.fixture

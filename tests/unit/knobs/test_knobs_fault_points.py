@@ -10,9 +10,10 @@ from tests.support.fault_points import declared, each_kill_at
 from tests.support.killing import directory_in_memory
 from tests.support.knob_tree import Kernel, Tree, made
 
-from ktrial.knobs import Changes, changing, restore
-from ktrial.knobs.journal import mounts_modules
-from ktrial.knobs.journal.mounts_modules import Kind
+from ktrial.knobs import journal
+from ktrial.knobs.apply import Changes, changing
+from ktrial.knobs.journal import Kind
+from ktrial.knobs.restore import restore
 from ktrial.target import Step, StepResult, Write
 
 OF_MOUNTS = ("apply: mounted or loaded", "restore: unmounted or unloaded")
@@ -57,7 +58,7 @@ def point(tree: Tree) -> Path:
 
 
 def is_mounted(tree: Tree) -> bool:
-    return mounts_modules.state(Kind.MOUNT, str(point(tree))) != ""
+    return journal.state(Kind.MOUNT, str(point(tree))) != ""
 
 
 def mount(tree: Tree) -> None:

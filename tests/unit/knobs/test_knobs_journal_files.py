@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.support.knob_tree import Kernel, Mind, Tree, made, refusal
 
-from ktrial.knobs import RestoreOutcome, Stage, abandoned, apply, changing, restore
+from ktrial.knobs.apply import apply, changing
 from ktrial.knobs.errors import BadKnobValue, JournalForbidden, JournalUnsafe, KnobForbidden
-from ktrial.knobs.journal.journal import Entry, own_identity
-from ktrial.knobs.journal.mounts_modules import Kind
+from ktrial.knobs.journal import Entry, Kind, Stage, own_identity
+from ktrial.knobs.restore import RestoreOutcome, abandoned, restore
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 
@@ -283,7 +283,7 @@ def test_a_journal_that_cannot_be_written_says_why(tree: Tree) -> None:
     ],
 )
 def test_a_process_is_called_by_its_command_without_the_interpreter(words: list[str], command: str) -> None:
-    code = "from ktrial.knobs.journal.journal import own_identity; print(own_identity().command)"
+    code = "from ktrial.knobs.journal import own_identity; print(own_identity().command)"
     run = [sys.executable, "-", *words]
     said = subprocess.run(run, input=code, capture_output=True, text=True, check=True).stdout
     assert said == f"{command}\n"

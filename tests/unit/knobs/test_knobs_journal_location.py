@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.knob_tree import Tree, made
 
-from ktrial.knobs.journal.location import (
+from ktrial.knobs.journal_location import (
     VARIABLE,
     install,
     is_anything_to_undo,

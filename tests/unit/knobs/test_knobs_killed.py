@@ -21,8 +21,9 @@ from tests.support.killing import (
 )
 from tests.support.knob_tree import made
 
-from ktrial.knobs import KnobSetting, System, find
-from ktrial.knobs.journal.location import VARIABLE
+from ktrial.knobs.apply import KnobSetting
+from ktrial.knobs.journal_location import VARIABLE
+from ktrial.knobs.lookup import System, find
 from ktrial.target.local import LocalTarget
 
 INSTANTS = 200

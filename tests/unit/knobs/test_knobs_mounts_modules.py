@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.knobs.journal import mounts_modules
-from ktrial.knobs.journal.mounts_modules import Kind, path_of
+from ktrial.knobs import journal
+from ktrial.knobs.journal import Kind, path_of
 
 
 def test_a_module_and_a_mount_are_seen_where_the_kernel_has_them(tmp_path: Path) -> None:
@@ -24,10 +24,10 @@ def test_what_is_mounted_is_known_by_its_number_its_type_and_its_source(
         "23 1 0:21 / /a\\040b rw - ext4 /dev/vda rw\n"
         "24 22 0:22 / /a rw - tmpfs second rw,size=1k\n"
     )
-    monkeypatch.setattr(mounts_modules, "MOUNTS", mounts)
-    assert mounts_modules.state(Kind.MOUNT, "/a") == "24 tmpfs second"
-    assert mounts_modules.state(Kind.MOUNT, "/a b") == "23 ext4 /dev/vda"
-    assert mounts_modules.state(Kind.MOUNT, "/b") == ""
+    monkeypatch.setattr(journal, "MOUNTS", mounts)
+    assert journal.state(Kind.MOUNT, "/a") == "24 tmpfs second"
+    assert journal.state(Kind.MOUNT, "/a b") == "23 ext4 /dev/vda"
+    assert journal.state(Kind.MOUNT, "/b") == ""
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_what_cannot_be_taken_away_says_why(
         (tmp_path / program).write_text(f'#!/bin/sh\necho "$0 $@" > {tmp_path}/asked\n{script}\n')
         (tmp_path / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert mounts_modules.take_away(Kind.MOUNT, "/a b") == problem
+    assert journal.take_away(Kind.MOUNT, "/a b") == problem
     assert (tmp_path / "asked").read_text().split("/")[-2:] == ["umount -- ", "a b\n"]
-    assert mounts_modules.take_away(Kind.MODULE, "/sys/module/null_blk") == problem
+    assert journal.take_away(Kind.MODULE, "/sys/module/null_blk") == problem
     assert (tmp_path / "asked").read_text().endswith("rmmod null_blk\n")
 
 
 def test_without_the_program_nothing_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "umount" in mounts_modules.take_away(Kind.MOUNT, "/a")
+    assert "umount" in journal.take_away(Kind.MOUNT, "/a")

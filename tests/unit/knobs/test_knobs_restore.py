@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.knob_tree import BOOT, Kernel, Tree, made, refusal
 
-from ktrial.knobs import Changes, Stage, abandoned, restore
+from ktrial.knobs.apply import Changes
+from ktrial.knobs.journal import Stage
+from ktrial.knobs.restore import abandoned, restore
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 OTHER_BOOT = "99999999-2222-3333-4444-555555555555"
@@ -208,6 +210,6 @@ def test_an_entry_whose_path_leads_elsewhere_is_not_followed(tree: Tree) -> None
 
 
 def test_the_boot_id_of_the_tests_is_not_this_systems() -> None:
-    from ktrial.knobs import Journal
+    from ktrial.knobs.journal import Journal
 
     assert Journal(Path("/nowhere")).boot != BOOT

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.outdated_records import skip_outdated
 from tests.support.places import ROOT
+from tests.support.runs_of_tests import skip_outdated
 
 from ktrial.experiment.trial import machine_warnings
 from ktrial.file_digests import digest_of_file

@@ -12,7 +12,8 @@ import pytest
 from tests.support.places import ROOT
 
 from ktrial.experiment.host_settings import Journaled
-from ktrial.knobs import Journal, changing
+from ktrial.knobs.apply import changing
+from ktrial.knobs.journal import Journal
 from ktrial.machines import host
 from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden, MachineStopped
 from ktrial.machines.host import HostMachine

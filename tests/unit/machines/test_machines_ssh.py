@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.ssh_server import HOST, SshServer, ssh_server
+from tests.support.ssh_systems import HOST, SshServer, ssh_server
 
 from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.machines.errors import (

@@ -13,7 +13,7 @@ from ktrial.model.machine import ModelCounts, ModelledMachine
 from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import MODELLED_CYCLES, Direction, Mode
 from ktrial.studyfile.machine_model_files import machine_model
-from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
+from ktrial.workloads.protocol import MarkedRegion, beside_instructions
 
 COSTS = [500, 1, 2, 3, 4, 5, 6, 7]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.counted_cpus import LINE, SPIN, counts, profile
+from tests.support.crates import LINE, SPIN, counts, profile
 
 from ktrial.analysis.guest_time import TimePart, by_cpu, differences, places, together
 from ktrial.machines.exact_parallel import region_of

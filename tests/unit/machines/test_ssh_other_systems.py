@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.support import other_system
+from tests.support import ssh_systems
 from tests.support.command_line import KNOWN
-from tests.support.ssh_server import HOST, SshServer, ssh_server
+from tests.support.ssh_systems import HOST, SshServer, ssh_server
 
 from ktrial.experiment import preflight
 from ktrial.experiment.host_settings import RemoteSettings
@@ -27,7 +27,7 @@ from ktrial.studyfile.reader import load
 from ktrial.target import Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 
-pytestmark = pytest.mark.skipif(other_system.BUSYBOX is None, reason="needs busybox-static")
+pytestmark = pytest.mark.skipif(ssh_systems.BUSYBOX is None, reason="needs busybox-static")
 PATH = {"PATH": "/bin"}
 NANOSECONDS = 1e9
 SLEEP_SECONDS = 0.5
@@ -56,8 +56,8 @@ KERNELS = SETTING.replace('"vm.swappiness"', "kernel").replace("60, 10", '"runni
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
     directory = tmp_path_factory.mktemp("other")
-    root = other_system.made(directory)
-    with ssh_server(directory, forced=other_system.forced(root)) as running:
+    root = ssh_systems.made(directory)
+    with ssh_server(directory, forced=ssh_systems.forced(root)) as running:
         yield running
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.ssh_server import HOST, ssh_server
+from tests.support.ssh_systems import HOST, ssh_server
 
 from ktrial.machines.errors import SudoAsks
 from ktrial.machines.host import HostMachine

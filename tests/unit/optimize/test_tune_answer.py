@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.knob_tree import made
-from tests.support.tunable import a_search
+from tests.support.tuning import a_search
 
 from ktrial.cli.running.search_answer import put_in_force
-from ktrial.knobs import Journal, restore
+from ktrial.knobs.journal import Journal
+from ktrial.knobs.restore import restore
 from ktrial.optimize.deployment_files import Answer, dotted, texts, write_answer
 from ktrial.studyfile.errors import AnswerNotWritten
 

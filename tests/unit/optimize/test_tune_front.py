@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import pytest
-from tests.support.tuning_function import Formula
+from tests.support.tuning import Formula
 
 from ktrial.model.comparison import Verdict
 from ktrial.model.tuning import Budget, Dimension, Goal, Objective, Observation, Purpose, Range, Space, Tuned

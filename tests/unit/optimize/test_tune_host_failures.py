@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ends, sources
-from tests.support.tunable import TunableMachine, a_search
+from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources

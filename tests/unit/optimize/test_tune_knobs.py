@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.support.fake_builds import NO_OPTION, FakeBuilder
 from tests.support.scripted import sources
-from tests.support.tunable import FILES, TunableMachine, a_search
+from tests.support.tuning import FILES, TunableMachine, a_search
 
 from ktrial.experiment.observer import Silent
 from ktrial.kernels.errors import OptionNotTaken

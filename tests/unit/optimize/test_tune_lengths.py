@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tests.support.tuning import GOAL, METRIC
 from tests.support.tuning_families import problem
-from tests.support.tuning_function import GOAL, METRIC
 
 from ktrial.model.tuning import Budget, Dimension, Observation, Purpose, Range, Space
 from ktrial.optimize import tune

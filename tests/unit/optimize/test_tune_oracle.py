@@ -1,8 +1,7 @@
-"""The oracle's frontier of tests/support/tuning_oracle.py, and families that the search has not seen. 1 s."""
+"""The oracle's frontier of tests/support/tuning_families.py, and families not seen before. 1 s."""
 
 import pytest
-from tests.support.tuning_families_unseen import UNSEEN, unseen
-from tests.support.tuning_oracle import at_idle, decided, known
+from tests.support.tuning_families import UNSEEN, at_idle, decided, known, unseen
 
 
 def test_with_runs_without_end_nothing_is_missed() -> None:

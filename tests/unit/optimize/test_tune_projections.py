@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.support.tuning_function import GOAL, METRIC
+from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Range, Space
 from ktrial.optimize.encoding import Encoding

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from tests.support.tuning_function import GOAL, METRIC
+from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Budget, Configuration, Observation
 from ktrial.model.workload import Mode

@@ -1,10 +1,10 @@
 """The report of a search: one page, and Markdown."""
 
 import pytest
+from tests.support.drawings import assert_only_its_own_script_runs, without_its_script
 from tests.support.drawn_courses import assert_corners_are_true, assert_searches_are_true
-from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
 from tests.support.report_records import HOSTILE
-from tests.support.tuned_results import a_result, a_study
+from tests.support.tuning import a_result, a_study
 from tests.unit.report.test_report_text import rendered
 
 from ktrial.optimize.deployment_files import answer_of

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.support.scripted import ends, sources
-from tests.support.tunable import TunableMachine, a_search
+from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.experiment.observer import Silent
 from ktrial.machines.errors import KvmUnusable

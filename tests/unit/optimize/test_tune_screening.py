@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from tests.support.tuning_function import GOAL, METRIC
+from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Space
 from ktrial.optimize.covering import Covering

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from bench.subjects.tune import Found, alone, ours
-from tests.support.tuning_function import BASE, GOAL, METRIC, NOTHING, SPACE, Formula, best, log_gain, nothing
+from tests.support.tuning import BASE, GOAL, METRIC, NOTHING, SPACE, Formula, best, log_gain, nothing
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ktrial.model.comparison import Verdict

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.support.tuning_function import GOAL, METRIC
+from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.comparison import Verdict
 from ktrial.model.tuning import (

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.support.tuning_function import GOAL, METRIC
+from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Guard, Observation, Purpose, Range, Space
 from ktrial.optimize.encoding import Encoding

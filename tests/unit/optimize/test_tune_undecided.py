@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import sources
-from tests.support.tunable import TunableMachine, a_search
-from tests.support.tuned_results import HIGHER, LOWER, a_comparison, a_result, a_study
+from tests.support.tuning import HIGHER, LOWER, TunableMachine, a_comparison, a_result, a_search, a_study
 
 from ktrial.experiment.observer import Silent
 from ktrial.model.comparison import Comparison, Verdict

@@ -7,8 +7,8 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.budgets import examples
 from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
+from tests.support.runs_of_tests import examples
 
 from ktrial import program_outputs
 from ktrial.program_outputs import OutputError

@@ -6,8 +6,8 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
+from tests.support.drawings import assert_only_its_own_script_runs, without_its_script
 from tests.support.drawn_charts import assert_charts_are_true
-from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
 from tests.support.report_records import (
     ALL,
     FIVE,

@@ -5,8 +5,7 @@ import re
 import zlib
 
 import pytest
-from tests.support.report_records import a_record
-from tests.support.report_whys import a_counted_matrix, whys_for
+from tests.support.report_records import a_counted_matrix, a_record, whys_for
 
 from ktrial import report
 from ktrial.report import study_page

@@ -7,7 +7,7 @@ import html5lib
 import pytest
 from rich.console import Console
 from tests.support.profiles import with_calls
-from tests.support.report_whys import a_counted_record, explained_by
+from tests.support.report_records import a_counted_record, explained_by
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report

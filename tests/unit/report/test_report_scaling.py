@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import pytest
-from tests.support.drawn_svg import axis, drawing, drawings_in, figure
+from tests.support.drawings import axis, drawing, drawings_in, figure
 from tests.support.making import a_sample, a_study, a_trial
 
 from ktrial import report

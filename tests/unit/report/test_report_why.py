@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
+from tests.support.drawings import assert_only_its_own_script_runs, without_its_script
 from tests.support.profiles import a_profile, with_calls
-from tests.support.report_whys import a_counted_matrix, a_counted_record, explained_by, whys_for
+from tests.support.report_records import a_counted_matrix, a_counted_record, explained_by, whys_for
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report

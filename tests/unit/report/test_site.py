@@ -8,9 +8,8 @@ from pathlib import Path
 import html5lib
 import pytest
 from tests.support.command_line import CommandLine
+from tests.support.drawings import assert_only_its_own_script_runs, without_its_script
 from tests.support.drawn_courses import assert_histories_are_true
-from tests.support.large_store import EVERY, fifty_results
-from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
 from tests.support.report_records import (
     FIVE,
     VALUES,
@@ -19,7 +18,7 @@ from tests.support.report_records import (
     a_study_with_failures,
     a_study_with_gaps,
 )
-from tests.support.stored_results import a_store
+from tests.support.stored_results import EVERY, a_store, fifty_results
 
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers

@@ -7,7 +7,7 @@ from pathlib import Path
 import html5lib
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
+from tests.support.drawings import assert_only_its_own_script_runs, without_its_script
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_failures
 from tests.support.stored_results import a_store
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
 from tests.support.commit_trees import CommitBuilder, a_tree, commit, runs
-from tests.support.fake_builds import requested
+from tests.support.fake_builds import git, requested
 
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.experiment.single_kernel import Measurement

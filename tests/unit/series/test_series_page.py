@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.drawn_courses import assert_steps_are_true
-from tests.support.profiles import with_calls
-from tests.support.real_profiles import real_profile
+from tests.support.profiles import real_profile, with_calls
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, runs
 

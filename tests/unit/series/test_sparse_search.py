@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.buildable_sources import git
+from tests.support.fake_builds import git
 from tests.support.series import SeriesBuilder, a_series, runs
 
 from ktrial.experiment.single_kernel import Measurement

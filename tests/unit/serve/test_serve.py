@@ -11,12 +11,11 @@ from typing import Any
 import html5lib
 import pytest
 from starlette.testclient import TestClient
-from tests.support.large_store import fifty_results
+from tests.support.drawings import assert_only_its_own_script_runs
 from tests.support.making import a_study
-from tests.support.page_scripts import assert_only_its_own_script_runs
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_failures
 from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
-from tests.support.stored_results import a_store
+from tests.support.stored_results import a_store, fifty_results
 
 from ktrial.experiment.session import run
 from ktrial.model.machine import Boot

@@ -7,8 +7,8 @@ from typing import Any
 
 import html5lib
 import pytest
+from tests.support.drawings import assert_only_its_own_script_runs
 from tests.support.making import a_study
-from tests.support.page_scripts import assert_only_its_own_script_runs
 from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.stored_results import a_store
 from tests.unit.serve.test_serve import Site

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.support.timed_blocks import DESIGN, SECONDS
+from tests.support.making import DESIGN, SECONDS
 
 from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.support.change_point_series import MEMORY, NEAR, noise, with_steps
+from tests.support.noise_models import MEMORY, NEAR, noise, with_steps
 
 from ktrial.analysis.history.change_points import steps
 from ktrial.model.history import ChangeKind

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
-from tests.support.budgets import examples
+from tests.support.runs_of_tests import examples
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.model.comparison import Verdict

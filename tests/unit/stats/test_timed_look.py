@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
-from tests.support.budgets import examples
-from tests.support.timed_blocks import DESIGN, OPEN_ENDED, RATE, SECONDS, study, until
+from tests.support.making import DESIGN, OPEN_ENDED, RATE, SECONDS, study, until
+from tests.support.runs_of_tests import examples
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import WarningKind

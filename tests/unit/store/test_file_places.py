@@ -6,9 +6,18 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.support.backends import SQLITE, Backend
+from tests.support.databases import SQLITE, Backend
 from tests.support.making import a_study, planned
-from tests.support.part_files import ABOVE, files_in, filled, large, measured, only_file_in, ran, with_files
+from tests.support.stored_results import (
+    ABOVE,
+    files_in,
+    filled,
+    large,
+    measured,
+    only_file_in,
+    ran,
+    with_files,
+)
 
 from ktrial.file_store import BadFileStore
 from ktrial.store import file_maintenance

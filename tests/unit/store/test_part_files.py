@@ -8,12 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.backends import POSTGRESQL, SQLITE, Backend
-from tests.support.database_server import Server
+from tests.support.databases import POSTGRESQL, SQLITE, Backend, Server
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.making import a_study, a_trial, planned
-from tests.support.part_files import ABOVE, files_in, filled, large, measured, only_file_in, ran, with_files
 from tests.support.profiles import a_profile
+from tests.support.stored_results import (
+    ABOVE,
+    files_in,
+    filled,
+    large,
+    measured,
+    only_file_in,
+    ran,
+    with_files,
+)
 from tests.unit.store.test_store_fault_points import SAMPLED
 
 from ktrial.file_store import FileStore

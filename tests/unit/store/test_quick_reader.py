@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.design import Design, Factor, FactorKind

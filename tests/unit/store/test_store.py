@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 

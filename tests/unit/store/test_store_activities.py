@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.machine import Activity, Doing

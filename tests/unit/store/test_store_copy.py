@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.backends import POSTGRESQL, SQLITE, Backend
-from tests.support.database_server import Server
+from tests.support.databases import POSTGRESQL, SQLITE, Backend, Server
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile

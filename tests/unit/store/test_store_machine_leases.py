@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 
 from ktrial.model.machine import MachineLease
 from ktrial.process_identity import born

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support import server_like
+from tests.support import databases
 from tests.support.making import a_study, a_trial
 
 from ktrial.model.trial import Outcome
@@ -30,13 +30,13 @@ def sql(file: Path, statement: str) -> list[tuple[object, ...]]:
 
 
 def test_a_store_on_a_server_is_made_and_keeps_what_is_stored(file: Path) -> None:
-    with open_store(server_like.url(file)) as store:
-        assert store.name == server_like.url(file)
+    with open_store(databases.url(file)) as store:
+        assert store.name == databases.url(file)
         study_id = store.study(a_study())
         assert store.study(a_study()) == study_id
         assert store.add_trial(study_id, a_trial())
         assert not store.add_trial(study_id, a_trial())
-    with open_store(server_like.url(file)) as store:
+    with open_store(databases.url(file)) as store:
         assert store.trials(study_id) == (a_trial(),)
         assert store.finished_keys(study_id, apart_from=frozenset({Outcome.COMPLETED})) == set()
     assert sql(file, "SELECT version FROM ktrial_schema") == [(SCHEMA_VERSION,)]
@@ -57,7 +57,7 @@ def test_a_store_on_a_server_is_made_and_keeps_what_is_stored(file: Path) -> Non
 def test_a_store_of_an_unknown_schema_is_refused_and_kept(
     file: Path, version: int, error: type[StoreError], text: str
 ) -> None:
-    for location in (server_like.url(file), file):
+    for location in (databases.url(file), file):
         open_store(location).close()
         sql(file, f"UPDATE ktrial_schema SET version = {version}")
         with pytest.raises(error, match=text) as said:
@@ -69,23 +69,23 @@ def test_a_store_of_an_unknown_schema_is_refused_and_kept(
 
 @pytest.mark.parametrize("version", [1, SCHEMA_VERSION - 1])
 def test_an_older_store_on_a_server_gets_the_tables_that_it_lacks(file: Path, version: int) -> None:
-    open_store(server_like.url(file)).close()
+    open_store(databases.url(file)).close()
     sql(file, "DROP TABLE answers")
     sql(file, f"UPDATE ktrial_schema SET version = {version}")
-    open_store(server_like.url(file)).close()
+    open_store(databases.url(file)).close()
     assert sql(file, "SELECT version FROM ktrial_schema") == [(SCHEMA_VERSION,)]
     assert sql(file, "SELECT count(*) FROM answers") == [(0,)]
 
 
 def test_a_store_of_this_schema_is_not_touched(file: Path) -> None:
-    open_store(server_like.url(file)).close()
+    open_store(databases.url(file)).close()
     sql(file, "DROP TABLE answers")
-    open_store(server_like.url(file)).close()
+    open_store(databases.url(file)).close()
     assert sql(file, "SELECT name FROM sqlite_master WHERE name = 'answers'") == []
 
 
 def test_what_the_server_says_is_told(tmp_path: Path) -> None:
-    location = server_like.url(tmp_path / "no/such/place.db")
+    location = databases.url(tmp_path / "no/such/place.db")
     with pytest.raises(StoreError) as said:
         open_store(location)
     assert str(said.value) == f"Store {location}: unable to open database file"
@@ -143,7 +143,7 @@ def test_the_user_s_own_store(monkeypatch: pytest.MonkeyPatch, named: str, locat
 
 
 def test_a_study_that_is_not_there_is_told_with_the_store_s_name(file: Path) -> None:
-    with open_store(server_like.url(file)) as store:
+    with open_store(databases.url(file)) as store:
         store.study(a_study("quick"))
         for asked, near in (("quikc", ": did you mean quick?"), ("zzz", ""), (7, ""), ("7", "")):
             with pytest.raises(StudyNotStored) as said:

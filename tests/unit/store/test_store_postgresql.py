@@ -6,8 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.backends import POSTGRESQL, Backend
-from tests.support.database_server import Server, sql
+from tests.support.databases import POSTGRESQL, Backend, Server, sql
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.trial import CounterDelta

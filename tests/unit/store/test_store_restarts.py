@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.support import database_server
-from tests.support.database_server import Server
+from tests.support import databases
+from tests.support.databases import Server
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.store.errors import ServerAway
@@ -24,7 +24,7 @@ PROCESSES, EACH = 50, 4
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """One that nobody else uses."""
-    with database_server.running() as made:
+    with databases.running() as made:
         yield made
 
 

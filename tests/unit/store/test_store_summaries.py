@@ -1,7 +1,7 @@
 """What is kept for histories: it is what the trials say, and made again when they say something else."""
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.report_records import FIVE, a_record, a_study_with_failures, a_study_with_gaps
 from tests.support.stored_results import fill
 

@@ -5,7 +5,7 @@ import re
 import zlib
 
 import pytest
-from tests.support.backends import Backend
+from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE, PROOF

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 from tests.support.places import DATA
-from tests.support.study_texts import KERNELS, load_text
+from tests.support.program_texts import KERNELS, load_text
 
 from ktrial.model.design import Design, FactorKind
 from ktrial.studyfile.errors import (

@@ -7,8 +7,8 @@ from typing import Any
 import tomli_w
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.support.budgets import examples
 from tests.support.command_line import KNOWN
+from tests.support.runs_of_tests import examples
 
 from ktrial.model.base import digest
 from ktrial.model.study import Study, plan

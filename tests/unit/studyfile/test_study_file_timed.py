@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.study_texts import KERNELS, load_text
+from tests.support.program_texts import KERNELS, load_text
 
 from ktrial.model.design import Design
 from ktrial.model.study import Disk, Stopping, Timing, treatments

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import ROOT
-from tests.support.run_cache import RUNS, large_directory, shared_cache
+from tests.support.runs_of_tests import RUNS, large_directory, shared_cache
 
 TESTS = """
 import pytest
@@ -94,7 +94,7 @@ def test_a_runs_cache_is_shared_by_its_workers_and_goes_with_the_last(tmp_path: 
 
 def test_what_a_killed_run_has_left_goes_when_the_next_one_comes(tmp_path: Path) -> None:
     killed = (
-        "import os, pathlib; from tests.support.run_cache import shared_cache\n"
+        "import os, pathlib; from tests.support.runs_of_tests import shared_cache\n"
         "with shared_cache('killed', pathlib.Path.cwd()): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", killed], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=False)

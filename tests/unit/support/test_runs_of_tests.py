@@ -7,9 +7,9 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from tests.support.long_commands import run_shown
 from tests.support.places import ROOT
-from tests.support.resuming import packages_of, state_of_the_sources
+from tests.support.real_runs import run_shown
+from tests.support.runs_of_tests import packages_of, state_of_the_sources
 
 from ktrial.installation import cache_directory
 
@@ -66,7 +66,7 @@ def test_what_has_passed_is_not_run_again_and_what_is_left_is_told(tmp_path: Pat
 
 SKIPPED = """
 import pytest
-from tests.support.outdated_records import skip_outdated
+from tests.support.runs_of_tests import skip_outdated
 
 def test_of_root():
     pytest.skip("only root\\nmay mount")

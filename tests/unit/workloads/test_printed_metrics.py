@@ -19,8 +19,8 @@ from ktrial.studyfile.search import guard_of
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import StepResult
 from ktrial.workloads import WarnsOfRuns, check, find
+from ktrial.workloads.command import guest_time_warnings
 from ktrial.workloads.errors import BadCommand, BadOutput, MetricNotFound
-from ktrial.workloads.printed_metrics import guest_time_warnings
 
 FIO = (PROGRAM_OUTPUTS / "fio-3.33.json").read_text()
 JOBS = (PROGRAM_OUTPUTS / "fio-3.33-jobs.json").read_text()

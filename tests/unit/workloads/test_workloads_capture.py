@@ -10,11 +10,11 @@ import pytest
 
 from ktrial.model.workload import Command, WorkloadUse
 from ktrial.package_names import INSTALL
-from ktrial.workloads.capture import capture_cache
-from ktrial.workloads.capture.captured import Captured, CaptureOptions, capture
-from ktrial.workloads.capture.strace_lines import calls, unescaped
+from ktrial.workloads import capture
+from ktrial.workloads.capture import Captured, CaptureOptions, capture_command
 from ktrial.workloads.command import WORKLOAD
 from ktrial.workloads.errors import NotCaptured, NotTraced, ProgramNotFound, TracerMissing
+from ktrial.workloads.strace import calls, unescaped
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def captured(*words: str, **options: object) -> Captured:
-    return capture(words, Path.cwd(), CaptureOptions(**options))  # type: ignore[arg-type]
+    return capture_command(words, Path.cwd(), CaptureOptions(**options))  # type: ignore[arg-type]
 
 
 def command(taken: Captured) -> Command:
@@ -227,12 +227,12 @@ def test_what_was_captured_is_kept_for_as_long_as_its_files_stay(
     monkeypatch.setenv("KTRIAL_CACHE", str(place.parent / "cache"))
     (place / "data").write_text("x")
     words = ("cat", "data")
-    assert capture_cache.find(words, place) is None
+    assert capture.find_capture(words, place) is None
     taken = captured(*words)
-    capture_cache.keep(words, place, taken)
-    assert capture_cache.find(words, place) == taken
+    capture.keep_capture(words, place, taken)
+    assert capture.find_capture(words, place) == taken
     (place / "data").write_text("y")
-    assert capture_cache.find(words, place) is None
+    assert capture.find_capture(words, place) is None
 
 
 def test_memory_grows_with_the_files() -> None:

@@ -9,9 +9,9 @@ from ktrial import workloads
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, WorkloadDescription, WorkloadUse
 from ktrial.target.errors import GuestProgramsMissing
+from ktrial.workloads import installed
 from ktrial.workloads.builtin import built_ins
 from ktrial.workloads.errors import UnknownWorkload
-from ktrial.workloads.registry import installed
 
 OPERATIONS = {
     *("syscall", "pipe", "context-switch", "futex", "epoll", "socketpair", "tcp", "timer", "hackbench"),

@@ -18,11 +18,10 @@ from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.package_names import INSTALL
 from ktrial.program_outputs import find
 from ktrial.target import Run, StepResult
-from ktrial.workloads.adapter import GROUP, InstalledProgram
+from ktrial.workloads.adapter import GROUP, InstalledProgram, Reported
 from ktrial.workloads.adapters import nginx_wrk
 from ktrial.workloads.adapters.unixbench_run import index, score
 from ktrial.workloads.errors import BadOutput, ProgramNotInstalled, WorkloadFailed
-from ktrial.workloads.reported_metrics import Reported
 
 PLAIN = Perturbation(number=0)
 

@@ -9,7 +9,7 @@ import pytest
 from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, WorkloadUse
-from ktrial.workloads import file_trees
+from ktrial.workloads import host_files
 from ktrial.workloads.command import WORKLOAD
 from ktrial.workloads.errors import FileNotCarried, TooMuchToCarry
 from ktrial.workloads.host_files import with_all_they_need
@@ -104,14 +104,14 @@ def test_data_that_is_a_damaged_or_foreign_program_is_data_in_a_directory(tree: 
 def test_too_many_files_are_refused_before_all_are_looked_at(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_trees, "MOST_FILES", 5)
+    monkeypatch.setattr(host_files, "MOST_FILES", 5)
     with pytest.raises(TooMuchToCarry, match="too many or too large for a guest: more than 5 files"):
         carried(tree)
 
 
 def test_too_much_is_refused_with_where_most_of_it_is(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "below" / "large").write_bytes(bytes(3000))
-    monkeypatch.setattr(file_trees, "MOST_BYTES", 2000)
+    monkeypatch.setattr(host_files, "MOST_BYTES", 2000)
     with pytest.raises(TooMuchToCarry) as caught:
         carried(tree)
     assert "too many or too large for a guest: 9 files, 2.9" in str(caught.value).replace("\u00a0", " ")

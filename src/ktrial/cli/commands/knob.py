@@ -88,7 +88,7 @@ def show(
 def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
-    from ktrial.knobs import System, find
+    from ktrial.knobs.lookup import System, find
     from ktrial.target.local import LocalTarget
 
     system = System(LocalTarget())
@@ -129,7 +129,7 @@ def set_knobs(
     json: Json = False,
 ) -> None:
     """Set knobs of this system; `ktrial restore` puts back what was there."""
-    from ktrial.knobs import changing
+    from ktrial.knobs.apply import changing
     from ktrial.target.local import LocalTarget
 
     pairs = [_pair(setting) for setting in settings]

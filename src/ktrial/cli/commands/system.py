@@ -122,7 +122,7 @@ def quiesce(
 
 def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.host_settings import PURPOSE, apply_quieting, quieting_plan
-    from ktrial.knobs import changing
+    from ktrial.knobs.apply import changing
     from ktrial.target.local import LocalTarget
 
     target = LocalTarget()
@@ -163,7 +163,8 @@ def _tell(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
 def _undo(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.host_settings import PURPOSE
     from ktrial.interruption import deferred
-    from ktrial.knobs import LEFT, Journal, restore
+    from ktrial.knobs.journal import Journal
+    from ktrial.knobs.restore import LEFT, restore
     from ktrial.target.local import LocalTarget
 
     journal = Journal()
@@ -225,8 +226,9 @@ def restore(
 
 def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -> None:
     from ktrial.interruption import deferred
-    from ktrial.knobs import LEFT, Journal
-    from ktrial.knobs import restore as put_back
+    from ktrial.knobs.journal import Journal
+    from ktrial.knobs.restore import LEFT
+    from ktrial.knobs.restore import restore as put_back
     from ktrial.target.local import LocalTarget
 
     journal = Journal()
@@ -251,8 +253,7 @@ def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -
 def _list(json: bool) -> None:
     from ktrial.cli.render.table import rendered
     from ktrial.format.table import Field, table, text_field
-    from ktrial.knobs import Journal
-    from ktrial.knobs.journal.journal import Entry
+    from ktrial.knobs.journal import Entry, Journal
 
     entries, damaged = Journal().entries()
     for one in damaged:
@@ -281,22 +282,22 @@ def _moment(seconds: float) -> str:
 
 
 def _install(unit_path: Path | None, *, dry_run: bool) -> None:
-    from ktrial.knobs import journal_directory
-    from ktrial.knobs.journal import location
+    from ktrial.knobs import journal_location
+    from ktrial.knobs.journal_location import journal_directory
 
     program = (
         Path(sys.argv[0]) if sys.argv[0].endswith("ktrial") else Path(shutil.which("ktrial") or "ktrial")
     )
     if dry_run:
-        sys.stdout.write(location.text(program.resolve(), journal_directory()))
-        say(f"nothing was written: this was a dry run; it would be {location.unit_path(unit_path)}")
+        sys.stdout.write(journal_location.text(program.resolve(), journal_directory()))
+        say(f"nothing was written: this was a dry run; it would be {journal_location.unit_path(unit_path)}")
         return
     try:
-        path = location.install(program.resolve(), journal_directory(), unit_path)
+        path = journal_location.install(program.resolve(), journal_directory(), unit_path)
     except OSError as error:
         raise UnitNotWritten(path=error.filename, problem=error.strerror) from error
     print(path, flush=True)
-    say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {location.NAME}")
+    say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {journal_location.NAME}")
 
 
 def _data(one: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
     from ktrial.model.workload import Parameter, WorkloadDescription
-    from ktrial.workloads.capture.captured import Captured
+    from ktrial.workloads.capture import Captured
 
 
 app = command_group("List and show the workloads; capture a command of your own.")
@@ -28,7 +28,7 @@ Command = Annotated[
 
 def _as_json(captured: "Captured", place: Path) -> dict[str, object]:
     """What `workload capture --json` prints; docs/workloads.md names every field."""
-    from ktrial.workloads.capture.captured import table
+    from ktrial.workloads.capture import table
 
     return {
         "file": str(place),
@@ -42,7 +42,7 @@ def _as_json(captured: "Captured", place: Path) -> dict[str, object]:
 
 
 def _print(captured: "Captured", place: Path, console: object) -> None:
-    from ktrial.workloads.capture.captured import USUAL_MEMORY_MIB, summary
+    from ktrial.workloads.capture import USUAL_MEMORY_MIB, summary
 
     print(f"{place}: {summary(captured)}")
     for note in captured.notes:
@@ -99,7 +99,7 @@ def capture(
     from ktrial.cli.options.own_command import check_name, file_text
     from ktrial.cli.studies import registry
     from ktrial.program_outputs import find
-    from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of, with_format
+    from ktrial.workloads.capture import CaptureOptions, capture_command, name_of, with_format
 
     if metrics:
         find(metrics)
@@ -113,7 +113,7 @@ def capture(
     options = CaptureOptions(
         called, tuple(env or ()), tuple(str(path) for path in include or ()), duration("--limit", limit)
     )
-    captured = with_format(capture(tuple(command), Path.cwd(), options), metrics)
+    captured = with_format(capture_command(tuple(command), Path.cwd(), options), metrics)
     write_text(place, file_text(captured))
     if json:
         print_json(_as_json(captured, place))
@@ -121,7 +121,7 @@ def capture(
     _print(captured, place, out())
 
 
-app.command("capture", cls=KtrialCommand)(capture)
+app.command("capture", cls=KtrialCommand)(capture_command)
 
 
 @app.command("list", cls=KtrialCommand)

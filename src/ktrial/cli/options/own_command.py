@@ -12,7 +12,7 @@ from ktrial.cli.command_line import BadOption, KtrialCommand
 
 if TYPE_CHECKING:
     from ktrial.model.workload import WorkloadUse
-    from ktrial.workloads.capture.captured import Captured
+    from ktrial.workloads.capture import Captured
 
 _META = "ktrial.own-command"
 _SEPARATOR = "--"
@@ -70,7 +70,7 @@ class NamedWorkloads:
 
     def uses(self) -> "tuple[WorkloadUse, ...]":
         """As they are run. Raises WorkloadError, StudyError."""
-        from ktrial.workloads.capture.captured import with_format
+        from ktrial.workloads.capture import with_format
 
         own = (with_format(captured(self.words), self.format).use,) if self.words else ()
         return (*map(use_of, self.names), *own)
@@ -109,20 +109,20 @@ def use_of(name: str) -> "WorkloadUse":
 def captured(words: tuple[str, ...]) -> "Captured":
     """What the command needs; it runs here, once, unless all that it needs is as it was. Tells what it does.
 
-    Raises what `ktrial.workloads.capture.captured.capture` raises.
+    Raises what `ktrial.workloads.capture.capture_command` raises.
     """
     from ktrial.cli.console import breakable, say
     from ktrial.cli.studies import registry
-    from ktrial.workloads.capture import capture_cache
-    from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of, summary
+    from ktrial.workloads import capture
+    from ktrial.workloads.capture import CaptureOptions, capture_command, name_of, summary
 
     directory = Path.cwd()
-    known = capture_cache.find(words, directory)
+    known = capture.find_capture(words, directory)
     if known is None:
         say(f"running it once here, under strace, to find what it needs: {' '.join(words)}")
         name = name_of(words[0], frozenset(registry().workloads))
-        known = capture(words, directory, CaptureOptions(name))
-        capture_cache.keep(words, directory, known)
+        known = capture_command(words, directory, CaptureOptions(name))
+        capture.keep_capture(words, directory, known)
     say(breakable(f"{known.use.name}: {summary(known)}"))
     for note in known.notes:
         say(f"note: {note.text}" + (f"\n  {note.advice}" if note.advice else ""))
@@ -131,17 +131,17 @@ def captured(words: tuple[str, ...]) -> "Captured":
 
 def study_table(workload: "Captured") -> dict[str, Any]:
     """The workload as a study's table."""
-    from ktrial.workloads.capture.captured import table
+    from ktrial.workloads.capture import table
 
     return table(workload.use)
 
 
 def memory_for(words: tuple[str, ...], given: str | None) -> str | None:
     """What was given; else as much as the command's files need, where that is more than usual."""
-    from ktrial.workloads.capture import capture_cache
-    from ktrial.workloads.capture.captured import USUAL_MEMORY_MIB
+    from ktrial.workloads import capture
+    from ktrial.workloads.capture import USUAL_MEMORY_MIB
 
-    known = capture_cache.find(words, Path.cwd()) if words and given is None else None
+    known = capture.find_capture(words, Path.cwd()) if words and given is None else None
     if known is None or known.memory_mib <= USUAL_MEMORY_MIB:
         return given
     from ktrial.cli.console import say
@@ -168,7 +168,7 @@ def file_text(workload: "Captured") -> str:
     import tomli_w
 
     from ktrial.cli.console import breakable
-    from ktrial.workloads.capture.captured import summary
+    from ktrial.workloads.capture import summary
 
     lines = [
         f"captured by ktrial workload capture: {breakable(summary(workload))}",

@@ -30,7 +30,7 @@ from ktrial.model.attribution import (
 from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
 from ktrial.model.profile import Profile
 from ktrial.model.workload import MODELLED_CYCLES
-from ktrial.program_outputs.protocol import is_by_clock
+from ktrial.program_outputs import is_by_clock
 from ktrial.report import attribution as tables
 from ktrial.report.attribution import CAUSES, causes
 from ktrial.report.call_tree import CALL_TREE_MEANING, CallTree, call_tree_table

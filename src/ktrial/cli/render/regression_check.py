@@ -25,7 +25,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
-from ktrial.program_outputs.protocol import is_by_clock
+from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as markdown
 from ktrial.report import patch_series as text
 from ktrial.report.markdown import block, code, grid, prose

@@ -37,7 +37,7 @@ def check_first(
     from ktrial import machines
     from ktrial.experiment.preflight import Undertaking, check
     from ktrial.model.study import MachineSettings
-    from ktrial.workloads.capture.tracer import STRACE
+    from ktrial.workloads.strace import STRACE
 
     undertaking = Undertaking(
         machine=machines.find(kind) if kind else None,

@@ -44,7 +44,7 @@ from ktrial.studyfile.errors import NotATune, NothingToResume, TuningError
 from ktrial.studyfile.reader import load, study_from
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import CLOCK, guard_of, rules_of, searched_knobs
-from ktrial.workloads.capture.captured import name_of
+from ktrial.workloads.capture import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -125,7 +125,7 @@ def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: P
 
 def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:
     """Set the answer's knobs here, through the journal, to stay."""
-    from ktrial.knobs import changing
+    from ktrial.knobs.apply import changing
     from ktrial.target.local import LocalTarget
 
     with changing(LocalTarget(), f"tune {study.name}", lasting=True, say=say) as changes:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ktrial.model.trial import ReadingKind
-from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, of_cpus, text, together
+from ktrial.monitors.environment import Absent, EnvironmentReader, Observation, of_cpus, text, together
 
 _CPU = "/sys/devices/system/cpu"
 _GOVERNOR = f"{_CPU}/cpu*/cpufreq/scaling_governor"

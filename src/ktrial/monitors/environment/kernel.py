@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, text
+from ktrial.monitors.environment import Absent, EnvironmentReader, Observation, text
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _FAST_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ktrial.model.trial import ReadingKind
-from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, text
+from ktrial.monitors.environment import Absent, EnvironmentReader, Observation, text
 
 _SECONDS = 0.3
 _BUSY = 0.05

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from ktrial.model.trial import ReadingKind
-from ktrial.monitors.environment.reader import EnvironmentReader, Observation, chosen, meminfo, ranges, text
+from ktrial.monitors.environment import EnvironmentReader, Observation, chosen, meminfo, ranges, text
 
 _MIB = 1 << 10
 _GIB = 1 << 20

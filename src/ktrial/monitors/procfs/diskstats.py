@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ktrial.model.trial import SeriesKind
-from ktrial.monitors.time_series import Reading, is_number
+from ktrial.monitors import Reading, is_number
 
 _FILE = "/proc/diskstats"
 _FIELDS = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ktrial.monitors.time_series import Reading, is_number
+from ktrial.monitors import Reading, is_number
 
 _DIRECTORY = "/proc/pressure/"
 _RESOURCES = ("cpu", "io", "irq", "memory")

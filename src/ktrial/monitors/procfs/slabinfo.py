@@ -7,7 +7,7 @@ other monitors together take a tenth of one.
 from collections.abc import Iterator, Mapping
 
 from ktrial.model.trial import SeriesKind
-from ktrial.monitors.time_series import Reading, is_number
+from ktrial.monitors import Reading, is_number
 
 _FILE = "/proc/slabinfo"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ktrial.monitors.time_series import Reading, numbers
+from ktrial.monitors import Reading, numbers
 
 _FILE = "/proc/softirqs"
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import has_keys, json_report, object_of
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report
+from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of
 
 _MEAN = Column("latency", "ns", Direction.LOWER)
 _WORST = Column("worst latency", "ns", Direction.LOWER)

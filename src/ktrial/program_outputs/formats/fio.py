@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import has_keys, json_report, object_of, objects_of, text_of
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of, objects_of, text_of
 
 _WAYS = ("read", "write", "trim", "mixed")
 """`mixed` where unified_rw_reporting adds them up."""

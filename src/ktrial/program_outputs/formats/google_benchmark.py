@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import has_keys, json_report, objects_of, text_of
-from ktrial.program_outputs.numbers import finite, in_unit, measured, same_time_unit
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told
+from ktrial.program_outputs.reading import (
+    finite,
+    has_keys,
+    in_unit,
+    json_report,
+    measured,
+    objects_of,
+    same_time_unit,
+    text_of,
+)
 
 _REAL = Column("real time", "ns", Direction.LOWER)
 _STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")

@@ -3,10 +3,9 @@
 from typing import Any
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import has_keys, json_report, objects_of, text_of
-from ktrial.program_outputs.numbers import finite
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs.reading import finite, has_keys, json_report, objects_of, text_of
 
 _TIME = Column("time", "s", Direction.LOWER)
 _MEND = "a command that fails does something else than one that works: mend it first"

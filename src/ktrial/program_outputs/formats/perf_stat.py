@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import json_objects, text_of
-from ktrial.program_outputs.numbers import finite, measured
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told
+from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
 
 _HEAD = 4096
 _LARGEST = 1 << 18

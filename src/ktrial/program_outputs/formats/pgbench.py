@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told
-from ktrial.program_outputs.text_reports import only, the_only
+from ktrial.program_outputs.reading import measured, only, the_only
 
 _RATE = Column("transactions", "1/s", Direction.HIGHER)
 _LATENCY = Column("latency", "ms", Direction.LOWER)

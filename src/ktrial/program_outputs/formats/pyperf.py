@@ -4,10 +4,9 @@ import statistics
 from typing import Any
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told, distinct
 from ktrial.program_outputs.errors import OutputEmpty
-from ktrial.program_outputs.json_reports import has_keys, json_report, objects_of, text_of
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs.reading import has_keys, json_report, measured, objects_of, text_of
 
 _UNITS = {"second": "s", "byte": "B", "integer": ""}
 """pyperf's words (its metadata `unit`)."""

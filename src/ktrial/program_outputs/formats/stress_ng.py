@@ -6,10 +6,9 @@ from typing import Any
 import yaml
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report, Told, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.json_reports import objects_of, text_of
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs.reading import measured, objects_of, text_of
 
 _RATE = Column("operations", "1/s", Direction.HIGHER)
 _BY_CPU = Column("operations by CPU time", "1/s", Direction.HIGHER)

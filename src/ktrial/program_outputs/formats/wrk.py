@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.numbers import measured
-from ktrial.program_outputs.protocol import Column, Measured, Report
-from ktrial.program_outputs.text_reports import only, the_only
+from ktrial.program_outputs.reading import measured, only, the_only
 
 _RATE = Column("requests", "1/s", Direction.HIGHER)
 _THROUGHPUT = Column("throughput", "KiB/s", Direction.HIGHER)

@@ -1,7 +1,15 @@
 """cyclictest of rt-tests: how late threads wake up."""
 
-from ktrial.workloads.adapter import InstalledProgram, Program, Settings, choice, described, less, whole
-from ktrial.workloads.reported_metrics import Reported
+from ktrial.workloads.adapter import (
+    InstalledProgram,
+    Program,
+    Reported,
+    Settings,
+    choice,
+    described,
+    less,
+    whole,
+)
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:

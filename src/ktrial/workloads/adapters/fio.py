@@ -3,6 +3,7 @@
 from ktrial.workloads.adapter import (
     InstalledProgram,
     Program,
+    Reported,
     Settings,
     choice,
     described,
@@ -11,7 +12,6 @@ from ktrial.workloads.adapter import (
     whole,
     word,
 )
-from ktrial.workloads.reported_metrics import Reported
 
 _METRICS = tuple(
     metric

@@ -5,13 +5,13 @@ from ktrial.workloads.adapter import (
     SHELL,
     InstalledProgram,
     Program,
+    Reported,
     Settings,
     described,
     less,
     more,
     whole,
 )
-from ktrial.workloads.reported_metrics import Reported
 
 _SCRIPT = (
     PROLOGUE

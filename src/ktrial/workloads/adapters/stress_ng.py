@@ -1,7 +1,15 @@
 """stress-ng: one of its some three hundred stressors."""
 
-from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, more, whole, word
-from ktrial.workloads.reported_metrics import Reported
+from ktrial.workloads.adapter import (
+    InstalledProgram,
+    Program,
+    Reported,
+    Settings,
+    described,
+    more,
+    whole,
+    word,
+)
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:

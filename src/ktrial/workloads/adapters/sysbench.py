@@ -4,6 +4,7 @@ from ktrial.workloads.adapter import (
     AdapterCommand,
     InstalledProgram,
     Program,
+    Reported,
     Settings,
     choice,
     described,
@@ -12,8 +13,7 @@ from ktrial.workloads.adapter import (
     whole,
     word,
 )
-from ktrial.workloads.adapters.postgres import on_a_server
-from ktrial.workloads.reported_metrics import Reported
+from ktrial.workloads.adapters.pgbench import on_a_server
 
 PROGRAM = Program("sysbench", "sysbench", version_pattern=r"(sysbench \S+)")
 SOURCE = "https://github.com/akopytov/sysbench"

@@ -1,1 +1,0 @@
-"""Changes of a system's settings: journaled before they are made, undone afterwards."""
