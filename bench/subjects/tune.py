@@ -19,8 +19,7 @@ from bench.row import Row, seconds
 from ktrial.model.tuning import Budget, Configuration, Purpose, Tuned
 from ktrial.optimize import tune
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
-from ktrial.optimize.objective import ObjectiveFunction
+from ktrial.optimize.evaluation_log import EvaluationLog, ObjectiveFunction, RunRequest
 from ktrial.optimize.samplers import Evaluation, optimiser
 
 RUNS = 65

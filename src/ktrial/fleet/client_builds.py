@@ -1,20 +1,77 @@
 """Kernels that a fleet builds: each content once, several at once; what no worker can build is built here."""
 
 import pickle
+import threading
+import uuid
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
 from ktrial.experiment.resources import Builder, Had, Listener, PortableBuilds, built_here, numbered
 from ktrial.file_digests import digest_of_bytes
-from ktrial.fleet.build_assignment import BuildAssignment, BuildEvent, End, Item, Site, Step
-from ktrial.fleet.packages import Package
-from ktrial.installation import cache_directory
+from ktrial.file_store import FileStore, FileStoreFailed
+from ktrial.fleet import worker_side
+from ktrial.fleet.connection import Connection
+from ktrial.fleet.contents import Contents, Package
+from ktrial.fleet.errors import TransferDamaged, WorkerBroke
+from ktrial.fleet.membership import Calls, JoinCheck, Membership
+from ktrial.fleet.messages import (
+    BuildCall,
+    Built,
+    CanBuild,
+    Failed,
+    Gone,
+    HandOver,
+    NotBuilt,
+    Piece,
+    Question,
+    Unable,
+)
+from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.trial_queue import Member
+from ktrial.installation import VERSION, cache_directory
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, BuildOrder, Kernel
 
 _GLANCE_SECONDS = 0.05
+
+
+@dataclass(eq=False)
+class Item:
+    """A kernel that is to be built; `labels` are all that ask for it."""
+
+    order: BuildOrder
+    digest: str
+    """Of the pickled order."""
+    labels: list[str]
+    losses: int = 0
+    archive: Built | None = None
+    """What a worker has built, while it arrives."""
+    arrived: int = 0
+
+
+@dataclass
+class End:
+    """Of an item: its kernel, why there is none, or None: it is to be built here. Of all: an error."""
+
+    item: Item | None
+    had: Kernel | KernelError | BaseException | None = None
+
+
+class Site(Protocol):
+    """Of the fleet, what builds need."""
+
+    settings: FleetSettings
+    members: dict[str, Member]
+    packages: dict[str, Package]
+
+    @property
+    def connection(self) -> Connection:
+        """To the scheduler."""
+        ...
 
 
 class FleetBuilds:
@@ -100,3 +157,225 @@ def _scratch() -> Path:
     directory = cache_directory() / "fleet"
     directory.mkdir(parents=True, exist_ok=True)
     return directory
+
+
+# Who builds which kernel: a thread of the client's.
+#
+# A worker is asked first whether it can build these. It builds one at a time, and is given no more once
+# something of its own kept it from one. A kernel with which three workers were lost is built by the client.
+
+_BUILD_ASSIGNMENT_GLANCE_SECONDS = 0.05
+
+
+_MOST_LOSSES = 3
+
+
+_PIECE_BYTES = 4 << 20
+
+
+@dataclass
+class Step:
+    """How far an item is."""
+
+    item: Item
+    said: dict[str, Any]
+    worker: str = ""
+
+
+BuildEvent = End | Step | str
+
+
+class BuildAssignment(threading.Thread):
+    """Says which worker builds what, and takes what was built."""
+
+    def __init__(
+        self,
+        home: Site,
+        builds: PortableBuilds,
+        maker: bytes,
+        items: list[Item],
+        scratch: Path,
+        events: "SimpleQueue[BuildEvent]",
+    ) -> None:
+        super().__init__(name="fleet builds", daemon=True)
+        self._home, self._builds, self._maker = home, builds, maker
+        self._kept = Contents(scratch)
+        self._events, self._stopping = events, threading.Event()
+        self._waiting, self._items = list(items), {one.digest: one for one in items}
+        self._topic = f"ktrial builds {uuid.uuid4().hex}"
+        self._calls = Calls(home.connection, home.packages, home.settings.files, events.put)
+        question = Question(maker, tuple(self._items))
+        join_check = JoinCheck(self._topic, worker_side.can_build, question, self._problem, keeps_out=False)
+        self._membership = Membership(home, join_check, self._calls, events.put)
+        self._can: dict[str, set[str]] = {}
+        """By the workers' addresses: digests of the orders that they can build."""
+        self._work: dict[int, tuple[Member, Item]] = {}
+        self._by: dict[str, str] = {}
+        """Digest of an order → the name of the worker that builds it."""
+        self._unended = len(items)
+
+    def stop(self) -> None:
+        """End all that is under way: workers see that nobody waits for it."""
+        self._stopping.set()
+        self.join()
+
+    def run(self) -> None:
+        """See Thread."""
+        try:
+            with self._home.connection.listening(self._topic, self._heard):
+                while self._unended and not self._stopping.is_set():
+                    self._membership.look()
+                    if not self._membership.is_away:
+                        self._hand_out()
+                    for number, answer in self._calls.finished(_BUILD_ASSIGNMENT_GLANCE_SECONDS):
+                        self._answered(number, answer)
+        except BaseException as error:  # noqa: BLE001 - whoever reads the events raises it
+            self._events.put(End(None, error))
+        finally:
+            self._calls.give_up()
+
+    def _problem(self, member: Member, answer: object) -> tuple[str, str]:
+        """What a worker said to the question of what it can build."""
+        if not isinstance(answer, CanBuild):
+            return f"it does not say what it can build ({answer})", ""
+        problems = answer.problems
+        if answer.version != VERSION:
+            problems = (f"ktrial is {answer.version} there, {VERSION} here",) * len(self._items)
+        can = {one for one, problem in zip(self._items, problems, strict=True) if not problem}
+        self._can[member.address] = can
+        for problem in dict.fromkeys(filter(None, problems)):
+            self._events.put(f"worker {member.name} of the fleet is given no builds: {problem}")
+        return "" if can else problems[0], ""
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        item = self._items.get(said.get("order", ""))
+        if item:
+            self._events.put(Step(item, said, self._by.get(item.digest, "a worker")))
+
+    def _hand_out(self) -> None:
+        at_work = {member.address for member, _ in self._work.values()}
+        there = [one for one in self._home.members.values() if one.works_at(self._topic)]
+        for member in there:
+            can = self._can.get(member.address, set())
+            item = next((one for one in self._waiting if one.digest in can), None)
+            if item and member.address not in at_work:
+                self._waiting.remove(item)
+                self._begin(member, item)
+        if self._membership.expects_more or not self._membership.someone_came:
+            return
+        possible = set[str]().union(*(self._can.get(one.address, set()) for one in there))
+        for item in [one for one in self._waiting if one.digest not in possible]:
+            self._waiting.remove(item)
+            self._end(item, None)
+
+    def _begin(self, member: Member, item: Item) -> None:
+        self._by[item.digest] = member.name
+        call = BuildCall(self._maker, item.digest, self._topic, self._home.settings.files)
+        self._ask(member, item, f"ktrial builds {item.order.build.name}", worker_side.build, call)
+
+    def _ask(self, member: Member, item: Item, name: str, function: Any, argument: object) -> None:
+        self._work[self._calls.begin(member.address, name, function, argument)] = member, item
+
+    def _answered(self, number: int, answer: object) -> None:
+        if number not in self._work:
+            self._membership.answered(number, answer)
+            return
+        member, item = self._work.pop(number)
+        if isinstance(answer, Failed):
+            problem = answer.problem.strip().splitlines()[-1]
+            raise WorkerBroke(worker=member.name, problem=problem) from RuntimeError(answer.problem)
+        if isinstance(answer, Built):
+            item.archive, item.arrived = answer, 0
+            if not (answer.in_store and self._taken(item, answer)):
+                self._fetch(member, item)
+            else:
+                self._arrived(member, item)
+        elif isinstance(answer, Piece):
+            self._piece(member, item, answer)
+        elif isinstance(answer, NotBuilt):
+            self._end(item, self._as_here(item, answer))
+        else:
+            self._again(member, item, answer)
+
+    def _again(self, member: Member, item: Item, answer: object) -> None:
+        """Somebody else has to build it, or this system."""
+        item.archive = None
+        if isinstance(answer, Unable):
+            self._can[member.address] = set()
+            advice = f": {answer.advice}" if answer.advice else ""
+            self._events.put(
+                f"worker {member.name} of the fleet is given no more builds: "
+                f"{answer.problem.rstrip('.')}{advice}"
+            )
+        item.losses += not isinstance(answer, Unable) and not (isinstance(answer, Gone) and not answer.died)
+        if item.losses < _MOST_LOSSES:
+            self._waiting.append(item)
+        else:
+            self._events.put(f"{item.losses} workers were lost while they built {item.labels[0]}")
+            self._end(item, None)
+
+    def _end(self, item: Item, had: Kernel | KernelError | None) -> None:
+        self._unended -= 1
+        self._events.put(End(item, had))
+
+    def _taken(self, item: Item, built: Built) -> bool:
+        """Whether all of it came from the fleet's store of files."""
+        try:
+            store = FileStore(self._home.settings.files)
+            return store.take(built.digest, lambda *part: self._kept.receive(built.digest, *part))
+        except (FileStoreFailed, TransferDamaged) as error:
+            self._events.put(f"{error.message}: what was built comes from its worker")
+            return False
+
+    def _fetch(self, member: Member, item: Item) -> None:
+        assert item.archive
+        self._ask(
+            member,
+            item,
+            f"ktrial takes {item.order.build.name}",
+            worker_side.hand_over,
+            HandOver(item.archive.digest, item.arrived, _PIECE_BYTES),
+        )
+
+    def _piece(self, member: Member, item: Item, piece: Piece) -> None:
+        built = item.archive
+        assert built
+        try:
+            if not piece.data:
+                raise TransferDamaged(digest=built.digest, found="shorter")
+            self._kept.receive(built.digest, item.arrived, piece.data, built.size)
+        except TransferDamaged as error:
+            self._again(member, item, Unable(error.message))
+            return
+        item.arrived += len(piece.data)
+        if item.arrived < built.size:
+            self._fetch(member, item)
+        else:
+            self._arrived(member, item)
+
+    def _arrived(self, member: Member, item: Item) -> None:
+        assert item.archive
+        archive = self._kept.place(item.archive.digest, "content")
+        try:
+            kernel = self._builds.take(item.order, archive)
+        except KernelError as error:
+            self._again(member, item, Unable(error.message))
+        else:
+            self._end(item, kernel)
+        finally:
+            archive.unlink(missing_ok=True)
+
+    def _as_here(self, item: Item, said: NotBuilt) -> KernelError:
+        """The error as it would be here, with the log in this system's cache."""
+        error = said.error
+        if not said.log:
+            return error
+        log = cache_directory() / "fleet" / "logs" / f"{item.order.content[:32]}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(said.log)
+        there = str(error.facts["log"])
+        facts = {
+            name: value.replace(there, str(log)) if isinstance(value, str) else value
+            for name, value in error.facts.items()
+        }
+        return type(error)(**facts | {"log": log})

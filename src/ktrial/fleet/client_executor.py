@@ -6,8 +6,9 @@ What is lost with a worker is given to another; what a worker cannot do is told,
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ktrial.errors import KtrialError
@@ -24,25 +25,36 @@ from ktrial.experiment.executor import (
     Wanted,
     Withdrawn,
 )
-from ktrial.experiment.jobs import Job
+from ktrial.experiment.jobs import Job, Steps
 from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
-from ktrial.fleet.assigned_work import Work, by_worker, order_for, steps_of
-from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import Connection
+from ktrial.fleet.contents import Package, packed
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
-from ktrial.fleet.membership import Membership, join_check_of
-from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Preparation, Unable
-from ktrial.fleet.packages import Package, packed
-from ktrial.fleet.repeated_trials import Check, Checks, compared, for_member, short
+from ktrial.fleet.membership import Calls, Membership, join_check_of
+from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Order, Preparation, Several, Unable
 from ktrial.fleet.settings import FleetSettings
-from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting, next_group
+from ktrial.fleet.trial_queue import (
+    Check,
+    Checks,
+    Entry,
+    Member,
+    Pace,
+    Waiting,
+    compared,
+    for_member,
+    next_group,
+    short,
+)
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
+from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 
 _GLANCE_SECONDS = 0.05
+
+
 _MOST_DEATHS = 3
 """Of workers, while they perform one trial: then it is the trial's doing."""
 
@@ -59,6 +71,33 @@ class Home(Protocol):
     def connection(self) -> Connection:
         """To the scheduler."""
         ...
+
+
+# What one call on a worker is for.
+
+
+@dataclass(frozen=True)
+class Work:
+    """Trials, a second performance of one, or a system that is prepared."""
+
+    member: Member
+    entries: tuple[Entry, ...] = ()
+    """The trials that are performed, one after another."""
+    check: Check | None = None
+    """The trial is performed once more."""
+    boot: Boot | None = None
+    """The system that is prepared."""
+    begun: float = field(default_factory=time.monotonic)
+
+    def parts(self, answer: object) -> "Iterator[tuple[Work, object]]":
+        """Each trial of it, with its own answer; what the worker did not come to is answered with Gone."""
+        if not isinstance(answer, Several):
+            yield self, answer
+            return
+        replies: list[object] = [*answer.replies]
+        replies += [Gone()] * (len(self.entries) - len(replies))
+        for entry, reply in zip(self.entries, replies, strict=True):
+            yield replace(self, entries=(entry,)), reply
 
 
 class FleetExecutor:
@@ -380,3 +419,22 @@ class FleetExecutor:
             self._end(held.trial)
         for one in entries:
             self._waiting.add(one)
+
+
+def order_for(bench: Bench, entry: Entry) -> Order:
+    """What a worker is told, to perform the trial."""
+    return Order(bench, entry.package.digest, entry.planned, entry.steps)
+
+
+def steps_of(job: Job, machine: Machine, planned: PlannedTrial) -> Steps | None:
+    """None: the worker finds out why there are none."""
+    try:
+        return job.with_steps(machine.mode, planned.perturbation).said
+    except KtrialError:
+        return None
+
+
+def by_worker(trial: Trial, worker: str, warnings: tuple[DataWarning, ...]) -> Trial:
+    """The trial, with who performed it."""
+    provenance = trial.provenance.model_copy(update={"worker": worker})
+    return trial.model_copy(update={"provenance": provenance, "warnings": (*trial.warnings, *warnings)})

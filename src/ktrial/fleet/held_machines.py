@@ -6,22 +6,61 @@ away: that is told, and the run goes on, since the store and the machine itself 
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import ValidationError
 
-from ktrial.fleet import resource
 from ktrial.fleet.connection import Connection, connected
 from ktrial.fleet.errors import FleetOutOfReach, HolderUnknown
-from ktrial.fleet.resource import Resource, notes_of_held
 from ktrial.fleet.settings import FleetSettings
 from ktrial.format.sanitize import one_line
 from ktrial.model.machine import MachineLease
 from ktrial.store.leases import Held, Taking, has_ended
 
 _LOOK_SECONDS = 1.0
+
+
 _FORGETFUL_SECONDS = 60.0
 """Beyond the holder's silence: until a scheduler must have noticed it."""
+
+
+class Resource:
+    """One, as one process sees it."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        """Raises FleetOutOfReach."""
+        self._connection, self._name = connection, name
+        self._semaphore: Any = connection.semaphore(_semaphore(name), SILENCE_SECONDS)
+        self._is_ours = False
+
+    def take(self, seconds: float) -> bool:
+        """Whether it is this process's, within so long. Raises FleetOutOfReach."""
+        if not self._is_ours:
+            with self._connection.reached():
+                self._is_ours = bool(self._semaphore.acquire(timeout=seconds))
+        return self._is_ours
+
+    def note(self, text: str) -> None:
+        """Tell the others. Raises FleetOutOfReach."""
+        self._connection.answer("set_metadata", keys=[_NOTES, self._name], value=text)
+
+    def noted(self) -> str:
+        """What was told last; empty: nothing. Raises FleetOutOfReach."""
+        return str(self._connection.answer("get_metadata", keys=[_NOTES, self._name], default=""))
+
+    def give_back(self) -> None:
+        """Others may have it. Raises FleetOutOfReach."""
+        if self._is_ours:
+            self._is_ours = False
+            with self._connection.reached():
+                self._semaphore.release()
+
+    def drop(self) -> None:
+        """Tell the scheduler no more that it is needed: others may have it after a while."""
+        self._semaphore.refresh_leases = False
+        self._semaphore.refresh_callback.stop()
 
 
 class HeldMachines:
@@ -40,7 +79,7 @@ class HeldMachines:
 
     def take_machine(self, asked: MachineLease) -> Taking:
         """See LeasePlace. Raises HolderUnknown; FleetOutOfReach where the fleet was asked for."""
-        lease = asked.model_copy(update={"silence_seconds": resource.SILENCE_SECONDS})
+        lease = asked.model_copy(update={"silence_seconds": SILENCE_SECONDS})
         try:
             return self._taken(lease, self._opened(lease.machine))
         except FleetOutOfReach as error:
@@ -106,7 +145,7 @@ class HeldMachines:
 
     def _taken(self, lease: MachineLease, asked: Resource) -> Taking:
         """The machine is waited for where its holder is gone: the scheduler will notice."""
-        until = time.monotonic() + resource.SILENCE_SECONDS + _FORGETFUL_SECONDS
+        until = time.monotonic() + SILENCE_SECONDS + _FORGETFUL_SECONDS
         seconds, is_told = 0.0, False
         while not asked.take(seconds):
             holder = _read(asked.noted())
@@ -117,7 +156,7 @@ class HeldMachines:
             if holder is not None and not is_told:
                 self._say(
                     f"machine {lease.shown}: {one_line(holder.who)}, who held it in {self.name}, is gone; "
-                    f"its scheduler notices that within {resource.SILENCE_SECONDS + 10:g} s: waiting for it"
+                    f"its scheduler notices that within {SILENCE_SECONDS + 10:g} s: waiting for it"
                 )
             seconds, is_told = _LOOK_SECONDS, holder is not None
         before = _read(asked.noted())
@@ -172,3 +211,82 @@ def _read(text: str) -> MachineLease | None:
         return MachineLease.model_validate_json(text) if text else None
     except ValidationError:
         return None  # of a ktrial of another version
+
+
+# What one process of a fleet has at a time: a semaphore of its scheduler's, with a note of whose it is.
+#
+# Dask's own client tells the scheduler again and again that it is there. Who is silent for SILENCE_SECONDS,
+# as one is who was killed, has it no more; Dask's scheduler looks for such every ten seconds.
+
+SILENCE_SECONDS = 30.0
+
+
+_NOTES = "ktrial machines"
+"""Where the scheduler keeps notes, by the resources' names."""
+
+
+def notes_of_held(connection: Connection) -> list[str]:
+    """Those of resources that somebody has. Raises FleetOutOfReach."""
+    notes = connection.answer("get_metadata", keys=[_NOTES], default={})
+    return [
+        str(text)
+        for name, text in sorted(notes.items())
+        if text and connection.answer("semaphore_value", name=_semaphore(name))
+    ]
+
+
+def _semaphore(name: str) -> str:
+    return f"ktrial machine {name}"
+
+
+# Who is in a fleet, what each worker does, and who has which machine.
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One worker."""
+
+    name: str
+    address: str
+    slots: int
+    """Trials at once."""
+    standing: str
+    """`there`, or why some client gives it nothing: `refused: …`, `quarantined: …`."""
+    under_way: tuple[str, ...]
+    """What it was asked and has not ended: `trial debian:6.1 0`."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "slots": self.slots,
+            "standing": self.standing,
+            "under_way": list(self.under_way),
+        }
+
+
+def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[Held, ...]]:
+    """All workers, by name, and the machines that are held. Raises FleetOutOfReach, FleetNotInstalled."""
+    connection = Connection(settings, settings.address)
+    try:
+        seen, notes, calls = connection.workers(), connection.notes(), connection.under_way()
+        machines = held_machines(connection)
+    finally:
+        connection.close()
+    statuses = [
+        WorkerStatus(
+            name=one.name,
+            address=address,
+            slots=one.slots,
+            standing=notes.get(address, "there"),
+            under_way=tuple(_shown(call) for call in calls.get(address, ())),
+        )
+        for address, one in seen.items()
+    ]
+    return tuple(sorted(statuses, key=lambda one: one.name)), machines
+
+
+def _shown(call: str) -> str:
+    """Without what tells calls apart: `ktrial trial debian:6.1 0 #12.0`."""
+    return call.removeprefix("ktrial ").partition(" #")[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrial.model.tuning import Configuration, Observation, Purpose
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.response_model import Surrogate
 
 KEEP = 0.5
 """What a knob must be expected to bring to stay, in margins."""

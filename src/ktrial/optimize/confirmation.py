@@ -1,24 +1,61 @@
 """What fresh runs say of a configuration: guards, exact verdicts, and the sentence of the answer."""
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
 
 from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.tuning import Configuration, Goal, Guard, Observation, Purpose
+from ktrial.model.tuning import Configuration, FrontPoint, Goal, Guard, Observation, Purpose
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
-from ktrial.optimize.objective import ObjectiveFunction
+from ktrial.optimize.budget import EACH, Shares
+from ktrial.optimize.evaluation_log import EvaluationLog, ObjectiveFunction, RunRequest
+from ktrial.optimize.gaussian_process import Array
+from ktrial.optimize.response_model import Surrogate
 from ktrial.stats import verdict_rules
+from ktrial.stats.resolution import resolution, rounding
+from ktrial.stats.sequential import BlockedMetric, SequentialDesign, checks, look
+from ktrial.stats.sequential.design import usual_looks
+from ktrial.stats.sequential.repeated_intervals import Intervals, claims
+from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
+from ktrial.stats.verdict_rules import Claim, verdict_of
 
 BASELINE, CANDIDATE = "baseline", "candidate"
+
+
 _ADVICE = {
     WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial revalidate measures it again",
     WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
     "what those trials met is worth a look of its own",
 }
+
+
+def _breach(guard: Guard, values: Sequence[float]) -> str:
+    """How the guard was not kept: `==` by every run, the others by the median; empty where it was."""
+    beyond = [value for value in values if not guard.keeps(value)]
+    if guard.relation == "==" and beyond:
+        return f"{guard} was not kept in {len(beyond)} of {len(values)} runs: {beyond[0]:g}"
+    middle = statistics.median(values)
+    return "" if guard.keeps(middle) else f"{guard} was not kept: the median is {middle:g}"
+
+
+def broken(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
+) -> tuple[str, ...]:
+    """The guards that its runs did not keep, and how many failed, each in a sentence."""
+    own = [each for each in fresh if each.configuration == candidate]
+    problems = [scores.failure(each) for each in own if scores.failure(each)]
+    broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
+    for guard in scores.goal.guards:
+        values = [each.values[guard.metric] for each in own if guard.metric in each.values]
+        if values and (text := _breach(guard, values)):
+            broken.append(text)
+    return tuple(broken)
 
 
 @dataclass(frozen=True)
@@ -58,29 +95,6 @@ def metric_of(goal: Goal, name: str) -> Metric:
     """The objective of this name."""
     objective = next(each for each in goal.objectives if each.metric == name)
     return Metric(name=name, unit=objective.unit, direction=objective.direction)
-
-
-def broken(
-    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
-) -> tuple[str, ...]:
-    """The guards that its runs did not keep, and how many failed, each in a sentence."""
-    own = [each for each in fresh if each.configuration == candidate]
-    problems = [scores.failure(each) for each in own if scores.failure(each)]
-    broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
-    for guard in scores.goal.guards:
-        values = [each.values[guard.metric] for each in own if guard.metric in each.values]
-        if values and (text := _breach(guard, values)):
-            broken.append(text)
-    return tuple(broken)
-
-
-def _breach(guard: Guard, values: Sequence[float]) -> str:
-    """How the guard was not kept: `==` by every run, the others by the median; empty where it was."""
-    beyond = [value for value in values if not guard.keeps(value)]
-    if guard.relation == "==" and beyond:
-        return f"{guard} was not kept in {len(beyond)} of {len(values)} runs: {beyond[0]:g}"
-    middle = statistics.median(values)
-    return "" if guard.keeps(middle) else f"{guard} was not kept: the median is {middle:g}"
 
 
 def confirm_exactly(
@@ -153,3 +167,421 @@ def change_in_words(one: Comparison) -> str:
     better = "higher" if one.direction is Direction.HIGHER else "lower"
     interval = f" ({tenths(one.low - 1)} … {tenths(one.high - 1)})" if one.low and one.high else ""
     return f"{one.metric} {tenths(one.ratio - 1)} %{interval} ({better} is better)"
+
+
+# Confirmation with noise: fresh runs of the finalists and the baseline, with verdicts.
+#
+# Fresh runs are in blocks, in random order: one of the baseline, two of each finalist. The runs that found
+# the finalists are biased in their favour, and count only through the model of few terms, which believes
+# that most knobs do nothing and takes luck for luck: what it expected of a finalist, with its doubt, is a
+# second estimate beside that of the fresh runs, for as much as these agree with it
+# (ktrial.stats.typical_groups).
+
+_DRIFT_ADVICE = (
+    "it falls on the baseline and the finalists alike: their runs are in random order within blocks"
+)
+
+
+_APART = 2.6
+"""Standard errors between what the search let expect and what fresh runs show that are told: chance makes as
+many in one of a hundred."""
+
+
+_FAILURES = 2
+"""Failed runs of every finalist that end confirmation."""
+
+
+_APART_ADVICE = (
+    "the interval is wider for it, and fresh runs count for most; where the machine changed meanwhile, "
+    "ktrial revalidate measures the answer again"
+)
+
+
+def confirm(
+    log: EvaluationLog,
+    surrogate: Surrogate,
+    finalists: Sequence[Configuration],
+    expected: Sequence[EarlierEstimate],
+    blocks: int,
+    rng: np.random.Generator,
+) -> list[Confirmation]:
+    """One a finalist, from so many blocks at most. The model learns from them too.
+
+    `expected`: each finalist's log gain, as the runs of the search let expect; nothing where it is empty.
+
+    All intervals hold together (ktrial.stats.typical_groups), so that the answer may be chosen among them.
+    """
+    scores = surrogate.scores
+    wanted: list[Configuration] = [{}, *(each for each in finalists for _ in range(EACH))]
+    earlier = [each for each in log.observations if not each.configuration and not scores.failure(each)]
+    fresh: list[Observation] = []
+    made = 0
+    while made < blocks and log.left >= len(wanted):
+        asked = [RunRequest(wanted[at], made) for at in rng.permutation(len(wanted))]
+        fresh += log.run(asked, Purpose.CONFIRM)
+        made += 1
+        if all(len(_failed(scores, fresh, each)) >= _FAILURES for each in finalists):
+            break
+    surrogate.learn(log.observations)
+    measured = _Measured(surrogate, finalists, expected, earlier, fresh, made)
+    return [
+        Confirmation(
+            (measured.comparison(each),),
+            broken(scores, fresh, each),
+            measured.warnings(each),
+            **measured.estimates(each),
+        )
+        for each in finalists
+    ]
+
+
+def _told(warning: DataWarning) -> DataWarning:
+    if warning.kind is WarningKind.DRIFT:
+        return warning.model_copy(update={"advice": _DRIFT_ADVICE})
+    return told(warning)
+
+
+def _failed(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
+) -> list[Observation]:
+    return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The runs that are compared."""
+
+    surrogate: Surrogate
+    finalists: Sequence[Configuration]
+    expected: Sequence[EarlierEstimate]
+    earlier: Sequence[Observation]
+    """The baseline's during the search."""
+    fresh: Sequence[Observation]
+    blocks: int
+
+    @property
+    def goal(self) -> Goal:
+        """What is sought."""
+        return self.surrogate.scores.goal
+
+    def runs(self, configuration: Configuration) -> list[Observation]:
+        """Fresh ones that have a number."""
+        own = (each for each in self.fresh if each.configuration == configuration)
+        return [each for each in own if not self.surrogate.scores.failure(each)]
+
+    def values(self, runs: Sequence[Observation]) -> Array:
+        """Of the objective."""
+        metric = self.goal.objectives[0].metric
+        return np.array([each.values[metric] for each in runs], dtype=np.float64)
+
+    def label(self, finalist: Configuration) -> str:
+        """Its name in comparisons."""
+        at = list(self.finalists).index(finalist)
+        return f"{CANDIDATE} {at + 1}" if at else CANDIDATE
+
+    def beside_baseline(self, finalist: Configuration) -> BlockedMetric:
+        """A finalist's runs, each beside one of the baseline's latest: for warnings about them."""
+        own = [each for each in self.fresh if each.configuration == finalist]
+        before = [*self.earlier, *(each for each in self.fresh if not each.configuration)][-len(own) :]
+        rows = {BASELINE: before, self.label(finalist): own}
+        count = max(map(len, rows.values()))
+        values = {label: self._numbers(runs, count) for label, runs in rows.items()}
+        orders = {
+            label: tuple(each.order for each in runs) + (0,) * (count - len(runs))
+            for label, runs in rows.items()
+        }
+        return replace(self._empty, values=values, orders=orders)
+
+    def _numbers(self, runs: Sequence[Observation], count: int) -> tuple[float, ...]:
+        failure, metric = self.surrogate.scores.failure, self.goal.objectives[0].metric
+        numbers = [math.nan if failure(each) else each.values[metric] for each in runs]
+        return (*numbers, *[math.nan] * (count - len(numbers)))
+
+    @cached_property
+    def _empty(self) -> BlockedMetric:
+        metric = metric_of(self.goal, self.goal.objectives[0].metric)
+        return BlockedMetric(
+            self.goal.workload, metric, BASELINE, {BASELINE: ()}, {BASELINE: ()}, rows="runs"
+        )
+
+    def comparison(self, finalist: Configuration) -> Comparison:
+        """With the baseline. One with a failed run is not judged; the others are without it."""
+        if self._said is None or finalist not in self._judgeable:
+            return self._unjudged(finalist)
+        codes = claims(Intervals(self._said.means, self._said.low, self._said.high), self.goal.margin)
+        before = math.exp(float(np.median(np.log(self.values(self.runs({}))))))
+        at = self._judgeable.index(finalist)
+        return self._judged(finalist, self._said, at, Claim(int(codes[at])), before)
+
+    def estimates(self, finalist: Configuration) -> dict[str, float]:
+        """`fresh` and `expected` of a Confirmation, where both are known."""
+        if self._said is None or finalist not in self._judgeable or not self.expected:
+            return {}
+        at = self._judgeable.index(finalist)
+        both = {"fresh": float(self._said.fresh[at]), "expected": self._known[at].mean}
+        return {name: math.exp(each) for name, each in both.items()}
+
+    def warnings(self, finalist: Configuration) -> tuple[DataWarning, ...]:
+        """About its runs, and where they are not as expected."""
+        told = tuple(map(_told, checks(self.beside_baseline(finalist), independent=True)))
+        ratios = self.estimates(finalist)
+        if not ratios or abs(self._apart(finalist)) < _APART:
+            return told
+        before, fresh = (tenths(ratios[name] - 1) for name in ("expected", "fresh"))
+        text = (
+            f"{self.label(finalist)}: the runs of the search let expect {before} %, fresh runs alone show "
+            f"{fresh} %: further apart than chance makes them in 99 of 100 searches"
+        )
+        return (*told, DataWarning(kind=WarningKind.SEARCH_DISAGREES, text=text, advice=_APART_ADVICE))
+
+    def _apart(self, finalist: Configuration) -> float:
+        """Standard errors between fresh runs and what was expected."""
+        return float(self._said.apart[self._judgeable.index(finalist)]) if self._said else 0.0
+
+    @cached_property
+    def _judgeable(self) -> list[Configuration]:
+        failure = self.surrogate.scores.failure
+        failed = [each.configuration for each in self.fresh if each.configuration and failure(each)]
+        return [each for each in self.finalists if each not in failed and len(self.runs(each)) > 1]
+
+    @cached_property
+    def _known(self) -> list[EarlierEstimate]:
+        """Of each that is judged, as the logarithm of the objective's ratio."""
+        if not self.expected:
+            return []
+        sign = self.surrogate.scores.sign(0)
+        each = (self.expected[list(self.finalists).index(own)] for own in self._judgeable)
+        return [EarlierEstimate(sign * mean, deviation) for mean, deviation in each]
+
+    @cached_property
+    def _said(self) -> Groups | None:
+        """What the runs say; None where there are too few."""
+        arms = [self.runs({}), *map(self.runs, self._judgeable)]
+        if len(arms) < 2 or min(map(len, arms)) < 2:
+            return None
+        values = list(map(self.values, arms))
+        step = resolution(values)
+        return typical_groups(
+            [np.log(each) for each in values],
+            np.log(self.values(self.earlier)),
+            self._known,
+            among=len(self.finalists),
+            hidden=[rounding([each], step) for each in values],
+        )
+
+    def _judged(
+        self, finalist: Configuration, said: Groups, at: int, claim: Claim, before: float
+    ) -> Comparison:
+        margin = self.goal.margin
+        reason = f"the interval holds both 1 and more than the margin ({margin * 100:.3g} %)"
+        return self._unjudged(finalist).model_copy(
+            update={
+                "baseline_value": before,
+                "value": before * math.exp(said.means[at]),
+                "ratio": math.exp(said.means[at]),
+                "low": math.exp(said.low[at]),
+                "high": math.exp(said.high[at]),
+                "verdict": verdict_of(claim, self._empty.metric.direction),
+                "reason": f"after {self.blocks} blocks {reason}" if claim is Claim.NONE else "",
+            }
+        )
+
+    def _unjudged(self, finalist: Configuration) -> Comparison:
+        """A comparison without a number."""
+        measured = self._empty
+        return Comparison(
+            workload=measured.workload,
+            metric=measured.metric.name,
+            unit=measured.metric.unit,
+            direction=measured.metric.direction,
+            baseline=BASELINE,
+            treatment=self.label(finalist),
+            baseline_value=None,
+            value=None,
+            ratio=None,
+            low=None,
+            high=None,
+            verdict=Verdict.INCONCLUSIVE,
+            mode=measured.mode,
+            reason="a run of it failed, or too few have numbers",
+        )
+
+
+# Two objectives: points of the front, and what is best in both together, on fresh runs in shared blocks.
+#
+# Where the objectives are in conflict there is no one answer: which of the confirmed points serves is the
+# user's to choose. All comparisons, of every point in both objectives, are one family (Holm's procedure in
+# `ktrial.stats.sequential.look`), so that the error of all together is held.
+
+_MOST_POINTS, _FEWEST_BLOCKS = 3, 6
+
+
+_FEWEST_POINTS = 2
+
+
+def runs_for_front(shares: Shares, runs: int, *, noise_free: bool) -> int:
+    """Runs to be put by: as many as for one answer, and enough for two points where the budget has them."""
+    wanted = (_FEWEST_POINTS + 1) * (shares.confirm // 2 if noise_free else _FEWEST_BLOCKS)
+    return max(shares.confirm, min(wanted, runs // 2))
+
+
+def points_to_confirm(
+    front: Sequence[FrontPoint], candidate: Configuration, goal: Goal, runs: int, *, noise_free: bool
+) -> list[Configuration]:
+    """What may gain in both, the candidate, the front's far end and its middle: as many as so many runs can
+    judge; one at least.
+
+    `front`: the best in the first objective first.
+    """
+    changed = [point for point in front if point.configuration]
+    points = [balanced] if (balanced := _balanced(changed, goal)) else []
+    # The far end and the middle: the other end is next to the baseline, and says little.
+    ends = [point.configuration for point in (*changed[:1], *changed[len(changed) // 2 :][:1])]
+    for one in (candidate, *ends):
+        if one and one not in points:
+            points.append(one)
+    each = 1 if noise_free else _FEWEST_BLOCKS
+    return points[: max(1, min(_MOST_POINTS, runs // each - 1))]
+
+
+def _balanced(points: Sequence[FrontPoint], goal: Goal) -> Configuration:
+    """The point whose smaller gain is the largest; empty where none promises to gain in one objective more
+    than the margin, and to lose nothing in the other."""
+
+    def gains(point: FrontPoint) -> list[float]:
+        pairs = zip(point.ratios, goal.objectives, strict=True)
+        return sorted(
+            math.log(ratio) * (1 if one.direction is Direction.HIGHER else -1) for ratio, one in pairs
+        )
+
+    promising = [point for point in points if gains(point)[0] >= 0 and gains(point)[1] > goal.margin]
+    return max(promising, key=gains).configuration if promising else {}
+
+
+def confirm_front(
+    log: EvaluationLog,
+    scores: ObjectiveFunction,
+    points: Sequence[Configuration],
+    rng: np.random.Generator,
+    runs: int,
+) -> list[Confirmation]:
+    """One confirmation a point, each with a comparison an objective.
+
+    `runs`: how many may be made. Blocks of one run of the baseline and of each point, in random order.
+    """
+    wanted = [{}, *points]
+    blocks = min(runs, log.left) // len(wanted)
+    if not points or not blocks:
+        return []
+    design = SequentialDesign(margin=scores.goal.margin, looks=usual_looks(max(blocks, _FEWEST_BLOCKS)))
+    fresh: list[Observation] = []
+    ahead: int | None = design.looks[0]
+    made = 0
+    while ahead is not None and made < blocks and log.left >= len(wanted):
+        for _ in range(min(ahead, blocks) - made):
+            asked = [RunRequest(wanted[at], made) for at in rng.permutation(len(wanted))]
+            fresh += log.run(asked, Purpose.CONFIRM)
+            made += 1
+        ahead = look(_measured(scores, fresh, points, made), design, final=made >= blocks).next_look
+    judged = look(_measured(scores, fresh, points, made), design, final=True)
+    return [
+        Confirmation(
+            tuple(one for one in judged.comparisons if one.treatment == _label(at)),
+            broken(scores, fresh, point),
+            tuple(map(told, judged.warnings)) if not at else (),
+        )
+        for at, point in enumerate(points)
+    ]
+
+
+def confirm_front_exactly(
+    log: EvaluationLog, scores: ObjectiveFunction, points: Sequence[Configuration], mode: Mode, runs: int
+) -> list[Confirmation]:
+    """In noise-free mode: each under every perturbation."""
+    wanted = [{}, *points]
+    count = min(max(1, log.measuring.perturbations), min(runs, log.left) // len(wanted))
+    if not points or not count:
+        return []
+    asked = [RunRequest(each, at, at) for at in range(count) for each in wanted]
+    fresh = log.run(asked, Purpose.CONFIRM)
+    return [
+        Confirmation(compared_exactly(scores, fresh, point, mode), broken(scores, fresh, point))
+        for point in points
+    ]
+
+
+def with_confirmations(
+    front: Sequence[FrontPoint], points: Sequence[Configuration], confirmed: Sequence[Confirmation]
+) -> tuple[FrontPoint, ...]:
+    """The front's points with what confirmation says of them; one that trades stays, whatever the model says
+    of it by now."""
+    said = {_key(point): one for point, one in zip(points, confirmed, strict=False)}
+    points = points[: len(confirmed)]
+    there = {_key(point.configuration) for point in front}
+    lost = [point for point in points if _key(point) not in there and said[_key(point)].trades]
+    return (
+        *(
+            point.model_copy(update={"comparisons": said[_key(point.configuration)].comparisons})
+            if _key(point.configuration) in said
+            else point
+            for point in front
+        ),
+        *(_front_point(point, said[_key(point)].comparisons) for point in lost),
+    )
+
+
+def _front_point(point: Configuration, comparisons: tuple[Comparison, ...]) -> FrontPoint:
+    first, second = (one.ratio or 1.0 for one in comparisons)
+    return FrontPoint(configuration=point, ratios=(first, second), runs=0, comparisons=comparisons)
+
+
+def conflict(points: Sequence[Configuration], confirmed: Sequence[Confirmation]) -> str:
+    """What the points trade, in a sentence; empty where none is better in one and worse in the other."""
+    trades = [
+        f"{_named(point)}: {' and '.join(map(change_in_words, one.comparisons))}"
+        for point, one in zip(points, confirmed, strict=False)
+        if one.trades
+    ]
+    if not trades:
+        return ""
+    return (
+        "Of the settings that were confirmed on fresh runs none is better in both: what one objective gains "
+        f"the other loses. Choose one: {'; '.join(trades)}."
+    )
+
+
+def _named(point: Configuration) -> str:
+    return ", ".join(f"{name}={value or '(not given)'}" for name, value in point.items())
+
+
+def _label(at: int) -> str:
+    return f"point {at + 1}"
+
+
+def _measured(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], points: Sequence[Configuration], blocks: int
+) -> list[BlockedMetric]:
+    labels = {_key({}): BASELINE} | {_key(point): _label(at) for at, point in enumerate(points)}
+    measured = []
+    for objective in scores.goal.objectives:
+        values = {label: [math.nan] * blocks for label in labels.values()}
+        orders = {label: [0] * blocks for label in labels.values()}
+        for seen in fresh:
+            label, at = labels[_key(seen.configuration)], seen.block or 0
+            orders[label][at] = seen.order
+            if not scores.failure(seen):
+                values[label][at] = seen.values[objective.metric]
+        measured.append(
+            BlockedMetric(
+                workload=scores.goal.workload,
+                metric=metric_of(scores.goal, objective.metric),
+                baseline=BASELINE,
+                values={label: tuple(each) for label, each in values.items()},
+                orders={label: tuple(each) for label, each in orders.items()},
+            )
+        )
+    return measured
+
+
+def _key(configuration: Configuration) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(configuration.items()))

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import Configuration, Effect, Importance, Observation, Purpose, TunedInteraction
 from ktrial.optimize.ablation import Loss, losses, without
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.gaussian_process import Array
+from ktrial.optimize.response_model import Surrogate
 
-Array = NDArray[np.float64]
 _PLACES, _DRAWS = 32, 200
 _MOST_INTERACTIONS = 6
 

@@ -8,22 +8,25 @@ before it is believed, one that is hopeless never is, and what is taken back was
 While the model knows of no gain, nothing is repeated: the search goes on."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 import numpy as np
 
-from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
-from ktrial.optimize.ablation import pruned
+from ktrial.model.tuning import Configuration, Dimension, Goal, Observation, Purpose
+from ktrial.optimize.ablation import BOLD, Pruning, losses, pruned, without
 from ktrial.optimize.budget import EVERY
-from ktrial.optimize.covering import Covering
-from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
-from ktrial.optimize.objective import ObjectiveFunction
+from ktrial.optimize.encoding import Encoding, choices_of, place_of, value_at
+from ktrial.optimize.evaluation_log import EvaluationLog, ObjectiveFunction, RunRequest
+from ktrial.optimize.response_model import Surrogate
 from ktrial.optimize.samplers import Evaluation, Optimiser
-from ktrial.optimize.screening import Screening, credible
-from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.errors import (
+    GuardsNeverMet,
+    NotPositive,
+    NoValidConfiguration,
+    ObjectiveMissing,
+    TuneBaselineFailed,
+)
 
 
 class _Look(Enum):
@@ -46,23 +49,41 @@ class _Look(Enum):
 
 _ENOUGH = 12
 """Configurations after which a guard that none has kept is given up."""
+
+
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
+
+
 _TRIES = 12
+
+
 _REFUSALS, _MOST_REFUSALS = 2, 6
 """Times that a knob's value is refused, and none is taken, until it is tried only beside values of other
 knobs that it was not refused beside (one of these may let it be set), and until it is left as it is."""
+
+
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
+
+
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
+
+
 _LOOKS = tuple(map(_Look, ("around", "others", "roughly", "others", "around", "smallest", "others", "best")))
 """In turn."""
+
+
 _LAST_LOOKS = tuple(
     map(_Look, ("doubted", "roughly", "doubted", "others", "doubted", "around", "doubted", "others"))
 )
 """After so many of the contenders, as a part of them:"""
+
+
 _EARLY = 0.4
+
+
 _Choose = Callable[[int], list[Configuration]]
 
 
@@ -252,3 +273,205 @@ def _may_be_taken(name: str, configuration: Configuration, refused: list[Configu
     beside = {item for each in refused for item in each.items()}
     others = {item for item in configuration.items() if item[0] != name}
     return len(refused) < _MOST_REFUSALS and not others <= beside
+
+
+# The first configurations of a search: each pair of values of two knobs is tried together, in few runs.
+#
+# A covering array of strength 2 (Cohen, Dalal, Fredman and Patton, IEEE Trans. Software Engineering 23,
+# 1997), made greedily: a range counts as three values, its lower, middle and upper third, and the place
+# within the third is drawn anew for each run. So what two knobs do only together is seen, whatever the
+# pair.
+
+_THIRDS = 3
+
+
+_CANDIDATES = 20
+"""Rows of which the one that covers most new pairs is taken."""
+
+
+_UNCHANGED = 0.5
+"""How often a range is left as it is where its default lies in the third that is wanted."""
+
+
+class Covering:
+    """Rows of a covering array, those that cover most first."""
+
+    def __init__(self, encoding: Encoding, rng: np.random.Generator) -> None:
+        self._encoding = encoding
+        self._rng = rng
+        self._dimensions = encoding.space.dimensions
+        counts = [_THIRDS if each.range else len(choices_of(each)) for each in self._dimensions]
+        self._open = np.zeros((len(counts), max(counts), len(counts), max(counts)), dtype=bool)
+        for one, here in enumerate(counts):
+            for other, there in enumerate(counts):
+                self._open[one, :here, other, :there] = one != other
+        self._counts = counts
+
+    @property
+    def open(self) -> int:
+        """Pairs of values that no row has yet."""
+        return int(self._open.sum()) // 2
+
+    def next(self, fixed: Mapping[str, str]) -> Configuration:
+        """The next configuration that meets every constraint, with these values. Raises
+        NoValidConfiguration."""
+        best, most = None, -1
+        for _ in range(_CANDIDATES):
+            drawn = self._encoding.space.only_changes({**self._drawn(), **fixed})
+            if drawn and self._encoding.space.holds(drawn) and (new := self._new(drawn)) > most:
+                best, most = drawn, new
+        chosen = best if best is not None else self._encoding.draw_with(self._rng, fixed)
+        self._cover(chosen)
+        return chosen
+
+    def _drawn(self) -> Configuration:
+        """Dimension after dimension, in random order, the value that covers most beside those before."""
+        gains = np.zeros(self._open.shape[:2])
+        open_ = self._open.sum(axis=(2, 3)).astype(np.float64)
+        point: Configuration = {}
+        for at in self._rng.permutation(len(self._dimensions)):
+            count = self._counts[at]
+            # What is open with the dimensions to come decides where those before say nothing.
+            worth = gains[at, :count] + 0.01 * open_[at, :count] + 0.005 * self._rng.random(count)
+            cell = int(np.argmax(worth))
+            gains += self._open[at, cell]
+            point[self._dimensions[at].name] = self._value(self._dimensions[at], cell)
+        for names in self._encoding.groups.values():
+            one = names[int(self._rng.integers(len(names)))]
+            point = {name: value for name, value in point.items() if name == one or name not in names}
+        return self._encoding.space.only_changes(point)
+
+    def _value(self, dimension: Dimension, cell: int) -> str:
+        if dimension.range is None:
+            return choices_of(dimension)[cell]
+        if self._cell(dimension, dimension.default) == cell and self._rng.random() < _UNCHANGED:
+            return dimension.default
+        return value_at(dimension.range, (cell + float(self._rng.random())) / _THIRDS)
+
+    def _cell(self, dimension: Dimension, value: str) -> int:
+        if dimension.range is None:
+            return choices_of(dimension).index(value)
+        return min(int(_THIRDS * place_of(dimension, value)), _THIRDS - 1)
+
+    def _cells(self, configuration: Configuration) -> list[int]:
+        space = self._encoding.space
+        return [self._cell(each, space.value(configuration, each.name)) for each in self._dimensions]
+
+    def _new(self, configuration: Configuration) -> int:
+        cells = self._cells(configuration)
+        at = np.arange(len(cells))
+        return int(self._open[at[:, None], np.array(cells)[:, None], at, cells].sum())
+
+    def _cover(self, configuration: Configuration) -> None:
+        cells = self._cells(configuration)
+        at = np.arange(len(cells))
+        self._open[at[:, None], np.array(cells)[:, None], at, cells] = False
+
+
+# Screening around the best: what is sure of it is kept, all else is varied at once.
+#
+# So one run says something of every knob that is in doubt, where runs of the best itself say nothing of any
+# (Box, Hunter and Hunter, Statistics for Experimenters, 2005, chapter 6: factors are screened together, not
+# one at a time). While nothing is sure, all knobs are varied, by a covering design: two that do something
+# only together are not met by small steps from the baseline.
+
+_SURE = Pruning(1.5, 0.5)
+"""What is not taken back so is sure."""
+
+
+_CERTAIN = Pruning(2.5, 1.0)
+"""What is not taken back so is not looked at again: a model that does not fit is sure of a knob now and then
+that does nothing."""
+
+
+_SUBSETS = 64
+
+
+_UNDECIDED, _NEAR = 3.0, 1.5
+"""Standard deviations of what a knob does, within which it is looked at; and from the border of what stays,
+within which it weighs most."""
+
+
+_CREDIBLE = 1.0
+"""Standard deviations of the model that the best must lie above the baseline before anything of it is."""
+
+
+_STEP, _STEPPED = 0.08, 0.6
+"""Standard deviation of a step along a range that is sure, as a part of it, and how often there is one: its
+best place is looked for as well."""
+
+
+_ROWS = 15
+"""Of a covering design, after which a new one begins: beside what is kept some pairs never meet."""
+
+
+class Screening:
+    """Chooses configurations around the best of a search."""
+
+    def __init__(self, encoding: Encoding, covering: Covering, rng: np.random.Generator) -> None:
+        self._encoding = encoding
+        self._covering = covering
+        self._rng = rng
+        self._rows = 0
+
+    def others(self, surrogate: Surrogate, best: Configuration) -> Configuration:
+        """What is sure of the best, near its values, beside any values of all other knobs."""
+        return self._row(self._stepped(self._sure(surrogate, best)))
+
+    def doubted(self, surrogate: Surrogate, best: Configuration) -> Configuration:
+        """The best without some of its knobs, as tells most of what they do; if nothing is sure, any row."""
+        if not self._sure(surrogate, best):
+            return self._row({})
+        kept = pruned(surrogate, best, _CERTAIN)
+        some = [
+            {name: value for name, value in best.items() if name in kept or self._rng.random() < 0.5}
+            for _ in range(_SUBSETS)
+        ]
+        held = [each for each in some if each and self._encoding.space.holds(each)]
+        return _most_telling(surrogate, best, held) if held else best
+
+    def _sure(self, surrogate: Surrogate, best: Configuration) -> Configuration:
+        if not best or not credible(surrogate, best):
+            return {}
+        return pruned(surrogate, best, _SURE)
+
+    def _stepped(self, sure: Configuration) -> Configuration:
+        stepped = dict(sure)
+        for name, value in sure.items():
+            span = self._encoding.space[name].range
+            if span is not None and self._rng.random() < _STEPPED:
+                place = place_of(self._encoding.space[name], value) + _STEP * self._rng.standard_normal()
+                stepped[name] = value_at(span, float(np.clip(place, 0, 1)))
+        return stepped if self._encoding.space.holds(self._encoding.space.only_changes(stepped)) else sure
+
+    def _row(self, fixed: Configuration) -> Configuration:
+        if self._covering.open <= 0 or self._rows >= _ROWS:
+            self._covering, self._rows = Covering(self._encoding, self._rng), 0
+        self._rows += 1
+        try:
+            return self._covering.next(fixed)
+        except NoValidConfiguration:
+            return self._covering.next({})
+
+
+def credible(surrogate: Surrogate, configuration: Configuration) -> bool:
+    """Whether the model believes that it gains, beyond its own doubt."""
+    gain, spread = surrogate.gains([configuration])[0], surrogate.spread([configuration])[0]
+    return bool(gain >= _CREDIBLE * spread)
+
+
+def _most_telling(surrogate: Surrogate, best: Configuration, some: Sequence[Configuration]) -> Configuration:
+    """That of these whose run is expected to lessen most the variance of what single knobs of the best do,
+    by the model (active learning: Cohn, Ghahramani and Jordan, J. Artificial Intelligence Research 4, 1996);
+    knobs near the border of what stays weigh most.
+    """
+    doubtful = [each for each in losses(surrogate, best) if abs(each.mean) < _UNDECIDED * each.deviation]
+    rests = [without(best, each.names) for each in doubtful]
+    border = np.array([each.mean / max(each.deviation, 1e-9) - BOLD.doubt for each in doubtful])
+    weights, told = np.exp(-0.5 * (border / _NEAR) ** 2), np.zeros(len(some))
+    for response in surrogate.responses:
+        _, covariance = response.gain([best, *rests, *some])
+        own = np.diag(covariance)[1 + len(rests) :] + response.strengths.noise**2
+        shared = covariance[0, 1 + len(rests) :] - covariance[1 : 1 + len(rests), 1 + len(rests) :]
+        told += weights @ (shared**2 / own)
+    return some[int(np.argmax(told))]

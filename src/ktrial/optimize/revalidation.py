@@ -16,7 +16,7 @@ from ktrial.model.design import Design
 from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Configuration, Goal, Tuned
-from ktrial.optimize.treatments import study_of
+from ktrial.optimize.trial_evaluator import study_of
 from ktrial.store.store import Store
 from ktrial.studyfile.errors import NothingTuned
 

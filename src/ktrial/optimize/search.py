@@ -10,25 +10,32 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
 from ktrial.optimize.ablation import ablate, ablate_exactly, pruned
 from ktrial.optimize.budget import ConfirmationSize, Shares, shares, smallest_effect
-from ktrial.optimize.confirmation import Confirmation, confirm_exactly, sentence
-from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
-from ktrial.optimize.exploration import Explorer, calibrate
-from ktrial.optimize.front_confirmation import (
+from ktrial.optimize.confirmation import (
+    Confirmation,
+    confirm,
+    confirm_exactly,
     confirm_front,
     confirm_front_exactly,
     conflict,
     points_to_confirm,
     runs_for_front,
+    sentence,
     with_confirmations,
 )
-from ktrial.optimize.objective import ObjectiveFunction, robust_spread
+from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.evaluation_log import (
+    EvaluationLog,
+    Evaluator,
+    ObjectiveFunction,
+    Progress,
+    Stage,
+    robust_spread,
+)
+from ktrial.optimize.exploration import Explorer, calibrate
+from ktrial.optimize.finalists import answer_among, fitting, shortlist, smallest_answers
+from ktrial.optimize.response_model import Surrogate, front
 from ktrial.optimize.samplers import optimiser
-from ktrial.optimize.shortlist import answer_among, fitting, shortlist
-from ktrial.optimize.shortlist_confirmation import confirm
-from ktrial.optimize.smallest_answer import smallest_answers
-from ktrial.optimize.surrogate.model import Surrogate, front
-from ktrial.optimize.surrogate.term_model import term_model
+from ktrial.optimize.term_model import term_model
 from ktrial.studyfile.errors import MostRunsFailed
 
 QUIET = 0.001

@@ -1,33 +1,35 @@
 """From the knobs that were asked for to the space that is searched, and what is left out of it."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NoReturn
 
 from ktrial.analysis.data_quality import lacking
+from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Resources
-from ktrial.knobs import catalogue
+from ktrial.experiment.resources import Builder, Resources, RunsAlready
+from ktrial.kernels import Progress
+from ktrial.knobs import catalogue, values
+from ktrial.knobs.catalogue import lenient_reference
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
 from ktrial.knobs.lookup import KnobInstance, System, find
+from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
-from ktrial.model.knob import Knob, KnobKind, version_of
+from ktrial.model.design import Treatment
+from ktrial.model.kernel import Build, BuildChange
+from ktrial.model.knob import Allowed, Knob, KnobKind, Safety, Version, version_of
 from ktrial.model.notation import nearest
-from ktrial.model.study import LeftOut, Search, Study
-from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
-from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
-from ktrial.optimize.knob_discovery import SearchedSystem, read_knobs
-from ktrial.studyfile.errors import KnobNotOnMachine, SpaceEmpty
-from ktrial.studyfile.search import (
-    BOOT,
-    KERNEL,
-    OPTION,
-    SearchedKnob,
-    in_another_unit,
-    searched_knobs,
-    stem,
-)
+from ktrial.model.references import filled
+from ktrial.model.study import LeftOut, Search, Study, kernel_of
+from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Range, Relation, Space
+from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
+from ktrial.studyfile.references import resolved
+from ktrial.studyfile.search import BOOT, KERNEL, OPTION, SearchedKnob, in_another_unit, searched_knobs, stem
+from ktrial.target import Failure, Read, Step, StepResult, Target, Write
+from ktrial.target.local import LocalTarget
 
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
     ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),
@@ -77,6 +79,43 @@ def search_of(study: Study) -> tuple[Search, Space]:
     return study.search, study.search.space
 
 
+@dataclass(frozen=True)
+class Options:
+    """The options of the kernel that a study builds. Configuring takes seconds; nothing is compiled."""
+
+    build: Build
+    builder: Builder
+    progress: Progress
+
+    def dimension(self, wanted: SearchedKnob) -> Dimension | str:
+        """What is searched of the option, or why nothing is.
+
+        Raises KernelError where the source does not take one of the values (OptionNotTaken).
+        """
+        name = f"CONFIG_{wanted.name.removeprefix(OPTION)}"
+        now = self.builder.configured(self.build, self.progress).get(name, NOT_SET)
+        edges = () if wanted.low is None else (str(wanted.low), str(wanted.high))
+        for value in wanted.values or edges:
+            if value != now:
+                self._try(name, value)
+        choices = tuple(dict.fromkeys((now, *wanted.values)))
+        if wanted.values and choices == (now,):
+            return f"it is {now} already, and no other value is given"
+        return Dimension(
+            name=wanted.name,
+            cost=Cost.BUILD,
+            range=range_of(wanted.low, wanted.high) if wanted.low is not None and wanted.high else None,
+            choices=choices if wanted.values else (),
+            default=now,
+            summary="an option of the kernel's build",
+        )
+
+    def _try(self, name: str, value: str) -> None:
+        changed = self.build.changed(BuildChange(options={name: value}))
+        if self.builder.cached(changed) is None:
+            self.builder.configured(changed, self.progress)
+
+
 def _options(study: Study, sources: Resources, observer: Observer) -> Options | None:
     name = study.machine.kernel
 
@@ -101,6 +140,29 @@ def _commonest(left_out: Sequence[LeftOut]) -> str:
 
 def _place(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
+
+
+@dataclass(frozen=True)
+class SearchedSystem:
+    """The system that is searched."""
+
+    target: Target
+    refusals: Mapping[str, str]
+    """Path → why its own value cannot be written back there."""
+
+    @property
+    def system(self) -> System:
+        """To find knobs on."""
+        return System(self.target)
+
+    def why_fixed(self, path: str) -> str:
+        """Why the file cannot be changed; empty where it can."""
+        if isinstance(self.target, LocalTarget):
+            # Root may open what the kernel gives nobody the right to write, and is refused then.
+            if not Path(path).stat().st_mode & _WRITABLE:
+                return "nobody may write its file"
+            return "" if os.access(path, os.W_OK) else "you may not write its file (sudo ktrial tune)"
+        return self.refusals.get(path, "")
 
 
 @dataclass
@@ -289,3 +351,228 @@ def _of(values: Mapping[str, str], *names: str) -> dict[str, str]:
 def _said(error: KnobError) -> str:
     text = error.message.rstrip(".")
     return text[:1].lower() + text[1:]
+
+
+# Which values of a knob are searched: from the catalogue, from its file, and from the value in force.
+
+AROUND = 16
+"""Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""
+
+
+_WIDE = 100
+"""From here on the factor between two values matters, not their difference."""
+
+
+_MODES = ("1", "0", "2")
+"""Of a knob that is 1, whose largest value is not known: 0 is off."""
+
+
+_SWITCHES = (("0", "1"), ("N", "Y"), ("n", "y"), ("false", "true"), ("off", "on"))
+
+
+_WHY_UNSAFE = {
+    Safety.SECURITY: "some of its values open the system to attacks",
+    Safety.DURABILITY: "some of its values lose data or the system when power, memory or a task fails",
+}
+
+
+def why_unsafe(knob: Knob | None) -> str:
+    """Why the knob is not searched unless it is named by itself; empty where it is safe."""
+    reason = _WHY_UNSAFE.get(knob.safety, "") if knob else ""
+    return f"{reason}: name it by itself to search it" if reason else ""
+
+
+def dimension(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Dimension | str:
+    """What is searched of the knob that was found, or why nothing is.
+
+    Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
+    """
+    now = reading.value
+    made = _given(wanted, reading, version) if _is_given(wanted) else _known(reading, version)
+    if isinstance(made, str):
+        return made
+    if not isinstance(made, Range) and set(made) <= {now}:
+        return f"it is {now} already, and no other value is known"
+    knob = reading.knob
+    return Dimension(
+        name=reading.name,
+        cost=Cost.RUN_TIME,
+        range=made if isinstance(made, Range) else None,
+        choices=() if isinstance(made, Range) else tuple(dict.fromkeys((now, *made))),
+        default=now,
+        unit=knob.unit if knob else "",
+        summary=knob.summary if knob else "",
+    )
+
+
+def _is_given(wanted: SearchedKnob) -> bool:
+    return bool(wanted.values) or wanted.low is not None
+
+
+def _given(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Range | tuple[str, ...]:
+    edges = (wanted.low, wanted.high)
+    for value in wanted.values or (str(edge) for edge in edges):
+        values.check(reading.name, reading.knob, value, version)
+    if wanted.low is None or wanted.high is None:
+        return wanted.values
+    if _number(reading.value) is None:
+        problem = f"it is {reading.value!r} now, which is no whole number: give values, NAME=a,b,c"
+        raise BadKnobSpace(text=f"{wanted.name}={wanted.low}..{wanted.high}", problem=problem)
+    return range_of(wanted.low, wanted.high)
+
+
+def range_of(low: int, high: int) -> Range:
+    """Logarithmic where it is wide, and above zero."""
+    return Range(low=low, high=high, log=low > 0 and high / low >= _WIDE)
+
+
+def _known(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] | str:
+    """The values that are known without being told, or why there are none."""
+    knob = reading.knob
+    if knob is None:
+        return "ktrial does not know its values: write NAME=low..high or NAME=a,b,c"
+    allowed = knob.allowed_in(version)
+    match knob.kind:
+        case KnobKind.SWITCH:
+            return next((pair for pair in _SWITCHES if reading.value in pair), ("0", "1"))
+        case KnobKind.CHOICE:
+            shown = tuple(word.strip("[]()") for word in reading.text.split())
+            several = len(shown) > 1
+            return allowed.choices or (shown if several else "its values are not known: write NAME=a,b,c")
+        case KnobKind.INTEGER if allowed.choices:
+            return allowed.choices
+        case KnobKind.INTEGER:
+            if _is_mode(reading.value, knob, allowed):
+                return tuple(value for value in _MODES if int(value) >= (allowed.minimum or 0))
+            return _integers(reading.value, allowed.minimum, allowed.maximum)
+        case _:
+            return f"its values are {_WORDS[knob.kind]}: write NAME=a,b,c"
+
+
+_WORDS = {KnobKind.INTEGERS: "lists of numbers", KnobKind.MASK: "masks", KnobKind.TEXT: "texts"}
+
+
+def _is_mode(now: str, knob: Knob, allowed: Allowed) -> bool:
+    """Whether 1 stands for `on` or one of a few modes, as it does where it is no number of anything."""
+    return now == "1" and allowed.maximum is None and not knob.unit
+
+
+def _integers(now: str, minimum: int | None, maximum: int | None) -> Range | str:
+    value = _number(now)
+    if value is None or now.lower().startswith("0x"):
+        return f"it is {now} now, which is no plain number: write NAME=a,b,c"
+    if minimum is not None and maximum is not None:
+        return range_of(minimum, maximum)
+    if value <= 0:
+        return f"no largest value is known, and it is {now} now: write NAME=low..high"
+    low = max(1, minimum or 1, value // AROUND)
+    high = value * AROUND if maximum is None else min(maximum, value * AROUND)
+    # From a value above zero what matters is its factor, however near the limits are.
+    return Range(low=low, high=high, log=True) if low < high else f"it can only be {now}"
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+NOT_SET = "n"
+"""What `# CONFIG_X is not set` stands for."""
+
+
+# What a search's knobs are on the system that it runs on: this one, or a guest of the study's.
+
+_ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
+"""What has to be known to say why something is not there."""
+
+
+_ABSENT = Failure(errno=2, name="ENOENT", text="No such file or directory")
+
+
+_WRITABLE = 0o222
+
+
+AS_IT_IS = Treatment(levels={})
+"""The treatment that changes nothing."""
+
+
+@dataclass(frozen=True)
+class RecordedFiles:
+    """Answers from files that were read before."""
+
+    files: Mapping[str, StepResult]
+
+    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+        """Each file as it was read; one that was not is absent."""
+        return tuple(self._one(number, step) for number, step in enumerate(steps))
+
+    def _one(self, number: int, step: Step) -> StepResult:
+        known = self.files.get(step.path) if isinstance(step, Read) else None
+        known = known or StepResult(step=0, do=step.do, failure=_ABSENT)
+        return known.model_copy(update={"step": number})
+
+
+def read_knobs(
+    study: Study, wanted: Sequence[SearchedKnob], machine: Machine, sources: Resources, observer: Observer
+) -> SearchedSystem:
+    """Read the knobs: on this system as it is, else in a guest that is booted as trials will be.
+
+    Raises KernelError, MachineError, GuestError, WorkloadError.
+    """
+    if isinstance(machine, RunsAlready):
+        return SearchedSystem(LocalTarget(), {})
+    paths = tuple(dict.fromkeys((*_ALWAYS, *_paths(wanted))))
+    return _in_a_guest(study, paths, machine, sources, observer)
+
+
+def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
+    for each in wanted:
+        _, _, instance = each.name.partition("@")
+        if each.knob is None:
+            yield lenient_reference(each.name).path_in()
+        else:
+            yield from (filled(place.path, instance) for place in each.knob.places if place.path)
+            if other := in_another_unit(each.knob):
+                yield lenient_reference(other).path_in()
+
+
+def _in_a_guest(
+    study: Study, paths: Sequence[str], machine: Machine, sources: Resources, observer: Observer
+) -> SearchedSystem:
+    """Read, and write back what was read: nobody minds in a guest, and a kernel says what it refuses."""
+    study = resolved(study)
+    name = kernel_of(study, AS_IT_IS).label
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        observer.kernel_progress(name, what, done, total)
+
+    job, *_ = jobs_of(study, AS_IT_IS, obtained(study, AS_IT_IS, sources, progress), sources)
+    before = (*job.before, *job.preparation)
+    machine.prepare(job.boot, lambda what: observer.preparing(job.boot, what))
+    observer.prepared(job.boot)
+    with machine.start(job.boot) as target:
+        results = target.perform((*before, *(Read(path=path) for path in paths)))
+        read = dict(zip(paths, results[len(before) :], strict=True))
+        there = [path for path, result in read.items() if _is_tried(path, result)]
+        writes = tuple(Write(path=path, value=_own(path, read[path])) for path in there)
+        written = target.perform((*before, *writes))[len(before) :] if there else ()
+    refusals = {
+        path: f"the kernel does not take it: {result.failure.text}"
+        for path, result in zip(there, written, strict=True)
+        if result.failure
+    }
+    return SearchedSystem(RecordedFiles(read), refusals)
+
+
+def _is_tried(path: str, result: StepResult) -> bool:
+    """Whether writing back what was read tells something. Of a limit that is set in another unit it does not:
+    it shows a 0, which the kernel refuses, or takes for the other's value too.
+    """
+    forgotten = result.content.strip() == "0" and in_another_unit(catalogue.knob_at(path))
+    return not (result.failure or path in _ALWAYS or forgotten)
+
+
+def _own(path: str, result: StepResult) -> str:
+    return form_of(path).undoing(result.content.removesuffix("\n"), "")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.fleets import BEHAVIOUR, with_all_there
 
-from ktrial.fleet.fleet import Fleet
-from ktrial.fleet.local_workers import LocalWorkers
+from ktrial.fleet.fleet import Fleet, LocalWorkers
 from ktrial.fleet.settings import FleetSettings
 from ktrial.installation import CACHE
 from ktrial.store.store import Store, open_store

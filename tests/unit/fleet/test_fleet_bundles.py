@@ -3,9 +3,9 @@
 import pytest
 from tests.support.fleets import study_of
 
-from ktrial.fleet.assigned_work import Work
+from ktrial.fleet.client_executor import Work
+from ktrial.fleet.contents import Package
 from ktrial.fleet.messages import Completed, Gone, Several, Unable
-from ktrial.fleet.packages import Package
 from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
 from ktrial.model.study import plan
 

@@ -29,7 +29,7 @@ from ktrial.errors import Interrupted
 from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import MachineHeld
 from ktrial.experiment.session import run
-from ktrial.fleet import connection, resource
+from ktrial.fleet import connection, held_machines
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
 from ktrial.fleet.fleet import Fleet
@@ -48,10 +48,10 @@ KILLED = """
 import os, signal, sys
 from tests.support.leased_system import OtherSystem
 from tests.unit.fleet.test_fleet_machines import measured
-from ktrial.fleet import resource
+from ktrial.fleet import held_machines
 from ktrial.store.store import open_store
 
-resource.SILENCE_SECONDS = 0.5
+held_machines.SILENCE_SECONDS = 0.5
 
 class Killed(OtherSystem):
     def close(self) -> None:
@@ -295,7 +295,7 @@ def test_a_holder_that_the_scheduler_has_not_heard_for_long_has_lost_the_machine
 def test_a_holder_that_is_silent_is_gone_after_a_while(
     holders: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resource, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(held_machines, "SILENCE_SECONDS", 0.2)
     assert holders.ada.take_machine(asked("ada")).is_taken
     assert not holders.bob.take_machine(asked("bob")).is_taken
     holders.ada.close()
@@ -308,7 +308,7 @@ def test_a_holder_that_is_silent_is_gone_after_a_while(
 def test_a_holder_that_was_killed_on_this_host_is_waited_for_until_the_scheduler_notices(
     holders: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resource, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(held_machines, "SILENCE_SECONDS", 0.2)
     here = {"host": socket.gethostname(), "born": f"{born(os.getpid()).split()[0]} 1"}
     assert holders.ada.take_machine(asked("ada", **here)).is_taken
     holders.ada.close()

@@ -16,10 +16,10 @@ from tests.support.fleets import (
 )
 from tests.support.scripted import wait_until
 
-from ktrial.fleet.calls import Calls
 from ktrial.fleet.connection import imported
 from ktrial.fleet.errors import FleetEmpty
 from ktrial.fleet.fleet import Fleet
+from ktrial.fleet.membership import Calls
 from ktrial.fleet.messages import Gone
 from ktrial.fleet.settings import FleetSettings
 from ktrial.model.warnings import WarningKind

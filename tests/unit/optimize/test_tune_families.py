@@ -18,9 +18,9 @@ from tests.support.tuning_families import Maker, Problem, Truth, drawn, problem
 
 from ktrial.model.tuning import Budget, Dimension, Observation, Order, Purpose, Range, Space, Tuned
 from ktrial.optimize import tune
-from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import Ask
+from ktrial.optimize.exploration import Covering
 
 RUNS = 65
 

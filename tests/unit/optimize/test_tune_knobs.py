@@ -13,9 +13,8 @@ from ktrial.model.base import digest
 from ktrial.model.kernel import Build
 from ktrial.model.study import Study
 from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
-from ktrial.optimize.candidate_values import range_of
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.search_space import search_of, with_space
+from ktrial.optimize.search_space import range_of, search_of, with_space
 from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
 from ktrial.studyfile.search import searched_knobs
 

@@ -12,8 +12,8 @@ from tests.support.tuning_families import problem
 from ktrial.model.tuning import Budget, Dimension, Observation, Purpose, Range, Space
 from ktrial.optimize import tune
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.evaluation_log import ObjectiveFunction
+from ktrial.optimize.response_model import Surrogate
 
 NOISE = 0.02
 SPACE = Space(

@@ -9,10 +9,9 @@ from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Range, Space
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.surrogate.gaussian_process import Data, InputScaling
-from ktrial.optimize.surrogate.hyperparameters import fit
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.evaluation_log import ObjectiveFunction
+from ktrial.optimize.gaussian_process import Data, InputScaling, fit
+from ktrial.optimize.response_model import Surrogate
 
 NOISE = 0.03
 SPACE = Space(

@@ -13,9 +13,8 @@ from tests.support.tuning import GOAL, METRIC
 from ktrial.model.tuning import Budget, Configuration, Observation
 from ktrial.model.workload import Mode
 from ktrial.optimize.ablation import ablate_exactly, pruned
-from ktrial.optimize.evaluation_log import Ask, EvaluationLog
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.evaluation_log import Ask, EvaluationLog, ObjectiveFunction
+from ktrial.optimize.response_model import Surrogate
 
 WHOLE = {"a": "1", "b": "1", "c": "1"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.model.tuning import Goal, Guard, Objective, Observation, Purpose
 from ktrial.model.workload import Direction
-from ktrial.optimize.objective import ObjectiveFunction, exceeded, robust_spread
+from ktrial.optimize.evaluation_log import ObjectiveFunction, exceeded, robust_spread
 
 GOAL = Goal(
     objectives=(Objective(metric="time", direction=Direction.LOWER),),

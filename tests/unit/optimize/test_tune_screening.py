@@ -6,11 +6,10 @@ import numpy as np
 from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Space
-from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.screening import Screening
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.evaluation_log import ObjectiveFunction
+from ktrial.optimize.exploration import Covering, Screening
+from ktrial.optimize.response_model import Surrogate
 
 NAMES = ("sure", "seen", "never", "idle")
 SPACE = Space(dimensions=tuple(Dimension(name=name, choices=("0", "1"), default="0") for name in NAMES))

@@ -25,13 +25,11 @@ from ktrial.model.tuning import (
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Mode
 from ktrial.optimize.budget import KNOWN, ConfirmationSize, shares, size_needed, smallest_effect
-from ktrial.optimize.confirmation import Confirmation
+from ktrial.optimize.confirmation import Confirmation, confirm
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import Ask, EvaluationLog, RunRequest
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.shortlist import answer_among, fitting
-from ktrial.optimize.shortlist_confirmation import confirm
-from ktrial.optimize.surrogate.model import Surrogate
+from ktrial.optimize.evaluation_log import Ask, EvaluationLog, ObjectiveFunction, RunRequest
+from ktrial.optimize.finalists import answer_among, fitting
+from ktrial.optimize.response_model import Surrogate
 from ktrial.stats.typical_groups import EarlierEstimate, typical_groups
 
 SPACE = Space(dimensions=tuple(Dimension(name=name, choices=("0", "1"), default="0") for name in "abc"))

@@ -10,13 +10,11 @@ from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.tuning import Configuration, Dimension, Guard, Observation, Purpose, Range, Space
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.smallest_answer import smallest_answers
-from ktrial.optimize.surrogate.gaussian_process import InputScaling
-from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.optimize.surrogate.sampled_terms import CentredRuns, Chains, acting
-from ktrial.optimize.surrogate.shapes import Shapes
-from ktrial.optimize.surrogate.term_model import TermModel, term_model
+from ktrial.optimize.evaluation_log import ObjectiveFunction
+from ktrial.optimize.finalists import smallest_answers
+from ktrial.optimize.gaussian_process import InputScaling
+from ktrial.optimize.response_model import Surrogate
+from ktrial.optimize.term_model import CentredRuns, Chains, Shapes, TermModel, acting, term_model
 
 NOISE = 0.03
 Truth = Callable[[Mapping[str, str]], float]

@@ -9,7 +9,7 @@ from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
-    from ktrial.fleet.status import WorkerStatus
+    from ktrial.fleet.held_machines import WorkerStatus
     from ktrial.store.leases import Held
 
 app = command_group("Have exact trials performed by many machines.")
@@ -125,8 +125,8 @@ def status(
     """Say who is in a fleet, what each worker does, and who holds which machine there."""
     from ktrial.cli.console import print_json, say
     from ktrial.fleet.errors import NoFleetNamed
+    from ktrial.fleet.held_machines import status_of
     from ktrial.fleet.settings import asked_for, fleet
-    from ktrial.fleet.status import status_of
 
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
     if settings is None:

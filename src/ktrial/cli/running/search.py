@@ -32,8 +32,8 @@ from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Purpose, Tuned
 from ktrial.model.workload import MetricRule
-from ktrial.optimize.noise_prior import NoisePrior, measured_noise, noise_prior
 from ktrial.optimize.search_space import search_of, with_space
+from ktrial.optimize.session import NoisePrior, measured_noise, noise_prior
 from ktrial.program_outputs import find
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store

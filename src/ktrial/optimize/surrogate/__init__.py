@@ -1,1 +1,0 @@
-"""A Gaussian process as the model of what was measured."""
