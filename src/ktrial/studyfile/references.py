@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName
+from ktrial.knobs import catalogue
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Build
 from ktrial.model.notation import nearest
@@ -108,7 +109,7 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernel_registry.
 
 def _knob(target: str, study: Study) -> KnobRef:
     """The knob, and where it names the study's own disk, that one's."""
-    named, disk = lenient_reference(target), study.machine.disk
+    named, disk = catalogue.lenient_reference(target), study.machine.disk
     return named.model_copy(update={"instance": disk.device}) if disk and of_studys_disk(named) else named
 
 

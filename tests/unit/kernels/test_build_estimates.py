@@ -169,7 +169,7 @@ def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left
         raise FakeBuilder.failed()
 
     monkeypatch.setattr("ktrial.kernels.build.builds.build", slow_build)
-    for module in (time_estimate, progress):
+    for module in (make, progress):
         monkeypatch.setattr(module, "time", clock)
     said = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))
     lines = [line for line in said.messages.splitlines() if " s: " in line]

@@ -530,7 +530,7 @@ def recommend(
 
 
 def _table(recommendation: "Recommendation") -> "RichTable":
-    from ktrial.cli.render.table import csv_text
+    from ktrial.cli.render.table import rendered
     from ktrial.format.table import Cell, Column, Row, RowKind, Table, name, own
     from ktrial.model.workload import short_labels
 
@@ -550,7 +550,7 @@ def _table(recommendation: "Recommendation") -> "RichTable":
     ]
     worst = row(own("worst"), (f"{(one.worst - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
     mean = row(own("geometric mean"), (f"{(one.mean - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
-    return csv_text(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
+    return rendered(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
 
 
 def _behind(one: "KernelCandidate", place: int, margin: float) -> str:

@@ -121,7 +121,7 @@ def capture(
     _print(captured, place, out())
 
 
-app.command("capture", cls=KtrialCommand)(capture_command)
+app.command("capture", cls=KtrialCommand)(capture)
 
 
 @app.command("list", cls=KtrialCommand)

@@ -113,7 +113,7 @@ def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | N
         if wanted and levels == wanted and trial.outcome is Outcome.COMPLETED:
             in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
             return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
-    return answer_of(study, tuned, goal_text)
+    return answer_of(study, tuned, wanted)
 
 
 def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: Path) -> tuple[Path, ...]:
