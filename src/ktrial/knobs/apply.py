@@ -48,7 +48,7 @@ class ChangeNotes(Protocol):
         """It is going to be made. Raises KnobForbidden where it could not be undone."""
         ...
 
-    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+    def noted(self, entry: Entry, stage: Stage, text: str = "") -> Entry:
         """How far it got."""
         ...
 
@@ -67,10 +67,10 @@ def apply(
     KnobNotTaken (the kernel took it silently and kept what it had), and with `exactly` KnobRounded.
     """
     system = System(target)
-    wanted = [(instance, value) for name, value in settings for instance in find(system, name)]
-    for instance, value in wanted:
+    instances = [(instance, value) for name, value in settings for instance in find(system, name)]
+    for instance, value in instances:
         values.check(instance.name, instance.knob, value, system.version)
-    return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
+    return tuple(_one(system, instance, value, changes, exactly) for instance, value in instances)
 
 
 def _one(
@@ -96,12 +96,12 @@ def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, e
     applied = Applied(knob.name, knob.path, before, value, result.after)
     if not applied.rounded:
         return applied
-    now = " ".join(result.after.split())
+    text = " ".join(result.after.split())
     if result.after == before:
         advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
-        raise KnobNotTaken(knob=knob.name, value=value, now=now, next=advice)
+        raise KnobNotTaken(knob=knob.name, value=value, now=text, next=advice)
     if exactly:
-        raise KnobRounded(knob=knob.name, value=value, now=now)
+        raise KnobRounded(knob=knob.name, value=value, now=text)
     return applied
 
 
@@ -190,9 +190,9 @@ class Changes:
             "lasting": self._lasting,
         }
 
-    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+    def noted(self, entry: Entry, stage: Stage, text: str = "") -> Entry:
         """Note how far it got."""
-        facts: dict[str, object] = {"stage": stage, "made": made}
+        facts: dict[str, object] = {"stage": stage, "made": text}
         if stage is Stage.MADE:
             facts["beside_made"] = texts(self._target, tuple(entry.beside))
         further = entry.model_copy(update=facts)

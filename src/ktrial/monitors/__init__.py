@@ -224,22 +224,22 @@ def as_series(moments: Sequence[Iterable[Reading]]) -> tuple[Series, ...]:
 
     What is not there at a moment is what it was before, and 0 where it never was: a cache that is new.
     """
-    known: dict[str, Reading] = {}
+    first: dict[str, Reading] = {}
     values: dict[str, list[float]] = {}
     for place, readings in enumerate(moments):
-        for one in readings:
-            known.setdefault(one.name, one)
-            own = values.setdefault(one.name, [0.0] * place)
-            own += [own[-1] if own else 0.0] * (place - len(own))
-            own.append(one.value)
+        for reading in readings:
+            first.setdefault(reading.name, reading)
+            column = values.setdefault(reading.name, [0.0] * place)
+            column += [column[-1] if column else 0.0] * (place - len(column))
+            column.append(reading.value)
     return tuple(
-        _series(known[name], values[name], len(moments))
-        for name in sorted(known)
+        _series(first[name], values[name], len(moments))
+        for name in sorted(first)
         if len(set(values[name])) > 1
     )
 
 
 def _series(of: Reading, values: list[float], moments: int) -> Series:
-    whole = values + values[-1:] * (moments - len(values))
-    first = whole[0] if of.kind is SeriesKind.COUNTER else 0.0
-    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(each - first for each in whole))
+    complete = values + values[-1:] * (moments - len(values))
+    first = complete[0] if of.kind is SeriesKind.COUNTER else 0.0
+    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(value - first for value in complete))

@@ -71,8 +71,10 @@ class Report:
 
     def named(self) -> dict[str, Measured]:
         """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
-        several = len({each.of for each in self.measured}) > 1
-        return {f"{each.of}: {each.metric}" if several else each.metric: each for each in self.measured}
+        several = len({measurement.of for measurement in self.measured}) > 1
+        return {
+            f"{metric.of}: {metric.metric}" if several else metric.metric: metric for metric in self.measured
+        }
 
 
 @runtime_checkable
@@ -125,10 +127,10 @@ def installed() -> tuple[dict[str, OutputFormat], tuple[DataWarning, ...]]:
 
 def find(name: str) -> OutputFormat:
     """The format of this name. Raises FormatNotKnown, which suggests one."""
-    known, _ = installed()
-    if name not in known:
-        raise FormatNotKnown(format=name, similar=nearest(name, known), known=", ".join(known))
-    return known[name]
+    formats, _ = installed()
+    if name not in formats:
+        raise FormatNotKnown(format=name, similar=nearest(name, formats), known=", ".join(formats))
+    return formats[name]
 
 
 def _check(name: str, extension: object) -> tuple[str, OutputFormat]:

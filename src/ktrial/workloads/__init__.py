@@ -22,9 +22,12 @@ _GROUP = "ktrial.workloads"
 @cache
 def installed() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
     """Name → workload, sorted, and a warning for each plugin that is broken. Raises GuestProgramsMissing."""
-    own: dict[str, Workload] = {each.description.name: each for each in (*built_ins(), *several_tasks())}
+    built_in: dict[str, Workload] = {
+        builtin_workload.description.name: builtin_workload
+        for builtin_workload in (*built_ins(), *several_tasks())
+    }
     packages = ("ktrial.workloads", "ktrial.workloads.adapters")
-    return plugin_discovery.installed(_GROUP, "workload", "WORKLOAD", packages, _checked_extension, own)
+    return plugin_discovery.installed(_GROUP, "workload", "WORKLOAD", packages, _checked_extension, built_in)
 
 
 def catalogue() -> dict[str, Workload]:
@@ -35,7 +38,7 @@ def catalogue() -> dict[str, Workload]:
 
 def descriptions() -> dict[str, WorkloadDescription]:
     """What can be named in a study without a command of one's own. Raises GuestProgramsMissing."""
-    return {name: each.description for name, each in catalogue().items() if name != COMMAND}
+    return {name: workload.description for name, workload in catalogue().items() if name != COMMAND}
 
 
 def find(use: WorkloadUse) -> Workload:
@@ -62,17 +65,19 @@ def check(use: WorkloadUse) -> WorkloadUse:
     workload = find(use)
     if use.command:
         check_command(use)
-    known = {parameter.name: parameter for parameter in workload.description.parameters}
+    declared = {parameter.name: parameter for parameter in workload.description.parameters}
     return use.model_copy(
-        update={"parameters": {name: _checked(use, known, name) for name in use.parameters}}
+        update={"parameters": {name: _checked(use, declared, name) for name in use.parameters}}
     )
 
 
-def _checked(use: WorkloadUse, known: dict[str, Parameter], name: str) -> int | float | str:
-    if name not in known:
-        names = ", ".join(known) or "none"
-        raise UnknownParameter(workload=use.name, parameter=name, similar=nearest(name, known), known=names)
-    parameter, value = known[name], use.parameters[name]
+def _checked(use: WorkloadUse, parameters: dict[str, Parameter], name: str) -> int | float | str:
+    if name not in parameters:
+        names = ", ".join(parameters) or "none"
+        raise UnknownParameter(
+            workload=use.name, parameter=name, similar=nearest(name, parameters), known=names
+        )
+    parameter, value = parameters[name], use.parameters[name]
     converted = _converted(parameter, value)
     if converted is None or not _allowed(parameter, converted):
         raise BadParameter(

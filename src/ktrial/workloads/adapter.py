@@ -116,21 +116,23 @@ class InstalledProgram:
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""
-        settings, own = self.settings(use), self.program.path(use.label)
+        settings, program = self.settings(use), self.program.path(use.label)
         directory = self.directory(settings)
 
         def plain(command: AdapterCommand) -> Run:
-            argv = (command.program or own, *command.arguments(settings))
+            argv = (command.program or program, *command.arguments(settings))
             return Run(argv=argv, environment=ENVIRONMENT, directory=directory)
 
-        version = Run(argv=(own, *self.program.version_flags), environment=ENVIRONMENT, directory=_SCRATCH)
-        measured = run_step((own, *self.arguments(settings)), perturbation, ENVIRONMENT, directory)
+        version = Run(
+            argv=(program, *self.program.version_flags), environment=ENVIRONMENT, directory=_SCRATCH
+        )
+        measured = run_step((program, *self.arguments(settings)), perturbation, ENVIRONMENT, directory)
         return (version, *map(plain, self.before), measured, *map(plain, self.after))
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """What the program reported. Raises WorkloadError where it failed, or reported nothing known."""
-        done = ended_well(use.label, results[1:], wanted=1 + len(self.before) + len(self.after))
-        result = done[len(self.before)]
+        finished = ended_well(use.label, results[1:], expected=1 + len(self.before) + len(self.after))
+        result = finished[len(self.before)]
         try:
             metrics = self.read(result.stdout or result.stderr, self.settings(use))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -159,21 +161,23 @@ class InstalledProgram:
         flags = " ".join(word for word in self.arguments(self.settings(use)) if "\n" not in word)
         versions = {self.program.name: f"{_version(self.program, results[:1])}: {flags}"}
         # A script tells the versions of what it runs.
-        return versions | {each.name: _version(each, results) for each in self.others}
+        return versions | {program.name: _version(program, results) for program in self.others}
 
     def settings(self, use: WorkloadUse) -> Settings:
         """Every parameter of a use, those that it does not set at their defaults."""
-        return {each.name: each.default for each in self.description.parameters} | use.parameters
+        return {
+            parameter.name: parameter.default for parameter in self.description.parameters
+        } | use.parameters
 
     def _sample(self, label: str, mode: Mode, name: str, numbers: float | list[float]) -> Sample:
-        known = {metric.name: metric for metric in self.description.metrics}
+        metrics = {metric.name: metric for metric in self.description.metrics}
         values = numbers if isinstance(numbers, list) else [numbers]
         median = statistics.median(values)
         return Sample(
             workload=label,
             metric=name,
-            unit=known[name].unit,
-            direction=known[name].direction,
+            unit=metrics[name].unit,
+            direction=metrics[name].direction,
             mode=mode,
             value=median,
             operations=len(values),
@@ -184,8 +188,8 @@ class InstalledProgram:
 
 
 def _version(program: Program, results: tuple[StepResult, ...]) -> str:
-    said = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
-    match = re.search(program.version_pattern, said, re.MULTILINE)
+    output = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
+    match = re.search(program.version_pattern, output, re.MULTILINE)
     return match[1].strip() if match else "its version is not told"
 
 
@@ -276,10 +280,10 @@ class Reported:
         for failure in report.failures:
             raise ValueError(failure.text)
         self._check_what_it_is_of(report, settings)
-        told = {each.metric: list(each.values) for each in report.measured}
-        if missing := [name for name in self.required if name not in told]:
-            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(told)}")
-        return {name: told[name] for name in (*self.required, *self.optional) if name in told}
+        values = {metric.metric: list(metric.values) for metric in report.measured}
+        if missing := [name for name in self.required if name not in values]:
+            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(values)}")
+        return {name: values[name] for name in (*self.required, *self.optional) if name in values}
 
     def notes(self, output: str) -> tuple[Told, ...]:
         """What is to be known about a report that could be read: transactions that failed."""
@@ -293,7 +297,7 @@ class Reported:
             raise ValueError(error.message.removesuffix(".")) from None
 
     def _check_what_it_is_of(self, report: Report, settings: Settings) -> None:
-        things = dict.fromkeys(each.of for each in report.measured)
-        wanted = {self.of(settings)} if self.of else set(list(things)[:1])
-        if things.keys() - wanted:
-            raise ValueError(f"it tells of {', '.join(things)}, where {', '.join(wanted)} is meant")
+        subjects = dict.fromkeys(metric.of for metric in report.measured)
+        expected = {self.of(settings)} if self.of else set(list(subjects)[:1])
+        if subjects.keys() - expected:
+            raise ValueError(f"it tells of {', '.join(subjects)}, where {', '.join(expected)} is meant")

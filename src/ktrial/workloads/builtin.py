@@ -88,20 +88,20 @@ class BuiltIn:
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """One sample a metric. Raises WorkloadError where the program failed, BadOutput where it lies."""
-        (result,) = ended_well(use.label, results, wanted=1)
+        (result,) = ended_well(use.label, results, expected=1)
         report = _report(use.label, result.stdout)
         self._check(use.label, mode, report)
         if mode is Mode.EXACT_PARALLEL:
-            own = tuple(_in_guest_time(use.label, metric) for metric in report.metrics)
-            return (*own, *_beside(use.label, result, report))
+            times = tuple(_in_guest_time(use.label, metric) for metric in report.metrics)
+            return (*times, *_beside(use.label, result, report))
         if mode is not Mode.EXACT_PLUGIN:
             return tuple(_as_reported(use.label, metric, mode) for metric in report.metrics)
-        first, *others = report.metrics
+        first, *further = report.metrics
         region = _region(use.label, result, report)
         return (
             _counted(use.label, first, region, report),
             # What the program found out by itself, it read from its clock.
-            *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in others),
+            *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in further),
             *beside_instructions(use.label, region),
         )
 
@@ -117,14 +117,14 @@ class BuiltIn:
         return report.checks * report.bundle
 
     def _check(self, label: str, mode: Mode, report: _Report) -> None:
-        first, *_ = promised = [one.name for one in self.description.metrics]
+        first, *_ = promised = [promise.name for promise in self.description.metrics]
         expected = (self.description.name, _clock(mode), first)
         reported = (report.workload, report.clock, report.metrics[0].name)
-        for what, wanted, got in zip(("workload", "clock", "first metric"), expected, reported, strict=True):
-            if wanted != got:
-                raise BadOutput(workload=label, problem=f"{what} {got!r} instead of {wanted!r}")
+        for field, value, got in zip(("workload", "clock", "first metric"), expected, reported, strict=True):
+            if value != got:
+                raise BadOutput(workload=label, problem=f"{field} {got!r} instead of {value!r}")
         # UnixBench's tests can be run one by one: a metric may be missing, but none is new.
-        if unknown := {one.name for one in report.metrics} - set(promised):
+        if unknown := {reported_metric.name for reported_metric in report.metrics} - set(promised):
             raise BadOutput(workload=label, problem=f"metrics that it does not have: {sorted(unknown)}")
         if report.checks < max(metric.operations for metric in report.metrics):
             raise BadOutput(workload=label, problem="it checked less than it measured")
@@ -228,7 +228,9 @@ def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
 
     Raises GuestProgramsMissing.
     """
-    return tuple(BuiltIn(each) for each in _listed(guest or _directory(), "work", "workloads.json"))
+    return tuple(
+        BuiltIn(description) for description in _listed(guest or _directory(), "work", "workloads.json")
+    )
 
 
 def _listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
@@ -240,13 +242,13 @@ def _listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescrip
 
 
 def _list(directory: Path, name: str, list_name: str) -> object:
-    kept, program = directory / list_name, directory / name
-    if kept.is_file():
-        return json.loads(kept.read_text(encoding="utf-8"))
+    saved, program = directory / list_name, directory / name
+    if saved.is_file():
+        return json.loads(saved.read_text(encoding="utf-8"))
     if not program.is_file():
         raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
-    told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
-    return json.loads(told.stdout)
+    listing = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
+    return json.loads(listing.stdout)
 
 
 QUICK = ("syscall", "pipe", "context-switch", "fork", "open", "mmap")
@@ -297,7 +299,9 @@ def several_tasks(guest: Path | None = None) -> tuple[SeveralTasks, ...]:
 
     Raises GuestProgramsMissing.
     """
-    return tuple(SeveralTasks(each) for each in _listed(guest or _directory(), "tasks", "tasks.json"))
+    return tuple(
+        SeveralTasks(description) for description in _listed(guest or _directory(), "tasks", "tasks.json")
+    )
 
 
 def _directory() -> Path:

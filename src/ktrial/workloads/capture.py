@@ -266,11 +266,11 @@ def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOpt
     environment = environment_of(options.variables)
     traced = trace(name, (program, *words[1:]), directory, environment, options.limit)
     home = environment["HOME"]
-    included = tuple(str(Path(each).absolute()) for each in options.include)
+    included = tuple(str(Path(path).absolute()) for path in options.include)
     collected = Collector(traced.accesses, traced.began, str(directory), home, included).collected()
     command = Command(
         argv=(program, *words[1:]),
-        files=tuple(each for each in collected.files if each != program),
+        files=tuple(needed for needed in collected.files if needed != program),
         directories=tuple(collected.directories),
         keep_links=True,
         directory=str(directory),
@@ -279,17 +279,17 @@ def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOpt
         ),
     )
     use = WorkloadUse(name=name, command=command)
-    told = notes(traced.accesses, collected, traced.seconds)
+    remarks = notes(traced.accesses, collected, traced.seconds)
     use = use.model_copy(
-        update={"command": command.model_copy(update={"notes": tuple(each.text for each in told)})}
+        update={"command": command.model_copy(update={"notes": tuple(note.text for note in remarks)})}
     )
-    carried = [each for each in WORKLOAD.files(use) if not each.directory and not each.link]
+    carried = [file for file in WORKLOAD.files(use) if not file.directory and not file.link]
     return Captured(
         use=use,
-        notes=told,
+        notes=remarks,
         seconds=traced.seconds,
         files=len(carried),
-        size=sum(size_of(str(each.host)) for each in carried),
+        size=sum(size_of(str(carried_file.host)) for carried_file in carried),
         changed=tuple(collected.changed),
     )
 
@@ -305,19 +305,23 @@ def with_format(captured: Captured, format: str | None) -> Captured:
 
 def environment_of(variables: tuple[str, ...] = ()) -> dict[str, str]:
     """What a command has in its environment while it is watched: a guest's, with PATH and HOME from here."""
-    own = {name: os.environ[name] for name in ("PATH", "HOME", *variables) if name in os.environ}
-    return ENVIRONMENT | own
+    host = {name: os.environ[name] for name in ("PATH", "HOME", *variables) if name in os.environ}
+    return ENVIRONMENT | host
 
 
-def _needed(environment: dict[str, str], asked: tuple[str, ...], met: tuple[str, ...]) -> dict[str, str]:
+def _needed(environment: dict[str, str], variables: tuple[str, ...], met: tuple[str, ...]) -> dict[str, str]:
     """Of PATH and HOME only what the command used: no one else need know them."""
     usual = ENVIRONMENT["PATH"].split(":")
-    places = {str(Path(each).parent) for each in met}
-    elsewhere = [each for each in environment["PATH"].split(":") if each in places and each not in usual]
+    places = {str(Path(path).parent) for path in met}
+    elsewhere = [
+        directory
+        for directory in environment["PATH"].split(":")
+        if directory in places and directory not in usual
+    ]
     needed = {"PATH": ":".join((*elsewhere, ENVIRONMENT["PATH"]))} if elsewhere else {}
-    if any(below(each, environment["HOME"]) for each in met):
+    if any(below(path_met, environment["HOME"]) for path_met in met):
         needed["HOME"] = environment["HOME"]
-    return needed | {name: environment[name] for name in asked if name in environment}
+    return needed | {name: environment[name] for name in variables if name in environment}
 
 
 def name_of(program: str, taken: frozenset[str] = frozenset()) -> str:
@@ -383,7 +387,12 @@ class Collector:
         met = self._accesses
         for path in (*met.executed, *met.found, *self._include):
             self._add(path)
-        for path in (*met.written, *(str(Path(each).parent) for each in met.written), *met.passed, self._cwd):
+        for path in (
+            *met.written,
+            *(str(Path(written).parent) for written in met.written),
+            *met.passed,
+            self._cwd,
+        ):
             self._add(path, only_directory=path in met.written)
         for path in met.listed:
             self._add_entries(path)
@@ -395,12 +404,12 @@ class Collector:
     def _young(self) -> set[str]:
         """Of all paths that were met, and those in directories that were read: made since it began."""
         met = self._accesses
-        entries = (each for place in self._listed for each in _entries(place))
+        entries = (entry for place in self._listed for entry in _entries(place))
         return younger(dict.fromkeys((*met.found, *met.written, *entries)), self._began)
 
     @cached_property
     def _listed(self) -> list[str]:
-        return [each for each in self._accesses.listed if not is_systems(each)]
+        return [directory for directory in self._accesses.listed if not is_systems(directory)]
 
     def _add(self, path: str, *, only_directory: bool = False) -> None:
         if below(path, *KERNELS) or path in self._files or path in self._young:
@@ -444,7 +453,7 @@ class Collector:
             return
         self._directories[place] = None
         entries = _entries(place)
-        unread = sum(size_of(each) for each in entries if each not in self._files and not Path(each).is_dir())
+        unread = sum(size_of(path) for path in entries if path not in self._files and not Path(path).is_dir())
         if unread > _MOST_UNREAD:
             self._result.partial.append(place)
             return
@@ -462,16 +471,16 @@ class Collector:
 
     def _compact(self) -> None:
         """One name for a directory of which everything is needed; none for one that comes by itself."""
-        there = [each for each in self._listed if each in self._directories]
-        whole = Whole(self._files, self._directories, there)
-        tops = [each for each in there if whole(each) and not whole(str(Path(each).parent))]
-        rest = [each for each in self._files if not below(each, *tops)]
-        self._result.files = sorted(dict.fromkeys((*tops, *rest)))
-        around = {str(above) for each in self._result.files for above in Path(each).parents}
+        listed = [place for place in self._listed if place in self._directories]
+        is_whole = Whole(self._files, self._directories, listed)
+        tops = [folder for folder in listed if is_whole(folder) and not is_whole(str(Path(folder).parent))]
+        files = [file for file in self._files if not below(file, *tops)]
+        self._result.files = sorted(dict.fromkeys((*tops, *files)))
+        around = {str(above) for path in self._result.files for above in Path(path).parents}
         self._result.directories = sorted(
-            each
-            for each in self._directories
-            if not below(each, *tops) and (each not in around or _mode(each) != _PLAIN_MODE)
+            directory
+            for directory in self._directories
+            if not below(directory, *tops) and (directory not in around or _mode(directory) != _PLAIN_MODE)
         )
 
 
@@ -496,14 +505,14 @@ class Whole:
 
 def younger(paths: Iterable[str], moment: float) -> set[str]:
     """Those that were made after the moment (seconds since 1970), where the file system tells it."""
-    there = [path for path in paths if "\n" not in path and os.path.lexists(path)]
+    existing = [path for path in paths if "\n" not in path and os.path.lexists(path)]
     young = set()
-    for start in range(0, len(there), _AT_ONCE):
-        some = there[start : start + _AT_ONCE]
-        told = subprocess.run(
+    for start in range(0, len(existing), _AT_ONCE):
+        some = existing[start : start + _AT_ONCE]
+        printed = subprocess.run(
             ["stat", "--printf=%.3W\n", "--", *some], capture_output=True, check=False
         ).stdout
-        births = told.decode().splitlines()
+        births = printed.decode().splitlines()
         if len(births) == len(some):
             young |= {path for path, birth in zip(some, births, strict=True) if _number(birth) > moment}
     return young
@@ -561,8 +570,8 @@ def is_systems(path: str) -> bool:
 
 def is_secret(path: str, home: str) -> bool:
     """Whether what usually lies there are keys and passwords."""
-    own = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
-    return below(path, *own, *_SECRET) or Path(path).name in _SECRET_NAMES
+    below_home = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
+    return below(path, *below_home, *_SECRET) or Path(path).name in _SECRET_NAMES
 
 
 def written_by_this_process() -> frozenset[str]:
@@ -591,12 +600,12 @@ def find_capture(words: tuple[str, ...], directory: Path) -> Captured | None:
     """What was captured before; None where nothing was, or something of it is not as it was."""
     try:
         data = unsealed(_place(words, directory).read_bytes())
-        known = _Kept.model_validate_json(data) if data else None
+        saved = _Kept.model_validate_json(data) if data else None
     except (OSError, ValidationError):
         return None
-    if known is None or known.content != _content(known.captured):
+    if saved is None or saved.content != _content(saved.captured):
         return None
-    return known.captured
+    return saved.captured
 
 
 def keep_capture(words: tuple[str, ...], directory: Path, captured: Captured) -> None:
@@ -612,8 +621,8 @@ def keep_capture(words: tuple[str, ...], directory: Path, captured: Captured) ->
 
 
 def _place(words: tuple[str, ...], directory: Path) -> Path:
-    own = {name: os.environ.get(name, "") for name in ("PATH", "HOME")}
-    return cache_directory() / "captures" / f"{digest([_FORMAT, words, str(directory), own])[:32]}.json"
+    variables = {name: os.environ.get(name, "") for name in ("PATH", "HOME")}
+    return cache_directory() / "captures" / f"{digest([_FORMAT, words, str(directory), variables])[:32]}.json"
 
 
 def _content(captured: Captured) -> str:
@@ -624,13 +633,13 @@ def _content(captured: Captured) -> str:
         return digest(
             [
                 [
-                    each.guest,
-                    each.mode,
-                    each.link,
-                    "" if each.directory or each.link else digest_of_file(each.host),
+                    file.guest,
+                    file.mode,
+                    file.link,
+                    "" if file.directory or file.link else digest_of_file(file.host),
                 ]
-                for each in carried
-                if str(each.host) not in changed and each.guest not in changed
+                for file in carried
+                if str(file.host) not in changed and file.guest not in changed
             ]
         )
     except (OSError, WorkloadError):

@@ -117,8 +117,8 @@ class CommandWorkload:
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """One sample a metric. Raises WorkloadError where a run failed, or a metric is not in its output."""
         command = _command(use)
-        wanted = command.discarded + command.repeats
-        counted = list(ended_well(use.label, results, wanted=wanted)[command.discarded :])
+        runs = command.discarded + command.repeats
+        counted = list(ended_well(use.label, results, expected=runs)[command.discarded :])
         if mode is Mode.EXACT_PLUGIN:
             return _counted_samples(use.label, command.metrics, counted)
         rules = command.metrics or (WALL_TIME,)
@@ -143,11 +143,11 @@ class CommandWorkload:
         """What its marks say that may not be meant, and which of its files could not be carried."""
         command = _command(use)
         marks = warnings_of(use.label, results[command.discarded :])
-        told = tuple(
+        captured = tuple(
             DataWarning(kind=WarningKind.CAPTURED, text=f"{use.label}: {note}") for note in command.notes
         )
         printed = printed_warnings(use.label, command.metrics, results[command.discarded :])
-        return (*marks, *told, *printed, *_left_out(use.label, command))
+        return (*marks, *captured, *printed, *_left_out(use.label, command))
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -187,7 +187,7 @@ def _left_out(label: str, command: Command) -> tuple[DataWarning, ...]:
     left_out = expanded(label, command.files, keep_links=command.keep_links).left_out
     if not left_out:
         return ()
-    some = ", ".join(f"{path} ({what})" for path, what in list(left_out.items())[:3])
+    some = ", ".join(f"{path} ({kind})" for path, kind in list(left_out.items())[:3])
     text = f"{label}: {len(left_out)} of what is in its directories is left out: {some}"
     advice = "files, directories and links are carried; remove the others from its files if they matter"
     return (DataWarning(kind=WarningKind.FILES, text=text, advice=advice),)
@@ -205,9 +205,9 @@ def _counted_samples(
     """Of runs under the plugin: where the program marks operations, the value is the median of one."""
     runs = counted_runs(label, counted)
     instructions = [count for run in runs for count in each_operation(label, run)]
-    whole = OPERATION if marks_operations(runs[0]) else WALL_TIME
+    clock = OPERATION if marks_operations(runs[0]) else WALL_TIME
     samples: list[Sample] = []
-    for rule in metrics or (whole,):
+    for rule in metrics or (clock,):
         if rule.format:
             samples += printed_samples(label, rule, Mode.EXACT_PLUGIN, counted)
         else:
@@ -218,7 +218,7 @@ def _counted_samples(
 
 def _found(label: str, rule: MetricRule, results: list[StepResult]) -> list[float]:
     if _is_clock(rule):
-        return [float(each.wall_ns) for each in results]
+        return [float(result.wall_ns) for result in results]
     return values(label, rule, results)
 
 
@@ -303,7 +303,7 @@ def _not_found(workload: str, rule: MetricRule, result: StepResult, problem: str
 def counted_runs(label: str, results: Sequence[StepResult]) -> list[RegionCounts]:
     """What was counted of each run. Raises NoMarkedRegion where nothing was, and WrongMarks."""
     counts = [_region_counts(label, result) for result in results]
-    marked = sum(marks_operations(each) for each in counts)
+    marked = sum(marks_operations(count) for count in counts)
     if 0 < marked < len(counts):
         problem = f"{marked} of its {len(counts)} runs mark regions, the others none"
         raise WrongMarks(workload=label, problem=problem)
@@ -318,10 +318,10 @@ def marks_operations(counts: RegionCounts) -> bool:
 def each_operation(label: str, counts: RegionCounts) -> list[float]:
     """Instructions of each operation of a run, in order. Raises NoMarkedRegion."""
     operations = counts.operations
-    each = (operations.total,) if operations.count == 1 else operations.vector
-    if each is None:
+    instructions = (operations.total,) if operations.count == 1 else operations.vector
+    if instructions is None:
         raise NoMarkedRegion(workload=label, problem="each operation's count was not asked for")
-    return [float(count) for count in each]
+    return [float(count) for count in instructions]
 
 
 def median_run(runs: Sequence[RegionCounts]) -> MarkedRegion:
@@ -379,7 +379,7 @@ def _marks_problem(marking: Marking) -> str:
         ),
         "operations without a region": 0 if marking.regions else marking.loose_operations,
     }
-    return next((f"{what}: {count:,}" for what, count in problems.items() if count), "")
+    return next((f"{problem}: {count:,}" for problem, count in problems.items() if count), "")
 
 
 # Metrics of a command that prints what a known program prints: fio's JSON, sysbench's report.
@@ -433,15 +433,15 @@ def printed_samples(
 
 def _check_there(label: str, rule: MetricRule, report: dict[str, Measured], result: StepResult) -> None:
     if rule.metric not in report:
-        known = ", ".join(list(report)[:20])
-        problem = f"{rule.format} tells of no {rule.metric}{nearest(rule.metric, report)}; it tells: {known}"
+        names = ", ".join(list(report)[:20])
+        problem = f"{rule.format} tells of no {rule.metric}{nearest(rule.metric, report)}; it tells: {names}"
         raise _printed_missing(label, rule, result, problem)
 
 
 def _printed_report(label: str, rule: MetricRule, result: StepResult) -> Report:
     """What standard output tells, or else standard error. What failed in it is an error."""
     format = program_outputs.find(rule.format)
-    text = next((each for each in (result.stdout, result.stderr) if format.recognises(each)), None)
+    text = next((output for output in (result.stdout, result.stderr) if format.recognises(output)), None)
     if text is None:
         problem = (
             f"nothing in it looks like what is printed by: {format.summary}; it ends with "
@@ -488,10 +488,10 @@ def printed_warnings(
     label: str, rules: Sequence[MetricRule], results: Sequence[StepResult]
 ) -> tuple[DataWarning, ...]:
     """What the formats say about outputs that are good all the same."""
-    told = dict.fromkeys(note for rule in rules if rule.format for note in _notes(label, rule, results))
+    remarks = dict.fromkeys(note for rule in rules if rule.format for note in _notes(label, rule, results))
     return tuple(
         DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=f"{label}: {note.text}", advice=note.advice)
-        for note in list(told)[:_MOST_NOTES]
+        for note in list(remarks)[:_MOST_NOTES]
     )
 
 
@@ -512,8 +512,8 @@ def guest_time_warnings(
     formats = [rule for rule in command.metrics if rule.format] if command else []
     if mode not in EXACT_MODES or not formats:
         return ()
-    own = {rule.name for rule in command.metrics if not rule.format} if command else set()
-    timed = [each for each in samples if each.metric not in own and is_by_clock(each.unit)]
+    by_rule = {rule.name for rule in command.metrics if not rule.format} if command else set()
+    timed = [sample for sample in samples if sample.metric not in by_rule and is_by_clock(sample.unit)]
     if not timed:
         return ()
     names = f"{timed[0].metric} is" if len(timed) == 1 else f"{timed[0].metric} and others are"

@@ -85,7 +85,9 @@ def with_links_kept(workload: str, program: str, files: tuple[str, ...]) -> tupl
     _carry(workload, carried, deque([(program, ())]), strict=True)
     _carry(workload, carried, deque((file, ()) for file in (*tree.files, *tree.inside)), strict=False)
     around = dict.fromkeys(tree.around)
-    links = links_on_the_way([each.guest for each in (*around, *carried.values()) if not each.link])
+    links = links_on_the_way(
+        [carried_file.guest for carried_file in (*around, *carried.values()) if not carried_file.link]
+    )
     return (*dict.fromkeys((*links, *around)), *carried.values())
 
 
@@ -93,19 +95,19 @@ def links_on_the_way(paths: Iterable[str]) -> tuple[CarriedFile, ...]:
     """Every link of this host that the absolute paths lead through, each once."""
     links: dict[Path, str] = {}
     for path in paths:
-        waiting, done, steps = list(Path(path).parts[1:]), Path("/"), 0
+        waiting, position, steps = list(Path(path).parts[1:]), Path("/"), 0
         while waiting and steps < _MOST_STEPS:
             steps += 1
             part = waiting.pop(0)
-            here = done.parent if part == ".." else done / part
-            if part != ".." and here not in links and here.is_symlink():
-                links[here] = str(here.readlink())
-            if part != ".." and here in links:
-                target = Path(links[here])
+            step = position.parent if part == ".." else position / part
+            if part != ".." and step not in links and step.is_symlink():
+                links[step] = str(step.readlink())
+            if part != ".." and step in links:
+                target = Path(links[step])
                 waiting = [*(target.parts[1:] if target.is_absolute() else target.parts), *waiting]
-                done = Path("/") if target.is_absolute() else done
+                position = Path("/") if target.is_absolute() else position
             else:
-                done = here
+                position = step
     return tuple(CarriedFile(host=place, guest=str(place), link=target) for place, target in links.items())
 
 
@@ -261,7 +263,7 @@ def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
 
 
 def _search_directories(lists: list[str], path: Path) -> tuple[Path, ...]:
-    return tuple(_tokens_expanded(part, path) for each in lists for part in each.split(":") if part)
+    return tuple(_tokens_expanded(part, path) for paths in lists for part in paths.split(":") if part)
 
 
 def _tokens_expanded(part: str, path: Path) -> Path:
@@ -275,7 +277,7 @@ def _tokens_expanded(part: str, path: Path) -> Path:
 def _first(name: str, directories: tuple[Path, ...]) -> str | None:
     """The name is a path where it holds a slash."""
     candidates = (Path(name),) if "/" in name else tuple(directory / name for directory in directories)
-    return next((str(each) for each in candidates if each.is_file()), None)
+    return next((str(candidate) for candidate in candidates if candidate.is_file()), None)
 
 
 @cache
@@ -284,11 +286,11 @@ def _cached() -> dict[str, str]:
     ldconfig = shutil.which("ldconfig", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if ldconfig is None:
         return {}
-    told = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+    listing = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
     libraries: dict[str, str] = {}
-    for line in told.stdout.splitlines():
-        name, _, rest = line.strip().partition(" (")
-        kind, _, path = rest.partition(") => ")
+    for line in listing.stdout.splitlines():
+        name, _, description = line.strip().partition(" (")
+        kind, _, path = description.partition(") => ")
         if path and kind == "libc6,x86-64":
             libraries.setdefault(name, path)
     return libraries
@@ -370,10 +372,10 @@ def expanded(workload: str, names: tuple[str, ...], *, keep_links: bool = False)
             matching = matches(name)
             if not matching:
                 raise FileNotCarried(workload=workload, path=name, problem="no file matches this pattern")
-            for each in map(Path, matching):
-                _add(tree, each)
-                if each.is_dir() and not each.is_symlink():
-                    _walk(tree, each)
+            for match in map(Path, matching):
+                _add(tree, match)
+                if match.is_dir() and not match.is_symlink():
+                    _walk(tree, match)
         elif path.is_dir():
             _walk(tree, path.absolute())
         else:

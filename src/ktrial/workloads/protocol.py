@@ -100,11 +100,11 @@ def beside_instructions(label: str, region: MarkedRegion) -> tuple[Sample, ...]:
 
     The median over the operations, as with instructions; the program's own overhead is within it.
     """
-    counts, each = region.counts, region.counts.operations
-    bytes_moved = _median(label, STRING_BYTES, region, counts.strings.bytes, each.string_bytes)
+    counts, operations = region.counts, region.counts.operations
+    bytes_moved = _median(label, STRING_BYTES, region, counts.strings.bytes, operations.string_bytes)
     if counts.cycles is None:
         return (bytes_moved,)
-    return (bytes_moved, _median(label, MODELLED_CYCLES, region, counts.cycles, each.cycles))
+    return (bytes_moved, _median(label, MODELLED_CYCLES, region, counts.cycles, operations.cycles))
 
 
 def _median(label: str, metric: Metric, region: MarkedRegion, total: float, middle: float | None) -> Sample:
@@ -153,15 +153,15 @@ def run_step(
     )
 
 
-def ended_well(workload: str, results: tuple[StepResult, ...], wanted: int) -> tuple[StepResult, ...]:
+def ended_well(workload: str, results: tuple[StepResult, ...], expected: int) -> tuple[StepResult, ...]:
     """The results, all of programs that exited with 0, as many as wanted.
 
     Raises WorkloadNotStarted, WorkloadTimedOut, WorkloadKilled, WorkloadFailed for the first that is not.
     """
     for result in results:
         _check_end(workload, result)
-    if len(results) < wanted:
-        problem = f"only {len(results)} of its {wanted} runs were reached"
+    if len(results) < expected:
+        problem = f"only {len(results)} of its {expected} runs were reached"
         raise WorkloadNotStarted(workload=workload, problem=problem)
     return results
 
@@ -179,5 +179,5 @@ def _check_end(workload: str, result: StepResult) -> None:
 
 def last_words(result: StepResult) -> str:
     """The end of what the program wrote to standard error, else to standard output."""
-    said = result.stderr.strip() or result.stdout.strip() or "it said nothing"
-    return said if len(said) <= _LONGEST_QUOTE else f"…{said[-_LONGEST_QUOTE:]}"
+    text = result.stderr.strip() or result.stdout.strip() or "it said nothing"
+    return text if len(text) <= _LONGEST_QUOTE else f"…{text[-_LONGEST_QUOTE:]}"

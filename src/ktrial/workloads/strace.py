@@ -75,13 +75,13 @@ def trace(
         words = (*command, "-o", f"{place}/t", "--", *argv)
         began = time.time()
         time.sleep(_CLOCK_STEP)
-        status, said = _run(words, directory, environment, limit)
+        status, message = _run(words, directory, environment, limit)
         seconds = time.time() - began - _CLOCK_STEP
-        if not any(Path(place).glob("t.*")) or said.startswith("strace: "):
-            raise NotTraced(workload=workload, said=said or "it wrote nothing")
+        if not any(Path(place).glob("t.*")) or message.startswith("strace: "):
+            raise NotTraced(workload=workload, said=message or "it wrote nothing")
         if status != 0:
             raise NotCaptured(
-                workload=workload, problem=_ending(status, limit), said=said, directory=directory
+                workload=workload, problem=_ending(status, limit), said=message, directory=directory
             )
         return Traced(read_accesses(Path(place), str(directory)), began, seconds)
 
@@ -102,8 +102,8 @@ def _run(
                 status: int | None = process.wait(limit)
             except subprocess.TimeoutExpired:
                 status = None
-        said = _end_of(errors.fileno()) or _end_of(output.fileno()) or "it said nothing"
-    return status, said
+        message = _end_of(errors.fileno()) or _end_of(output.fileno()) or "it said nothing"
+    return status, message
 
 
 @contextlib.contextmanager
@@ -291,26 +291,26 @@ class _Process:
         return os.path.normpath(Path(directory or self._cwd, path))
 
     def _through(self, name: str, directory: str) -> str:
-        done = Path(directory or self._cwd)
+        place = Path(directory or self._cwd)
         for part in Path(name).parts:
             if part == "..":
-                self._to.passed[str(done)] = None
-                done = done.resolve().parent
+                self._to.passed[str(place)] = None
+                place = place.resolve().parent
             else:
-                done /= part
-        return str(done)
+                place /= part
+        return str(place)
 
     def _network(self, call: Call) -> None:
-        own = call.name != "connect"  # the kernel may have chosen the port: getsockname tells which
+        listens = call.name != "connect"  # the kernel may have chosen the port: getsockname tells which
         if match := _SOCKET.search(call.text):
             path = self._path(unescaped(match[1]))
-            if own and call.result >= 0:
+            if listens and call.result >= 0:
                 self._to.bound[path] = None
-            elif not own and call.error in _CONNECTED:
+            elif not listens and call.error in _CONNECTED:
                 self._to.sockets[path] = None
         elif match := _INTERNET.search(call.text):
             port = int(match[1])
-            if own:
+            if listens:
                 self._to.bound[port] = None
             elif call.error in _CONNECTED:
                 self._to.addresses[match[2] or "", port] = None
@@ -376,11 +376,11 @@ def unescaped(text: str) -> str:
     """A text as the program had it: strace writes bytes that are not ASCII as octal numbers."""
 
     def plain(match: re.Match[str]) -> str:
-        octal, hexadecimal, other = match.groups()
+        octal, hexadecimal, letter = match.groups()
         if octal or hexadecimal:
             number = int(octal, 8) if octal else int(hexadecimal, 16)
             return bytes([number & 255]).decode("latin-1")
-        return _CONTROLS.get(other, str(other))
+        return _CONTROLS.get(letter, str(letter))
 
     if "\\" not in text:
         return text

@@ -70,7 +70,9 @@ class Fio:
                     raise OutputDamaged(format=self.name, where=where, problem=problem)
                 numbers = self._numbers(did, where)
                 for column in self.columns:
-                    if column.metric in (names := {f"{way} {what}": each for what, each in numbers.items()}):
+                    if column.metric in (
+                        names := {f"{way} {quantity}": number for quantity, number in numbers.items()}
+                    ):
                         value = (names[column.metric],)
                         yield Measured(column.metric, value, column.unit, column.direction, name)
 
@@ -108,7 +110,7 @@ def _notes(names: list[str], read: list[Measured]) -> Iterator[Told]:
             text = f"{count} jobs are called {name}: each has its own numbers here"
             yield Told(text, "fio --group_reporting adds them up")
     for way in _WAYS:
-        got = {each.metric for each in read}
+        got = {metric.metric for metric in read}
         if f"{way} rate" in got and f"{way} latency p99" not in got:
             yield Told(f"fio tells no 99th percentile of the completion latency of {way}")
 

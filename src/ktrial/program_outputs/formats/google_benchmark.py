@@ -94,9 +94,9 @@ def _nothing(aggregates: bool) -> str:
 
 def _notes(values: dict[str, list[float]], rows: list[dict[str, Any]]) -> Iterator[Told]:
     """Rows that are missing, or too many: a file that was cut or joined, or two benchmarks of one name."""
-    wanted = {_name(row): row.get("repetitions") for row in rows}
+    expected = {_name(row): row.get("repetitions") for row in rows}
     for name, times in values.items():
-        repetitions = wanted[name]
+        repetitions = expected[name]
         if isinstance(repetitions, int) and repetitions and repetitions != len(times):
             text = f"{name}: {len(times)} values, where it ran {repetitions} repetitions"
             yield Told(text, "look whether runs failed, or two benchmarks have one name")

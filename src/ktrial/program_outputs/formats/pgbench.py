@@ -47,7 +47,10 @@ class Pgbench:
         if not read[_RATE]:
             raise OutputEmpty(format=self.name, problem="no transaction was processed")
         return Report(
-            tuple(Measured(each.metric, (value,), each.unit, each.direction) for each, value in read.items()),
+            tuple(
+                Measured(metric_column.metric, (value,), metric_column.unit, metric_column.direction)
+                for metric_column, value in read.items()
+            ),
             notes=tuple(_notes(text, self.name)),
         )
 

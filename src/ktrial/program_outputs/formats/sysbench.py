@@ -63,12 +63,17 @@ class Sysbench:
         values = dict(self._rates(text)) or {_EVENTS: self._events(text, events)}
         notes: list[Told] = list(_notes(text, self.name))
         values |= self._latencies(text, events, notes)
-        read = (Measured(each.metric, (value,), each.unit, each.direction) for each, value in values.items())
+        read = (
+            Measured(column.metric, (value,), column.unit, column.direction)
+            for column, value in values.items()
+        )
         return Report(tuple(read), notes=tuple(notes))
 
     def _rates(self, text: str) -> Iterator[tuple[Column, float]]:
         for column, pattern in _RATES:
-            matches = [next(filter(None, each.groups())) for each in re.finditer(pattern, text, re.MULTILINE)]
+            matches = [
+                next(filter(None, match.groups())) for match in re.finditer(pattern, text, re.MULTILINE)
+            ]
             if len(matches) > 1:
                 raise OutputDamaged(
                     format=self.name, where=column.metric, problem=f"it is there {len(matches)} times"
@@ -101,10 +106,10 @@ class Sysbench:
 
 
 def _notes(text: str, format: str) -> Iterator[Told]:
-    for what in ("ignored errors", "reconnects"):
-        count = only(rf"^    {what}:\s+(\d+)", text, format)
+    for event in ("ignored errors", "reconnects"):
+        count = only(rf"^    {event}:\s+(\d+)", text, format)
         if count and int(count):
-            yield Told(f"{count} {what}")
+            yield Told(f"{count} {event}")
 
 
 FORMAT = Sysbench()

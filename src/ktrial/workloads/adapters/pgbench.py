@@ -81,7 +81,7 @@ def on_a_server(
     names = ("fsync", "shared-buffers", *handed)
 
     def arguments(settings: Settings) -> tuple[str, ...]:
-        return ("-c", _POSTGRES_SCRIPT + script, name, *(str(settings[each]) for each in names))
+        return ("-c", _POSTGRES_SCRIPT + script, name, *(str(settings[parameter]) for parameter in names))
 
     does = (
         f"Starts a PostgreSQL server of its own in a scratch directory below /tmp, {does}, and ends the "
