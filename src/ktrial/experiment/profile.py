@@ -165,7 +165,7 @@ def counted_profile(
     """
     kernel = job.boot.kernel
     if not isinstance(job.workload, MarkedWorkload):
-        raise NoMarkedRegion(workload=job.label, problem="it does not tell which region counts")
+        raise NoMarkedRegion(job.label, "it does not tell which region counts")
     region = job.workload.region(job.use, results)
     counts = region.counts
     if symbols.problem:

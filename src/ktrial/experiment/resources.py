@@ -22,7 +22,8 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.references import RUNNING_KERNEL, Registry
 from ktrial.system_tools import Tool
-from ktrial.workloads import RemoteCommand, Workload, only_built_in
+from ktrial.workloads import Workload, only_built_in
+from ktrial.workloads.command import RemoteCommand
 from ktrial.workloads.host_files import with_all_they_need
 
 # Kernels that a study builds from source: all of them configured first, then built.

@@ -305,7 +305,7 @@ def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
 def _checked(sample: Sample, job: Job) -> Sample:
     if not math.isfinite(sample.value):
         problem = f"its {sample.metric} is no number ({sample.value})"
-        raise WorkloadError(workload=job.label, problem=problem)
+        raise WorkloadError(f"Workload {job.label}: {problem}")
     return sample.model_copy(update={"workload": job.label})
 
 

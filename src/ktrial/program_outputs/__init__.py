@@ -52,7 +52,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Told:
+class Note:
     """Something to be known about an output."""
 
     text: str
@@ -65,9 +65,9 @@ class Report:
 
     measured: tuple[Measured, ...]
     """In the output's order; the first is what it is about."""
-    failures: tuple[Told, ...] = ()
+    failures: tuple[Note, ...] = ()
     """Runs, jobs or benchmarks that gave no number, and are left out of `measured`."""
-    notes: tuple[Told, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def named(self) -> dict[str, Measured]:
         """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
@@ -158,12 +158,12 @@ __all__ = [
     "Column",
     "FormatNotKnown",
     "Measured",
+    "Note",
     "OutputDamaged",
     "OutputEmpty",
     "OutputError",
     "OutputFormat",
     "Report",
-    "Told",
     "find",
     "installed",
 ]

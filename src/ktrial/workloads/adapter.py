@@ -5,7 +5,6 @@ runs it once, and cleans up. Each number is what the program itself reports, in 
 """
 
 import re
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,38 +15,22 @@ from ktrial.model.design import Perturbation
 from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
-from ktrial.program_outputs import OutputError, Report, Told
+from ktrial.package_names import INSTALL
+from ktrial.program_outputs import Note, OutputError, Report
 from ktrial.system_tools import Tool
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads.command import ENVIRONMENT
-from ktrial.workloads.errors import BadOutput, ProgramNotInstalled
+from ktrial.workloads.errors import BadOutput, WorkloadError
 from ktrial.workloads.host_files import with_all_they_need
-from ktrial.workloads.protocol import ended_well, last_words, run_step
+from ktrial.workloads.protocol import ended_well, last_words, run_step, sample_of
 
 GROUP = "installed programs"
-
-
 _SCRATCH = "/tmp"
-
-
 Settings = Mapping[str, int | float | str]
 """Every parameter, with its value."""
-
-
 Arguments = Callable[[Settings], tuple[str, ...]]
-
-
 Reading = Callable[[str, Settings], Mapping[str, float | list[float]]]
 """What it printed, and the settings → metric → its number, or several. Raises ValueError, LookupError."""
-
-
-@runtime_checkable
-class ReportsNotes(Protocol):
-    """A reading that may find something odd about a report that is good all the same."""
-
-    def notes(self, output: str) -> tuple[Told, ...]:
-        """What it found, in what could be read."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -67,10 +50,13 @@ class Program:
         return Tool(self.name, self.package, "is measured", search=ENVIRONMENT["PATH"])
 
     def path(self, workload: str) -> str:
-        """Where it is. Raises ProgramNotInstalled."""
+        """Where it is. Raises WorkloadError."""
         program = self.tool.path()
         if not program:
-            raise ProgramNotInstalled(workload=workload, program=self.name, package=self.package)
+            raise WorkloadError(
+                f"Workload {workload} needs the program {self.name}, which is not installed here.",
+                hint=f"{INSTALL} {self.package}",
+            )
         return program
 
 
@@ -109,13 +95,13 @@ class InstalledProgram:
         return (self.program, *self.others, *(Program(name, "coreutils") for name in self.tools))
 
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
-        """The programs and what they need. Raises ProgramNotInstalled, LibraryNotFound."""
+        """The programs and what they need. Raises WorkloadError."""
         data = tuple(path for path in self.data if Path(path).is_file())
         programs = (program.path(use.label) for program in self._programs())
         return with_all_they_need(use.label, (*programs, *data))
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
-        """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""
+        """Version, preparation, the run itself, cleaning. Raises WorkloadError."""
         settings, program = self.settings(use), self.program.path(use.label)
         directory = self.directory(settings)
 
@@ -137,10 +123,14 @@ class InstalledProgram:
             metrics = self.read(result.stdout or result.stderr, self.settings(use))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{error}; it ended with: {last_words(result)}"
-            raise BadOutput(workload=use.label, problem=problem) from None
+            raise BadOutput(use.label, problem) from None
         if not metrics:
-            raise BadOutput(workload=use.label, problem=f"there is no number in it: {last_words(result)}")
-        return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in metrics.items())
+            raise BadOutput(use.label, f"there is no number in it: {last_words(result)}")
+        described = {metric.name: metric for metric in self.description.metrics}
+        return tuple(
+            sample_of(use.label, described[name], mode, numbers if isinstance(numbers, list) else [numbers])
+            for name, numbers in metrics.items()
+        )
 
     def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
         """What the report says that is good all the same: transactions that failed."""
@@ -169,28 +159,65 @@ class InstalledProgram:
             parameter.name: parameter.default for parameter in self.description.parameters
         } | use.parameters
 
-    def _sample(self, label: str, mode: Mode, name: str, numbers: float | list[float]) -> Sample:
-        metrics = {metric.name: metric for metric in self.description.metrics}
-        values = numbers if isinstance(numbers, list) else [numbers]
-        median = statistics.median(values)
-        return Sample(
-            workload=label,
-            metric=name,
-            unit=metrics[name].unit,
-            direction=metrics[name].direction,
-            mode=mode,
-            value=median,
-            operations=len(values),
-            minimum=min(values),
-            median=median,
-            mean=statistics.fmean(values),
-        )
-
 
 def _version(program: Program, results: tuple[StepResult, ...]) -> str:
     output = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
     match = re.search(program.version_pattern, output, re.MULTILINE)
     return match[1].strip() if match else "its version is not told"
+
+
+@runtime_checkable
+class ReportsNotes(Protocol):
+    """A reading that may find something odd about a report that is good all the same."""
+
+    def notes(self, output: str) -> tuple[Note, ...]:
+        """What it found, in what could be read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The metrics that a workload promises, read in what its program reports by a format of `program_outputs`."""
+
+    format: str
+    """`fio-json`, as `ktrial workload formats` names it."""
+    required: tuple[str, ...] = ()
+    """Metrics without which a report is of no use."""
+    optional: tuple[str, ...] = ()
+    """Metrics that it need not have."""
+    of: Callable[[Settings], str] | None = None
+    """What was to be measured, as the report names it; None: it has to be one thing, whatever its name."""
+
+    def __call__(self, output: str, settings: Settings) -> dict[str, float | list[float]]:
+        """Metric → its numbers. Raises ValueError where it is damaged, failed, or of something else."""
+        report = self._report(output)
+        for failure in report.failures:
+            raise ValueError(failure.text)
+        self._check_what_it_is_of(report, settings)
+        values = {metric.metric: list(metric.values) for metric in report.measured}
+        if missing := [name for name in self.required if name not in values]:
+            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(values)}")
+        return {name: values[name] for name in (*self.required, *self.optional) if name in values}
+
+    def notes(self, output: str) -> tuple[Note, ...]:
+        """What is to be known about a report that could be read: transactions that failed."""
+        return self._report(output).notes
+
+    def _report(self, output: str) -> Report:
+        format = program_outputs.find(self.format)
+        try:
+            return format.read(output)
+        except OutputError as error:
+            raise ValueError(error.message.removesuffix(".")) from None
+
+    def _check_what_it_is_of(self, report: Report, settings: Settings) -> None:
+        subjects = dict.fromkeys(metric.of for metric in report.measured)
+        expected = {self.of(settings)} if self.of else set(list(subjects)[:1])
+        if subjects.keys() - expected:
+            raise ValueError(f"it tells of {', '.join(subjects)}, where {', '.join(expected)} is meant")
+
+
+# --- Short forms in which adapters describe themselves.
 
 
 def described(
@@ -247,8 +274,6 @@ def number(pattern: str, text: str) -> float:
 
 
 SHELL = Program("sh", "dash", ("-c", ":"), r"$^(.)")
-
-
 PROLOGUE = """set -eu
 scratch=$(mktemp -d /tmp/ktrial-server-XXXXXX)
 trap 'stop_server; rm -rf "$scratch"' EXIT
@@ -256,48 +281,3 @@ stop_server() { :; }
 fail() { echo "$1" >&2; exit 1; }
 """
 """A directory that is removed at the end, whatever happens; `stop_server` is the script's own to define."""
-
-
-# What an installed program reports, read as everybody's outputs are: by a format of `program_outputs`.
-
-
-@dataclass(frozen=True)
-class Reported:
-    """Those metrics of a format that a workload promises."""
-
-    format: str
-    """`fio-json`, as `ktrial workload formats` names it."""
-    required: tuple[str, ...] = ()
-    """Metrics without which a report is of no use."""
-    optional: tuple[str, ...] = ()
-    """Metrics that it need not have."""
-    of: Callable[[Settings], str] | None = None
-    """What was to be measured, as the report names it; None: it has to be one thing, whatever its name."""
-
-    def __call__(self, output: str, settings: Settings) -> dict[str, float | list[float]]:
-        """Metric → its numbers. Raises ValueError where it is damaged, failed, or of something else."""
-        report = self._report(output)
-        for failure in report.failures:
-            raise ValueError(failure.text)
-        self._check_what_it_is_of(report, settings)
-        values = {metric.metric: list(metric.values) for metric in report.measured}
-        if missing := [name for name in self.required if name not in values]:
-            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(values)}")
-        return {name: values[name] for name in (*self.required, *self.optional) if name in values}
-
-    def notes(self, output: str) -> tuple[Told, ...]:
-        """What is to be known about a report that could be read: transactions that failed."""
-        return self._report(output).notes
-
-    def _report(self, output: str) -> Report:
-        format = program_outputs.find(self.format)
-        try:
-            return format.read(output)
-        except OutputError as error:
-            raise ValueError(error.message.removesuffix(".")) from None
-
-    def _check_what_it_is_of(self, report: Report, settings: Settings) -> None:
-        subjects = dict.fromkeys(metric.of for metric in report.measured)
-        expected = {self.of(settings)} if self.of else set(list(subjects)[:1])
-        if subjects.keys() - expected:
-            raise ValueError(f"it tells of {', '.join(subjects)}, where {', '.join(expected)} is meant")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, has_keys, json_report, objects_of, text_of
 
@@ -61,7 +61,7 @@ class Hyperfine:
         return Measured(_TIME.metric, good, _TIME.unit, _TIME.direction, name, len(values) - len(good), named)
 
 
-def _failures(commands: list[Measured]) -> list[Told]:
+def _failures(commands: list[Measured]) -> list[Note]:
     texts = [
         f"all {result.failed} runs of {result.of} ended with an error: it is left out"
         if result.failed
@@ -71,13 +71,13 @@ def _failures(commands: list[Measured]) -> list[Told]:
     ]
     if failed := sum(timed.failed for timed in commands if timed.values):
         texts.append(f"{failed} runs ended with an error; their times are left out")
-    return [Told(text, _MEND) for text in texts]
+    return [Note(text, _MEND) for text in texts]
 
 
-def _notes(commands: tuple[Measured, ...]) -> list[Told]:
+def _notes(commands: tuple[Measured, ...]) -> list[Note]:
     advice = "hyperfine -N starts the command without a shell"
     return [
-        Told(
+        Note(
             f"{timed.of}: {zeros} of its {len(timed.values)} times are 0: faster than a shell's start", advice
         )
         for timed in commands

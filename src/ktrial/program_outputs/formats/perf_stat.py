@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told
+from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
 
@@ -178,16 +178,16 @@ def _plain(value: str, unit: str) -> str:
     return value.replace(",", "") if re.fullmatch(grouped, value) else value
 
 
-def _notes(counts: list[_Count], text: str) -> Iterator[Told]:
+def _notes(counts: list[_Count], text: str) -> Iterator[Note]:
     if missing := [row_of_event.event for row_of_event in counts if row_of_event.value in _NOT]:
-        yield Told(f"perf did not count {', '.join(missing)}")
+        yield Note(f"perf did not count {', '.join(missing)}")
     shared = [row.event for row in counts if row.value not in _NOT and (_percent(row) < _WHOLE)]
     if shared:
-        yield Told(
+        yield Note(
             f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
         )
     if re.search(r"\(\d+ runs\):|^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
-        yield Told(
+        yield Note(
             "the means of several runs: how these scatter is lost", "ktrial repeats them itself: repeats = 5"
         )
 

@@ -4,7 +4,7 @@ import statistics
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputEmpty
 from ktrial.program_outputs.reading import has_keys, json_report, measured, objects_of, text_of
 
@@ -43,7 +43,7 @@ class Pyperf:
         present = tuple(measurement for measurement in read if measurement.values)
         if not present:
             raise OutputEmpty(format=self.name, problem="no run has values")
-        notes = [Told(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
+        notes = [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
         return Report(present, tuple(notes))
 
     def _benchmark(self, at: int, name: str, facts: dict[str, str], benchmark: dict[str, Any]) -> Measured:
