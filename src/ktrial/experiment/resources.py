@@ -147,7 +147,7 @@ class Resources:
     modules: Callable[[Kernel, Iterable[str]], tuple[Path, ...]]
     """The files to load, in load order. Raises UnknownModule."""
     workload: Callable[[WorkloadUse], Workload]
-    """Raises UnknownWorkload."""
+    """Raises BadWorkload."""
     files: Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
     """For whom and host files → those files, and the shared libraries of the programs among them."""
     builder: Builder = field(default_factory=default_builder)

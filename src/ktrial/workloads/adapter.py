@@ -177,7 +177,7 @@ class ReportsNotes(Protocol):
 
 @dataclass(frozen=True)
 class Reported:
-    """The metrics that a workload promises, read in what its program reports by a format of `program_outputs`."""
+    """The metrics that a workload promises, in what its program reports, by a format of `program_outputs`."""
 
     format: str
     """`fio-json`, as `ktrial workload formats` names it."""

@@ -7,10 +7,12 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedWorkload, a_kernel, sources
 
 from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
-from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.machine import CarriedFile
-from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names, treatments
-from ktrial.workloads.errors import FileNotCarried
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.levels import LevelValue
+from ktrial.model.plan import treatments
+from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names
+from ktrial.workloads.errors import WorkloadError
 
 
 def factor(kind: FactorKind, target: str, *levels: LevelValue, name: str = "it") -> Factor:
@@ -114,5 +116,5 @@ def test_a_program_of_the_study_brings_its_shared_libraries() -> None:
 
 def test_a_file_that_is_not_there_is_an_error_before_anything_boots(tmp_path: Path) -> None:
     study = a_study(machine=MachineSettings(files=(str(tmp_path / "none"),)))
-    with pytest.raises(FileNotCarried, match="none"):
+    with pytest.raises(WorkloadError, match="none"):
         jobs_of(study, treatments(study)[0], a_kernel(), sources())

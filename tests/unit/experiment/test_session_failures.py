@@ -20,7 +20,7 @@ from ktrial.store.errors import StoreFull
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
-from ktrial.workloads.errors import UnknownWorkload
+from ktrial.workloads.errors import BadWorkload
 
 
 @pytest.fixture
@@ -155,10 +155,10 @@ def test_a_machine_that_cannot_run_here_is_an_error_at_once(store: Store) -> Non
 
 def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Store) -> None:
     def none(use: WorkloadUse) -> ScriptedWorkload:
-        raise UnknownWorkload(workload=use.name, similar="")
+        raise BadWorkload(workload=use.name, similar="")
 
     watching = Watching()
-    with pytest.raises(UnknownWorkload):
+    with pytest.raises(BadWorkload):
         ran(store, ScriptedMachine(), sources=replace(scripted_sources(), workload=none), observer=watching)
     assert watching.told == []
     assert store.studies() == ()
