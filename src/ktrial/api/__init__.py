@@ -215,7 +215,7 @@ def tree(attribution: Attribution) -> Tree:
 def load_measurements(path: str | Path) -> Imported:
     """What another tool measured: CSV, Phoronix, UnixBench, hyperfine, pyperf, Google Benchmark.
 
-    Raises MeasurementsUnreadable, MeasurementsTooLarge, FormatUnknown, MeasurementsDamaged, NoMeasurements.
+    Raises ImportFailed.
     """
     _warn(importers.installed()[1])
     return importers.read(importers.source_file(Path(path)))[1]

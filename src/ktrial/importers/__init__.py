@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
-from ktrial.importers.errors import FormatUnknown, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
 from ktrial.model.imported import Family, Group, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -39,13 +39,16 @@ def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:
-    """What is in a file, and who read it. Raises FormatUnknown, and what the importer raises."""
+    """What is in a file, and who read it. Raises ImportFailed."""
     importers = sorted(installed()[0].values(), key=lambda importer: importer.name == _LAST)
     for importer in importers:
         if importer.recognises(file):
             return importer, importer.read(file)
     summaries = "; ".join(importer.summary for importer in importers)
-    raise FormatUnknown(file=file.path, known=summaries)
+    raise ImportFailed(
+        f"{file.path} is in no format that ktrial reads: {summaries}.",
+        hint="a CSV file with a header, a column that names the groups and one of numbers always works",
+    )
 
 
 def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Imported, ...]:
@@ -263,14 +266,14 @@ class ProgramOutput:
     def read(self, file: SourceFile) -> Imported:
         """A family for each metric, its only group the file; or its groups what the file compares.
 
-        Raises MeasurementsDamaged, NoMeasurements.
+        Raises ImportFailed.
         """
         try:
             report = self.format.read(file.text)
         except OutputDamaged as error:
-            raise MeasurementsDamaged(file=file.path, format=self.name, **_facts(error)) from error
+            raise MeasurementsDamaged(file.path, self.name, error.where, error.problem) from error
         except OutputEmpty as error:
-            raise NoMeasurements(file=file.path, format=self.name, **_facts(error)) from error
+            raise NoMeasurements(file.path, self.name, error.problem) from error
         in_groups = self.format.of_groups and not file.label
         families = _of_groups(file, report) if in_groups else _of_metrics(file, report)
         return Imported(
@@ -279,10 +282,6 @@ class ProgramOutput:
             families=families,
             warnings=tuple(_warnings(file.name, report)),
         )
-
-
-def _facts(error: OutputDamaged | OutputEmpty) -> dict[str, str]:
-    return {key: str(value) for key, value in error.facts.items() if key != "format"}
 
 
 def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.format.number_format import counted, percentage
-from ktrial.importers.errors import ColumnUnknown, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.notation import nearest
@@ -442,13 +442,15 @@ _UNIT_SUFFIXES = {
 
 
 def understand(header: list[str], file: SourceFile) -> Columns:
-    """The columns' meanings. Raises ColumnUnknown where the user named one that is not there."""
+    """The columns' meanings. Raises ImportFailed where the user named one that is not there."""
     names = {name.strip().lower().replace(" ", "_"): name for name in header}
     choices = file.choices
     for requested in (*choices.group_by, *filter(None, (choices.value,))):
         if requested not in header:
-            raise ColumnUnknown(
-                file=file.path, column=requested, similar=nearest(requested, header), known=", ".join(header)
+            raise ImportFailed(
+                f"{file.path} has no column {requested}{nearest(requested, header)}; "
+                f"it has: {', '.join(header)}.",
+                hint="--group-by and --value take names from the header",
             )
     taken = set(choices.group_by) | {choices.value}
 

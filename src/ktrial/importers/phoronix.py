@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
-from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -53,7 +53,11 @@ def _root(file: SourceFile, format: str) -> Element:
         raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=str(error)) from error
     except DefusedXmlException as error:
         declaration = "entities" if isinstance(error, EntitiesForbidden) else "a document type"
-        raise UnsafeXml(file=file.path, what=declaration) from error
+        raise ImportFailed(
+            f"{file.path}: the XML declares {declaration}, which no results file needs and which can harm "
+            "who reads it.",
+            hint="remove the document type declaration, if you trust the rest",
+        ) from error
     return root
 
 

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
@@ -46,9 +45,6 @@ class Measured:
     def by_clock(self) -> bool:
         """Whether it is a time, or so much a time: what the program's own clock told."""
         return is_by_clock(self.unit)
-
-
-# What a format is, and what is read from an output.
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def find(name: str) -> OutputFormat:
     """The format of this name. Raises FormatNotKnown, which suggests one."""
     formats, _ = installed()
     if name not in formats:
-        raise FormatNotKnown(format=name, similar=nearest(name, formats), known=", ".join(formats))
+        raise FormatNotKnown(name, formats)
     return formats[name]
 
 

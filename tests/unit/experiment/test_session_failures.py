@@ -155,7 +155,7 @@ def test_a_machine_that_cannot_run_here_is_an_error_at_once(store: Store) -> Non
 
 def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Store) -> None:
     def none(use: WorkloadUse) -> ScriptedWorkload:
-        raise BadWorkload(workload=use.name, similar="")
+        raise BadWorkload(f"There is no workload {use.name}.")
 
     watching = Watching()
     with pytest.raises(BadWorkload):
