@@ -275,7 +275,7 @@ class SchedExt:
 
     @property
     def program(self) -> str:
-        """Where the host, and the guest, has it. Raises ProgramNotFound."""
+        """Where the host, and the guest, has it. Raises WorkloadError."""
         return program_path("the scheduler", self.argv[0])
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ktrial.errors import KtrialError
-from ktrial.model.suggestions import nearest
+from ktrial.model.notation import nearest
 
 
 class FormatNotKnown(KtrialError):

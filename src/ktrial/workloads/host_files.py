@@ -144,7 +144,7 @@ def _carried(workload: str, file: str) -> CarriedFile:
         with real.open("rb"):
             pass
     except OSError as error:
-        raise _not_carried(workload, file, error.strerror) from None
+        raise _not_carried(workload, file, error.strerror or str(error)) from None
     return CarriedFile(host=real, guest=str(path.absolute()), mode=mode)
 
 

@@ -7,11 +7,9 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedWorkload, a_kernel, sources
 
 from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
+from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.machine import CarriedFile
-from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.levels import LevelValue
-from ktrial.model.plan import treatments
-from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names
+from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names, treatments
 from ktrial.workloads.errors import WorkloadError
 
 
