@@ -39,15 +39,7 @@ from ktrial.kernels.providers import Parts, Request, TellsRelease, provider_of
 from ktrial.model.base import Model
 from ktrial.model.kernel import Kernel, Origin
 
-# Kernels in the cache are whole before they are used: what is damaged is made again, or the kernel refused.
-#
-# What follows from a kernel's content (vmlinux, depmod's lists) is made from that. Damaged content is
-# fetched again where it came in a package, built again where ktrial built it, and taken if it is the same
-# kernel, to the last bit.
-
 _NOWHERE = Origin(provider="", source="")
-
-
 _UNKNOWN = "parts of it"
 
 

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from ktrial.kernels.errors import UnknownOption
 from ktrial.model.kernel import Kernel
 
-# The kernel's configuration: the options and their values, and how it schedules by them.
-
 _SET = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
-
-
 _OPTION = re.compile(r"CONFIG_\w+")
 
 
@@ -46,8 +42,6 @@ def embedded_config(vmlinux: bytes) -> bytes:
 
 
 _END = re.compile(r"^# end of (?P<title>\S.*)$", re.MULTILINE)
-
-
 _LINE = re.compile(
     r"^#\n# (?P<header>\S.*)\n#$|^# end of (?P<end>\S.*)$|^(?:# )?(?P<option>CONFIG_\w+)(?:=.*| is not set)$",
     re.MULTILINE,
@@ -89,11 +83,7 @@ def read(text: str) -> ConfigText:
 
 
 _EEVDF_SINCE = (6, 6)
-
-
 _OUT_OF_TREE = {"CONFIG_SCHED_MUQSS": "MuQSS", "CONFIG_SCHED_PDS": "PDS", "CONFIG_SCHED_BMQ": "BMQ"}
-
-
 _MODELS = {
     "CONFIG_PREEMPT_NONE": "none",
     "CONFIG_PREEMPT_VOLUNTARY": "voluntary",

@@ -16,18 +16,10 @@ from ktrial.kernels.errors import ModulesUnusable, ToolFailed, ToolMissing
 from ktrial.kernels.files import FULL, check_output
 from ktrial.system_tools import Tool
 
-# Put a kernel's modules into the cache, and let depmod (kmod) write down how they depend on each other.
-
 DEPMOD = Tool("depmod", "kmod", "works out which kernel module needs which")
-
-
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
-
-
 LOADABLE, NOTE = "loadable", ".sha256"
 """The directory of a kernel's unpacked modules, and what ends the names of the files with their digests."""
-
-
 GENERATED = frozenset(
     "modules." + name
     for name in (
@@ -36,8 +28,6 @@ GENERATED = frozenset(
     )
 )  # fmt: skip
 """What depmod writes."""
-
-
 _VERMAGIC = re.compile(rb"vermagic=(\S+) ")
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ktrial.kernels.errors import CacheFull, CacheUnusable
 
-# Write so that after a crash there is either the whole or nothing.
-
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file beside `path`, sync it, and put it in place by a rename."""
@@ -55,8 +53,6 @@ def _sync(path: Path, flags: int) -> None:
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a full disk, and of a full quota."""
-
-
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 

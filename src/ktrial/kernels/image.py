@@ -39,47 +39,23 @@ from ktrial.model.kernel import BootImage
 # changes two fields of its PE header later: the PE file's own checksum, and where the signature is.
 
 _SECTOR = 512
-
-
 _HEADER_END = 0x250
-
-
 _VERSION_2_08 = 0x208
 """The first protocol with payload_offset and payload_length (Linux 2.6.26)."""
-
-
 _VERSION_2_12 = 0x20C
 """The first protocol with xloadflags (Linux 3.8)."""
-
-
 _XLF_KERNEL_64 = 1
-
-
 _PREFERRED_ADDRESS = 0x258
-
-
 _ADDRESS_AND_SIZE = struct.Struct("<QI")
 """Fields pref_address and init_size, side by side: where it unpacks itself, and the memory that takes."""
-
-
 _LARGEST = 4 << 30
 """A vmlinux with full debugging information has about 1 GiB."""
-
-
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
-
-
 _PE_AT = 0x3C
-
-
 _PE_CHECKSUM, _PE_SIGNATURE = 24 + 64, 24 + 144
 """From the PE header's start, of a PE32+ file: the optional header begins behind 24 bytes."""
-
-
 _LAST_WITH = (6, 14)
 """'x86/boot: Drop CRC-32 checksum and the build tool that generates it' took it away after that."""
-
-
 _ALL_BITS = 0xFFFFFFFF
 
 
@@ -291,12 +267,8 @@ def _unsigned(image: bytes) -> bytes:
 # What ktrial must know of an ELF vmlinux: that it is one, whole, and whether QEMU can start it.
 
 ELF_MAGIC = b"\x7fELF"
-
-
 _XEN_PHYS32_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY (xen/interface/elfnote.h): the address at which PVH guests start, 32-bit mode."""
-
-
 _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program or library"}
 
 
@@ -534,11 +506,7 @@ def _lzo(payload: bytes) -> bytes:
 
 _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
 """Their streams (lzop's container) say whether they are whole, as the kernel's build makes them."""
-
-
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
-
-
 _METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),
     (b"\xfd7zXZ\0", "xz", _xz),

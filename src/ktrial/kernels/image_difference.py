@@ -26,46 +26,23 @@ from numpy.typing import NDArray
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
 
-# Which functions and variables differ between two images of one source, apart from where things lie.
-#
-# What is inserted moves all that follows, and with it every address in the code. So two bodies are the same
-# where they differ in addresses only, and those lead to the same place: the same symbol and offset, or the
-# same text. Sizes come from the symbol table that the linker wrote, so that only images that keep theirs
-# can be compared, as those that ktrial builds do.
-
 _ROW = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 """Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
-
-
 _OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
-
-
 _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
-
-
 _ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
-
-
 _NUMBERED = re.compile(r"\.\d+")
 """GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
-
-
 _OF_THE_LINKER = re.compile(
     r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
 )
 """Tables of the symbols themselves, and what tells of the build."""
-
-
 _DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
-
-
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
-
-
 _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 
@@ -301,12 +278,8 @@ def _text(content: bytes) -> bytes:
 
 BEHIND = (0, 1, 2, 4)
 """Bytes of an operand that may stand between a relative address and the instruction's end."""
-
-
 FARTHEST = 1 << 16
 """Nothing is this far behind the symbol that it belongs to, but for what belongs to none."""
-
-
 _WORD = 4
 
 
@@ -418,29 +391,15 @@ def _at(
 
 _SAME_IMAGE_ALLOCATED, _EXECUTABLE = 2, 4
 """SHF_ALLOC, SHF_EXECINSTR (System V ABI): the section is in memory while the kernel runs; it holds code."""
-
-
 _SYMBOL = np.dtype([("name", "<u4"), ("kind", "<u2"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
 """Elf64_Sym."""
-
-
 _BANNER = re.compile(rb"Linux version (\S+) [^\0\n]*?(#\d[^\0\n]*)")
-
-
 _DIGITS = bytes(ord("0") if chr(one).isascii() and chr(one).isdigit() else one for one in range(256))
-
-
 _NAMES = ("kallsyms_names", "kallsyms_markers")
 """Where the kernel keeps the names of its symbols, and what begins behind them."""
-
-
 _WARNINGS = ("__start___bug_table", "__stop___bug_table")
-
-
 _ENTRY_SIZES = (12, 16)
 """Addresses of the code and the file, of the text too since 6.19, each in four bytes; then line and flags."""
-
-
 _LINE_FROM_END = 4
 
 
@@ -568,15 +527,9 @@ def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) 
 
 _MODULE_DIFFERENCE_ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the module is loaded."""
-
-
 _LINKED_BY = frozenset({"SHT_REL", "SHT_RELA", "SHT_SYMTAB", "SHT_STRTAB"})
 """What a module's code and data become when they are loaded: the calls in it are blank before."""
-
-
 _BUILD_ID = ".note.gnu.build-id"
-
-
 _SUFFIX = re.compile("|".join(f"{re.escape(suffix)}$" for suffix in sorted(SUFFIXES, reverse=True)))
 
 

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from ktrial.kernels.build.make import Make
 
 
-# What a source says about its options, and why one did not take: dependencies, choices, who selects it.
-#
-# Read with kconfiglib in a process of its own, and kept.
-
 _SECONDS = 300
 
 
@@ -92,11 +88,7 @@ def _environment(tree: Tree, make: Mapping[str, str]) -> dict[str, str]:
 
 
 _DEFINED = re.compile(r"^[ \t]*(?:menu)?config[ \t]+(\w+)[ \t]*$", re.MULTILINE)
-
-
 _DEPENDS = re.compile(r"^[ \t]+depends on (.+?)$", re.MULTILINE)
-
-
 _NEXT = re.compile(
     r"^(?:[ \t]*(?:menu)?config[ \t]|choice|endchoice|menu|endmenu|if|endif|source)", re.MULTILINE
 )
@@ -150,8 +142,6 @@ def _files(source: Path) -> Iterator[Path]:
 
 
 _AT_MOST = 6
-
-
 _VALUES = {"bool": "y and n", "tristate": "y, m and n"}
 
 

@@ -15,13 +15,6 @@ from typing import IO, Any
 
 import kconfiglib
 
-# Read a source's Kconfig with kconfiglib, and print what it says as JSON. A program of its own:
-#
-#     python -m ktrial.kernels.kconfig.menu_reader SOURCE [CONFIG OPTION]
-#
-# kconfiglib takes what Kconfig asks about (compiler, architecture) from the environment of the process.
-# With a .config and an option, that option alone, with what holds it back there.
-
 _NEWER = (
     # Linux 5.13 (6dd85ff178cd): `modules` for what was `option modules`.
     (re.compile(r"^([ \t]+)modules[ \t]*$", re.MULTILINE), r"\1option modules"),

@@ -41,30 +41,11 @@ from ktrial.model.base import Model, digest
 from ktrial.model.kernel import BootImage, Kernel, Origin
 from ktrial.model.notation import nearest
 
-# The cache: one directory for each content, named by its digest, and names that lead to them.
-#
-#     <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release
-#                                     manifest.json with the digests of these, and in names/ one empty file f
-#                                     each name's record that may lead here, called by the record's digest
-#     <root>/names/<name>.json        which content a name stands for, where it came from, when it was added
-#     <root>/work/<random>/           being put together; its lock file tells whether its maker still lives
-#     <root>/locks/                   one for each name while it is added, one for the directory itself
-#     <root>/providers/<prefix>/      what a provider keeps, such as apt's lists
-#
-# A content appears by one rename of a directory that was written and synced before, so that whatever is
-# below by-digest is whole. Locks are the kernel's (flock): they go with their process, also after SIGKILL.
-
 BY_DIGEST = "by-digest"
 """The directory of all contents, below the cache's root."""
-
-
 _NAMES = "names"
 """The directory of the names' records, and that of a content's witness of those that may lead to it."""
-
-
 _SHORTEST_DIGEST = 6
-
-
 _LONGEST_FILE_NAME = 180
 
 
@@ -371,8 +352,6 @@ def _boot_image(entry: EntryRecord, booted: Path) -> BootImage:
 
 _DEBIAN_IMAGE = "linux-image-"
 """What the name of Debian's package begins with; the kernel's release follows."""
-
-
 _SMALLEST_SYSTEM_MAP = 100_000
 """Debian ships a System.map of one line that says where the real one is; real ones have megabytes."""
 
@@ -470,24 +449,12 @@ def _take(source: Path, target: Path, workspace: Path) -> None:
 # tells later carry their digest themselves (ktrial.file_digests.sealed).
 
 _MOST_NAMED = 3
-
-
 MANIFEST_FILE = "manifest.json"
-
-
 ENTRY_FILE = "kernel.json"
-
-
 IMAGE, VMLINUX, CONFIG, SYSTEM_MAP = "vmlinuz", "vmlinux", "config", "System.map"
-
-
 KALLSYMS = "kallsyms"
-
-
 FROM_GUEST = (KALLSYMS, FUNCTION_FILES)
 """What a kernel that was booted has told, or was read with that: `sealed`, and not in the manifest."""
-
-
 VALUES, SEALED_VALUES = "values", ".sealed"
 """The directory, and the ending, of the settings that a kernel boots with, as a guest told them."""
 

@@ -30,14 +30,8 @@ from ktrial.model.kernel import (
     RenamedOption,
 )
 
-# Two kernels side by side: who they are, their options, their modules. Nothing is fetched or booted.
-
 MODULE, BUILT_IN = "module", "built in"
-
-
 _KERNEL_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
-
-
 _HOW = re.compile(r" \(.*\)$")
 """What a build's version says beside the commit."""
 
@@ -237,8 +231,6 @@ def _modules(kernel: Kernel) -> dict[str, str]:
 
 _rules: dict[str, Rules] = {}
 """By the digest of all the source's files: reading takes seconds, and two builds mostly share one source."""
-
-
 _MOST_KEPT = 4
 
 
@@ -540,20 +532,10 @@ def _under(names: Mapping[str, str], side: ConfigSide) -> ConfigSide:
 
 
 _N, _M, _Y = 0, 1, 2
-
-
 _TRISTATE = {"n": _N, "m": _M, "y": _Y}
-
-
 _LETTERS = "nmy"
-
-
 _SWITCHES = (kconfiglib.BOOL, kconfiglib.TRISTATE)
-
-
 _NUMBERS = {kconfiglib.INT: 10, kconfiglib.HEX: 16}
-
-
 _PREFIX = "CONFIG_"
 
 
@@ -639,8 +621,6 @@ def _matters(expression: Any, option: str, before: Config, after: Config) -> boo
 # do.
 
 _ENVIRONMENT = {"ARCH": "x86", "SRCARCH": "x86", "KERNELVERSION": "", "KCONFIG_FUNCTIONS": __name__}
-
-
 _lock = threading.Lock()
 """kconfiglib takes its surroundings from the environment of the process."""
 

@@ -31,8 +31,6 @@ _FROM = re.compile(
     re.MULTILINE,
 )
 """The line between two mails, stricter than git mailsplit's is_from_line: a header has to follow."""
-
-
 _TAG = re.compile(
     r"(?P<others>(?:\s*\[(?![^\]]*\bPATCH\b)[^\]]*\])*)\s*\[(?P<inside>[^\]]*\bPATCH\b[^\]]*)\]\s*",
     re.IGNORECASE,
@@ -40,23 +38,11 @@ _TAG = re.compile(
 """At a subject's beginning, where other tags may stand before it: behind words it is another mail's, to which
 this one is an answer (`What of ABI? (Re: [PATCH 01/32] pidfs…)`).
 """
-
-
 _NUMBER = re.compile(r"(?<![\w/])(?P<number>\d{1,4})/(?P<of>\d{1,4})(?![\w/])")
-
-
 _VERSION = re.compile(r"\bv(\d+)\b", re.IGNORECASE)
-
-
 _REPLY = re.compile(r"^(?:re|aw|fwd?|antw):", re.IGNORECASE)
-
-
 _DIFF = re.compile(r"^(?:diff --git |--- .*\n\+\+\+ .*\n@@ |GIT binary patch$)", re.MULTILINE)
-
-
 _MOST_BYTES = 256 << 20
-
-
 _WRITE_IT = (
     "git format-patch --cover-letter --stdout BASE..TIP writes one, and b4 am -o - MESSAGE-ID fetches one"
 )
@@ -267,23 +253,11 @@ def _bad(path: Path, problem: str, advice: str) -> BadMailbox:
 # nothing is said), `#` at the start of a line or behind a blank begins a comment.
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
-
-
 _LEVEL = re.compile(r"-p\s*(\d|ab)")
-
-
 _SUBJECT = re.compile(r"^(?:Subject|Description): *(?P<first>.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
-
-
 _MAIL_TAG = re.compile(r"^\[[^\]]*PATCH[^\]]*\]\s*", re.IGNORECASE)
-
-
 _PLACES = ("series", "patches/series", "debian/patches/series")
-
-
 _EACH_LINE = "each line names a file beside the series file"
-
-
 _ADVICE = "give the directory that holds the file series, as quilt and Debian's debian/patches have it"
 
 
@@ -426,8 +400,6 @@ def _quilt_bad(path: Path, problem: str, advice: str) -> BadQuiltSeries:
 # A series that a distribution's source package carries: `debian:linux-source-6.1/patches-rt`.
 
 _PACKAGED = re.compile(r"debian:(?P<package>linux-source-\d+\.\d+)(?:/(?P<name>[\w.-]+))?")
-
-
 _PACKAGED_ADVICE = (
     "write debian:linux-source-6.1/patches-rt: a package, and a directory of its source's debian/"
 )
@@ -467,12 +439,8 @@ def series_in_package(path: Path, base: str, progress: Progress = silent) -> Pat
 # was. Nothing is checked out, and the work tree is not looked at but to say that it holds more.
 
 _SHORT = 12
-
-
 _FORMAT = "%x01%H%x01%P%x01%s%x01%an <%ae>"
 """Of a commit; the paths that it changes come after it, each with a zero byte behind it."""
-
-
 _WRITE = "write BASE..TIP: v6.1..my-branch, HEAD~12..HEAD; BASE.. ends at HEAD"
 
 
@@ -627,8 +595,6 @@ def _commits_bad(directory: Path, text: str, problem: str, advice: str) -> BadCo
 # Patches that were read out of mails and other files, each kept as a file of its own, by its content.
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
-
-
 _LONGEST_NAME = 52
 """As git format-patch cuts the names of its files (`--filename-max-length`, 64 with number and ending)."""
 

@@ -31,17 +31,8 @@ from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
-# The kernel's symbols: from a real System.map, from a vmlinux that kept its table, or as the guest told.
-#
-# Distributions ship a stub for System.map, and strip vmlinux. There the symbols come from /proc/kallsyms of
-# the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay with the kernel.
-
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
-
-
 _UNSEALED = re.compile(rb"[0-9a-f]{16} \w ")
-
-
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -159,26 +150,14 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
 
 _FORMAT = 1
 """Of what is kept; greater whenever another ktrial finds something else."""
-
-
 _TABLE = "__bug_table"
-
-
 _LONGEST_NAME = 400
-
-
 _SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
 """A C file's path. In newer kernels a warning's condition may stand before it, in brackets
 (CONFIG_DEBUG_BUGVERBOSE_DETAILED). Headers tell nothing: their code is inlined everywhere."""
-
-
 _ANY_SOURCE = re.compile(rb"(?:^|.* )[\w+./-]+\.[chS]", re.DOTALL)
-
-
 _SECTION_ENDS = re.compile(r"__\w*text_(?:start|end)|_[se](?:init)?text|_etext")
 """Between these (include/asm-generic/vmlinux.lds.h) the order of the object files begins anew."""
-
-
 _CODE = frozenset("tTwW")
 
 

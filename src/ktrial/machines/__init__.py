@@ -176,8 +176,6 @@ class Machine(Protocol):
 # the same is named by an entry point of the group `ktrial.machines`, whose name is the machine's.
 
 Maker = Callable[[], Machine]
-
-
 _GROUP = "ktrial.machines"
 
 

@@ -295,17 +295,11 @@ MACHINE = ExactMachine
 
 OLDEST_FOR_CPUS = (10, 0)
 """7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
-
-
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm"
 """TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
-
-
 CPU_MODEL_WITH_PLUGIN = f"{EXACT_CPU},+fsrm,x-force-features=on"
 """The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as new CPUs do.
 7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
-
-
 _ONE_CPU_ONLY = ("noapictimer",)
 
 
@@ -414,11 +408,7 @@ def _problem(installed: Qemu, build: PluginBuild) -> NoPlugin | None:
 # The flags behind `cmpxchg8b` and `cmpxchg16b`, which QEMU mistakes before 8.0 (crates/lockstep).
 
 _FIRST_RIGHT = (8, 0, 0)
-
-
 _SPEAKER = "lockstep: "
-
-
 _PATIENCE = 20.0
 
 

@@ -287,12 +287,8 @@ MACHINE = ParallelMachine
 
 TIME_IS_UP = 124
 """QEMU's exit status where the plugin has ended it: the guest's time is up."""
-
-
 KNOWN = ((7, 2), (10, 0))
 """The versions of QEMU whose inside the plugin knows, and was tested with (crates/parallel)."""
-
-
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor,-hypervisor"
 """TCG runs each iteration of a REP instruction by itself; without ERMS and FSRM kernels copy in plain loops.
 With several CPUs TCG's `mwait` is a `pause`, and no idle CPU sleeps: without MONITOR kernels halt.
@@ -585,26 +581,14 @@ def _operations(counts: ParallelCounts, instructions: int) -> OperationCounts:
 # specification 6.5, 5.2.16: System Resource Affinity Table.
 
 _BELOW_4G_MIB = 3072
-
-
 _FITS_BELOW_4G_MIB = 3584
 """The machine `pc` puts RAM below 3.5 GiB in one piece; of more it puts 3 GiB there, the rest from 4 GiB on
 (hw/i386/pc_piix.c, pc_init1)."""
-
-
 _FROM_4G_MIB = 4096
-
-
 _OF_CPU, _OF_MEMORY = (0, 16), (1, 40)
 """Type and length of an entry."""
-
-
 _ENABLED = 1
-
-
 _HEAD = struct.pack("<I8x", 1)
-
-
 _PLACE = "acpi"
 
 

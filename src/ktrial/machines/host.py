@@ -244,11 +244,7 @@ class HostMachine:
 
 
 MACHINE = HostMachine
-
-
 _COLLECT_LIMIT = 64 << 20
-
-
 _PATIENCE = 60.0
 
 
@@ -328,8 +324,6 @@ def _attempt(action: str, attempt: Callable[[], None]) -> Failure | None:
 
 RUNNING = "running"
 """What studies and results call the kernel of the machine `host`."""
-
-
 _IMAGES = ("/boot/vmlinuz-{release}", "/lib/modules/{release}/vmlinuz", "/usr/lib/modules/{release}/vmlinuz")
 
 
@@ -373,15 +367,9 @@ def _config(release: str) -> str:
 
 _PERIOD_US = 100_000
 """The kernel's own default for cpu.max."""
-
-
 _PREFIX = "ktrial-"
-
-
 MOUNTS = Path("/proc/self/mountinfo")
 """What this process sees mounted, cgroup v2's tree among it."""
-
-
 OWN_GROUPS = Path("/proc/self/cgroup")
 """The control groups that this process is in."""
 

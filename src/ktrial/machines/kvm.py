@@ -225,14 +225,8 @@ MACHINE = KvmMachine
 
 _ACCELERATED = ("-accel", "kvm", "-cpu", "host,migratable=off,+invtsc")
 """The host's own CPU, with the time-stamp counter that it shares with the host."""
-
-
 _EMULATED = ("-accel", "tcg,thread=multi", "-cpu", "max")
-
-
 _PARAMETERS = ("console=ttyS0", "panic=-1", "quiet", "cryptomgr.notests")
-
-
 _WHEN_EMULATED = ("no_timer_check",)
 """A busy host may keep the emulated timer from ticking while the kernel looks whether it does."""
 
@@ -312,21 +306,11 @@ def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterat
 # tenth of a second.
 
 DEVICE = Path("/dev/kvm")
-
-
 SECONDS = 5.0
 """How long the probe guest may take; where KVM works it takes less than one."""
-
-
 _VIRTUALIZATION = {"vmx", "svm"}
-
-
 _EXIT = 0x2A
-
-
 _LOOPS = 50_000_000
-
-
 _BOOT_SECTOR = bytes(
     (
         *(0x66, 0xB9, *_LOOPS.to_bytes(4, "little")),  # mov ecx, _LOOPS

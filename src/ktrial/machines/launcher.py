@@ -19,8 +19,6 @@ from ktrial.target import Run, Step, StepResult, TracerProgram
 from ktrial.target.errors import GuestEnded, GuestProgramsMissing
 from ktrial.target.tracer_process import Watcher
 
-# The processes `launch`: each runs a row of programs, one after another, and tells what came of them.
-
 PROGRAM = "launch"
 
 

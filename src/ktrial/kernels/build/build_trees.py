@@ -36,20 +36,12 @@ from ktrial.model.base import Model
 
 MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
-
-
 MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
-
-
 _AWAITED = timedelta(days=1)
 """So long a tree whose build was interrupted is kept for just that build, while there is room."""
-
-
 _MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
 """With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
-
-
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 
@@ -345,28 +337,14 @@ _DOCUMENTATION = re.compile(
     r"Documentation/(?!Kconfig|Makefile).*|LICENSES/.*|(?:.*/)?(?:README|TODO)(?:\.\w+)?|[^/]*\.rst|MAINTAINERS|CREDITS"
     r"|COPYING|\.mailmap|\.gitignore|(?:.*/)?\.gitignore|\.get_maintainer\.ignore|\.clang-format|\.editorconfig"
 )
-
-
 _ARCHITECTURE = re.compile(r"arch/(?P<name>[a-z0-9]+)/.*")
-
-
 _SAMPLES = re.compile(r"(?:tools/testing|tools/perf|samples)/(?!.*\b(?:Kconfig|Makefile|Build)).*")
-
-
 _OURS = frozenset({"x86", "um"})
-
-
 _CODE = re.compile(r"(?!scripts/|tools/|usr/|certs/|samples/).*\.[chS]")
 """Files that only compilers read, who note them in the `.cmd` files."""
-
-
 _HEADERS_WHOLE = re.compile(r"^CONFIG_(?:IKHEADERS|HEADERS_INSTALL|UAPI_HEADER_TEST)=[ym]$", re.MULTILINE)
 """With these all headers are read, whether anything includes them or not."""
-
-
 _DEPENDENCIES = ".*.cmd"
-
-
 _BELOW_SOURCE = re.compile(rb"(?:^|[\s(])\.\./([^\s()\\]+\.[chS])\b")
 
 
@@ -429,8 +407,6 @@ def _read_by(file: Path) -> set[bytes]:
 
 _COMPILED = re.compile(rb"-Wp,-MM?D,")
 """What was made so has read other files, and says which."""
-
-
 _BEGINS = re.compile(rb"^deps_(\S+) :=", re.MULTILINE)
 
 

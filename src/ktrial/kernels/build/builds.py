@@ -65,15 +65,9 @@ from ktrial.model.kernel import Build, Kernel, Menus, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
-
-
 ROOM_WITHOUT_MODULES = 500 << 20
-
-
 _BYTES_AN_OPTION = 3 << 20
 """About what an option takes that is set, in a distribution's configuration without debugging information."""
-
-
 _FEW_OPTIONS = 1800
 
 
@@ -517,19 +511,11 @@ def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
 #     unfinished            there while make runs, and after it was killed or failed
 
 DIRECTORY_PREFIX = "source"
-
-
 _LOCK = "lock"
-
-
 _UNFINISHED = "unfinished"
 """There while make runs: who finds it there comes after a build that was killed, or failed."""
-
-
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
-
-
 _BYTES_OF_A_BUILD = 500 << 20
 
 
@@ -636,8 +622,6 @@ def _origin(tree: Tree, wanted: BuildRequest) -> Origin:
 # How much room on the cache's disk a build takes, told before anything is fetched or compiled.
 
 _GB = 10**9
-
-
 _USUAL, _USUAL_OF_GIT = 2 * _GB, 4 * _GB
 """A tree with its objects; of a commit also its files, which a source directory has already."""
 
@@ -663,18 +647,10 @@ def _unpacked(source: str) -> int:
 
 
 _MOST_NAMED = 4
-
-
 _READ_BY_COMPILERS = re.compile(r"(?!scripts/|tools/).*\.[chS]|Documentation/.*|(?:.*/)?Kconfig[\w.-]*")
-
-
 _COMPILER_ERROR = re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: (?!.*: No such file)")
-
-
 _COMPILED = re.compile(rb"-Wp,-MM?D,")
 """Not linked of others."""
-
-
 _QUOTED = re.compile(r"[`'‘](\w+)['’]")
 
 

@@ -38,11 +38,7 @@ from ktrial.model.base import digest
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Menus, NewOption
 
 _REQUESTED = "requested.config"
-
-
 _SHIPPED = ("typical.config", "guest.config")
-
-
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$", re.MULTILINE)
 
 
@@ -154,8 +150,6 @@ def _check_taken(make: Make, requested: str, shipped: set[str], asked: set[str])
 
 FORMAT = 2
 """Part of every key: raised when what is resolved changes in another way than by its inputs."""
-
-
 _READ = re.compile(
     r"(?:.*/)?(?:Kconfig|Makefile|Kbuild)[^/]*|scripts/.*|(?:arch/x86|kernel)/configs/.*|tools/(?:build|scripts)/.*"
     r"|.*\.sh|arch/x86/[^/]*"

@@ -20,21 +20,11 @@ from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 from ktrial.system_tools import Tool
 
-# Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed.
-
 XZ = Tool("xz", "xz-utils", "unpacks Debian's source, and packs what a configuration asks for")
-
-
 _TAR = Tool("tar", "tar", "unpacks Debian's source")
-
-
 _PACKAGES = r"linux-(source|config)-\d+\.\d+"
-
-
 _CONFIG = "config.amd64_none_amd64.xz"
 """Of the flavour for real machines, as `debian:6.12:generic` has it."""
-
-
 UNPACKED_BYTES = 1700 << 20
 
 
@@ -178,11 +168,7 @@ def untar(package: str, archive: Path, directory: Path, size: int) -> None:
 
 _NAME = "linux"
 """Of the source package."""
-
-
 _UNPACKED_BYTES = 100 << 20
-
-
 _NOT_THERE = re.compile(r"\b404\b")
 
 

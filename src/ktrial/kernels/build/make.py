@@ -34,8 +34,6 @@ from ktrial.package_names import INSTALL
 
 _MEMORY_A_JOB = 600 << 20
 """The largest compilations of a small kernel take about this much, the link somewhat more."""
-
-
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "ktrial",
@@ -47,8 +45,6 @@ _REPRODUCIBLE = {
     # With relative paths, and without the directory's name, what one tree compiled serves the others.
     "CCACHE_NOHASHDIR": "1",
 }
-
-
 _CHANGING = frozenset(
     {
         "MAKEFLAGS",
@@ -66,8 +62,6 @@ _CHANGING = frozenset(
     }
 )
 """Variables that make and the kernel's Makefile listen to."""
-
-
 _ERRORS = (
     re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: .*$", re.MULTILINE),
     re.compile(r"^.*(?:undefined reference to|multiple definition of|undefined symbol:).*$", re.MULTILINE),
@@ -75,19 +69,11 @@ _ERRORS = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
 )
 """What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
-
-
 _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 """What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
-
-
 _LONGEST_ERROR = 400
-
-
 _SILENCE_SECONDS = 5.0
 """After that, who watches is told that make goes on: one link or one large file can take minutes."""
-
-
 _BLOCK = 1 << 16
 
 
@@ -344,11 +330,7 @@ def first_error(output: str) -> str:
 
 _CORES_A_BUILD = 8
 """More jobs than this gain little: make reads its directories one after another, and the link is one job."""
-
-
 _MEMORY_A_BUILD = 4 << 30
-
-
 _POLL_SECONDS = 0.5
 
 
@@ -502,24 +484,18 @@ _WANTS = {
         "install a newer gcc, and name it: --make CC=gcc-14",
     ),
 }
-
-
 _NOT_FOUND = re.compile(
     r"(?:^|[\s:])(?P<program>[\w.+-]+): (?:command )?not found$"
     r"|^make(?:\[\d+\])?: (?P<made>[\w.+-]+): No such file or directory$"
     r"|fatal error: (?P<header>\S+): No such file or directory$",
     re.MULTILINE,
 )
-
-
 _PACKAGES = {
     **{name: name for name in ("bc", "bison", "cpio", "flex", "gawk", "lz4", "openssl", "perl", "python3")},
     **{"rsync": "rsync", "zstd": "zstd", "xz": "xz-utils", "depmod": "kmod", "pahole": "dwarves"},
     **{"ld": "binutils", "objcopy": "binutils", "strip": "binutils", "nm": "binutils", "rustc": "rustc"},
 }
 """Programs that some configuration's build runs, and Debian's packages that have them."""
-
-
 _HEADERS_IN = {
     "libelf.h": "libelf-dev",
     "gelf.h": "libelf-dev",
@@ -530,8 +506,6 @@ _HEADERS_IN = {
     "gmp.h": "libgmp-dev",
     "xxhash.h": "libxxhash-dev",
 }
-
-
 _GCC_BY_LINUX = {10: (5, 7), 11: (5, 12), 12: (5, 18), 13: (6, 3), 14: (6, 9), 15: (6, 15)}
 """gcc's versions → the Linux release that came out next to them (gcc.gnu.org/releases.html, kernel.org)."""
 
@@ -566,8 +540,6 @@ _KILLED = re.compile(
 )
 """Somebody ended make, or what it ran, by a signal: a person, or a kernel without memory (128 + the signal's
 number where a shell tells it)."""
-
-
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory allocating|LLVM ERROR: out of memory|Cannot allocate memory"
     r"|memory exhausted$",
@@ -619,26 +591,14 @@ def older_compiler(compiler: str, version: str) -> str:
 # How far a build is: make's lines counted, against how many there were the last time; past builds' time.
 
 _COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
-
-
 _SECONDS_BETWEEN = 2.0
-
-
 _SECONDS_TO_JUDGE = 15.0
 """Before that, the time left is worked out from past builds."""
-
-
 _LONG_STEP_SECONDS = 10.0
 """A link that takes longer is named: nothing else shows that the build goes on."""
-
-
 _BUILDS_KEPT = 30
-
-
 _FILES_AN_OPTION = 2.9
 """Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
-
-
 _JOB_SECONDS_A_FILE = 0.42
 """Where no build has told: 6.1 in the guest configuration, ten minutes of one core for 1440 files."""
 

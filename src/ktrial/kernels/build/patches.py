@@ -34,27 +34,15 @@ from ktrial.model.kernel import Build, Patch
 from ktrial.system_tools import Tool
 
 PATCH = Tool("patch", "patch", "applies patches")
-
-
 _FAILED = re.compile(r"^Hunk #(?P<number>\d+) FAILED at (?P<line>\d+)", re.MULTILINE)
-
-
 _INEXACT = re.compile(
     r"^Hunk #(?P<number>\d+) succeeded at (?P<line>\d+)(?: with fuzz (?P<fuzz>\d+))?"
     r"(?: \(offset (?P<offset>-?\d+) lines?\))?\.$",
     re.MULTILINE,
 )
-
-
 _PATCHING = re.compile(r"^patching file (?P<file>\d+)", re.MULTILINE)
-
-
 _OTHER_VERSION = "is it for another version?"
-
-
 _SHOWN_LINES = 6
-
-
 _MOST_FUZZ = 2
 """What patch(1) allows where nobody says how much; a hunk that needs more has no line of context left."""
 
@@ -316,33 +304,17 @@ class _Part:
 # Format"), so that nothing inside of one is taken for a header, and one that was cut short is seen.
 
 _GIT = re.compile(r'diff --git (?:"?a/(?P<path>[^"\n]+)"? "?b/(?P=path)"?$)?')
-
-
 _EXTENDED = re.compile(
     r"(?P<what>old mode|new mode|deleted file mode|new file mode|rename from|rename to|copy from|copy to"
     r"|similarity index|dissimilarity index|index) (?P<value>.+)"
 )
-
-
 _MAIL = re.compile(r"From [0-9a-f]{7,64} \S")
-
-
 _ENCODED = re.compile(r"Content-Transfer-Encoding: (base64|quoted-printable)", re.IGNORECASE)
-
-
 _BINARY = re.compile(r"GIT binary patch$|Binary files .* differ$")
-
-
 _HUNK = re.compile(r"@@ -(?P<at>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
-
-
 _EPOCH = re.compile(r"(?:1970-01-01|1969-12-31|(?:Thu Jan +1|Wed Dec 31) .*19(?:70|69))")
 """What `diff -N` writes as the time of a file that is not there, in any time zone."""
-
-
 _NOTHING = "/dev/null"
-
-
 _OUTPUT = "build"
 """Where ktrial's make writes, below the source's top."""
 

@@ -41,8 +41,6 @@ from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
-
-
 _GIT = re.compile(r"git:(?P<directory>.+)@(?P<revision>[^@]+)")
 
 
@@ -242,18 +240,10 @@ _PRODUCT = re.compile(
     )
 )
 """What make writes when it builds in place, and what editors leave: see Linux's .gitignore."""
-
-
 _KEPT = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
-
-
 _PRODUCT_DIRECTORIES = ("include/generated", "include/config", "arch/x86/include/generated")
-
-
 _RACY_NS = 2_000_000_000
 """A file that was changed this short ago may change again without another time stamp."""
-
-
 Remembered = dict[str, list[int | str]]
 """Path → size, mtime, ctime, inode, and what the manifest says of it."""
 
@@ -382,8 +372,6 @@ def _is_output(directory: Path, path: str) -> bool:
 # A revision of a git repository as a source: its tree is listed and read, nothing is checked out.
 
 GIT = Tool("git", "git", "reads a git repository")
-
-
 _UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name")
 
 
@@ -451,18 +439,10 @@ _INSIDE: dict[bytes, Callable[[Path], Any]] = {
     b"\x04\x22\x4d\x18": lz4.frame.open,
 }
 """What a compressed file starts with, and what reads it."""
-
-
 _OUTSIDE = {b"LZIP": "lzip", b"\x89LZO": "lzop", b"\x1f\x9d": "gzip"}
 """The rest of what GNU tar knows: the program that writes the content with -dc."""
-
-
 _UNPACKS = "unpacks the source"
-
-
 _UNPACKED_BYTES = 1700 << 20
-
-
 _BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, RuntimeError)
 
 
@@ -548,11 +528,7 @@ def _unusable(path: Path, problem: str) -> SourceUnusable:
 # A directory with Linux's source: is it one, which commit is it, can it be built beside itself?
 
 EXPECTED = ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh")
-
-
 _VERSION = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)$", re.MULTILINE)
-
-
 _PRODUCTS = (".config", "include/config", "arch/x86/include/generated")
 """What the top Makefile (rule outputmakefile) takes for a tree that is not clean."""
 

@@ -26,44 +26,24 @@ from ktrial.kernels.kernel_cache import held
 from ktrial.system_tools import Tool
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
-
-
 _LEFT_OUT = re.compile(
     r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
     r"|quiet|APT::Get|APT::Install.*)\b"
 )
 """What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
-
-
 _HELPER = Path("/usr/lib/apt/apt-helper")
-
-
 _WAITING = "waiting for another ktrial that uses apt"
-
-
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
-
-
 _NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
 """apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
-
-
 _NO_REASON = "apt gave no reason"
-
-
 _POLL_SECONDS = 0.1
-
-
 _OLD_SECONDS = 6 * 3600
-
-
 _INDEX_FORMAT = 2
 
 
 # apt's own index over all packages takes seconds, and is not needed here.
 _UPDATE = ["apt-get", "-q=2", "-o", "pkgCacheFile::Generate=false", "update"]
-
-
 _LISTS_BYTES = 150 << 20
 """About what the lists of all suites take."""
 
@@ -419,8 +399,6 @@ def _entries(text: str, names: re.Pattern[str]) -> Iterator[Deb822]:
 
 SOURCE = "source"
 """What Debian calls the architecture of source packages."""
-
-
 _KEPT_OPTIONS = ("Signed-By", "Check-Valid-Until", "Check-Date", "By-Hash")
 """Options of a system's source that hold for its other suites too; not `Trusted`: signatures count."""
 

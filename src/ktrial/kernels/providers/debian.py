@@ -37,48 +37,24 @@ from ktrial.system_tools import Tool
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
 """Code names whose suites are looked for; one that an archive does not hold is skipped."""
-
-
 _MAIN_SUITES = (
     *(name + kind for name in RELEASES for kind in ("", "-updates", "-backports")),
     "sid",
     "experimental",
 )
-
-
 _SECURITY_SUITES = tuple(name + "-security" for name in RELEASES)
-
-
 _KNOWN_SUITE = re.compile(
     rf"({'|'.join(RELEASES)}|sid|(old)*stable|testing|unstable|experimental)(-[a-z-]+)?(/updates)?/?"
 )
-
-
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-
-
 _ARCHITECTURE = "amd64"
-
-
 _PACKAGES = r"linux-(image|binary|modules|base)-\d\S*-amd64"
-
-
 _PART = re.compile(r"linux-(binary|modules|base)-\d")
-
-
 _RELEASE = re.compile(r"linux-image-(?P<release>(?P<abi>\d\S*?)(-(?P<flavour>cloud|rt))?-amd64)")
-
-
 _WANTED = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
-
-
 _DEFAULT_FLAVOUR, _FLAVOURS = "cloud", ("cloud", "generic", "rt")
-
-
 _RECENT_SECONDS = 600
 """Lists younger than this are not fetched again for a name that they lack."""
-
-
 _VMLINUX_BYTES = 80 << 20
 
 
@@ -330,8 +306,6 @@ PROVIDER = Debian()
 # Which releases of a distribution's kernel can be had, between two of them.
 
 _PREFIX = "debian:"
-
-
 _DEBIAN_RELEASES_FLAVOURS = ("cloud", "generic", "rt")
 
 

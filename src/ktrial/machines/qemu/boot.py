@@ -117,39 +117,23 @@ def negotiate(process: QemuProcess) -> None:
 
 CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
 """The guest's date when it is switched on."""
-
-
 HEADLESS = ("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
-
-
 BOARD = ("-machine", "pc,hpet=off,memory-backend=ram")
-
-
 DEVICES = ("-device", "pvpanic,ioport=0x505", "-device", "isa-debug-exit,iobase=0xf4,iosize=4")
 """By which the guest says that it panicked, or that it is done."""
-
-
 EXACT_CPU = "max,family=15,model=107,stepping=1"
 """What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at
 `rep movs`: 6.1 then copies to and from user space in loops (+10 % instructions a pipe round trip)."""
-
-
 _LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
 """Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
 Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2; by the
 plugin, a memset would be one instruction on one QEMU and a loop on the other."""
-
-
 EXACT_SEED = 1
 """Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
-
-
 _SEEDED = "random.trust_cpu=on"
 """Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the
 kernel is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew:
 on 6.1 in the guest configuration 11,000 instructions a fork or thread, or none, by when it starts."""
-
-
 EXACT_PARAMETERS = (
     "console=ttyS0",
     "panic=-1",

@@ -23,7 +23,6 @@ from ktrial.target import BOOT_PLAN_PATH
 
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""
-
 BALLAST = "/ktrial/ballast"
 _OURS = ("/init", "/ktrial")
 _THE_KERNELS = ("/dev", "/proc", "/sys")

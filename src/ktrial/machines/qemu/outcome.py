@@ -59,14 +59,8 @@ def _payloads(data: bytes) -> tuple[list[Payload], str]:
 
 
 CONSOLE_LINES = 200
-
-
 _MIB = 1 << 20
-
-
 _PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
-
-
 _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     # init/initramfs.c: writing into the root file system, which is RAM, failed.
     (
@@ -94,8 +88,6 @@ _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     ),
     (_PANIC, Outcome.PANICKED, "{said}"),
 )
-
-
 _REFUSALS: tuple[tuple[str, Outcome], ...] = (
     # hw/i386/x86.c: what QEMU says of files that it cannot boot.
     (

@@ -40,21 +40,13 @@ from ktrial.model.profile import (
     inclusive_counts,
 )
 
-# The QEMU plugin that counts instructions by function: which build, with which arguments, what it wrote.
-#
-# crates/insn is the plugin, docs/architecture/plugin.md says what it counts and how.
-
 FORMAT = 2
 """Version of what the plugin writes."""
-
-
 _APIS: tuple[tuple[Version, int], ...] = ((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)
 """From which QEMU on which version of the plugin API: `QEMU_PLUGIN_VERSION` in its qemu-plugin.h.
 
 QEMU takes plugins of older versions too, as long as nothing was taken out: 10.1 and later take version 4.
 """
-
-
 _PATIENCE = 20.0
 
 
@@ -295,8 +287,6 @@ def _strings(row: list[int]) -> StringCounts:
 
 
 _OF_CACHES = 5
-
-
 _OF_MODEL = 8
 """How many columns each adds to a row."""
 
@@ -350,18 +340,10 @@ def _dotted(version: Version) -> str:
 
 NO_CACHE = CacheSize(size=64, ways=1, line=64)
 """Stands for a level that is not there: a cache of one line, which the level before it always has as well."""
-
-
 PER_CYCLE = 1000
-
-
 _OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk", "walk_level"})
-
-
 _AS_WRMSR = ("spec_ctrl", "ibpb", "l1d_flush")
 """What costs as any other `wrmsr` where a machine does not say."""
-
-
 """Constants that are not one argument each, in thousandths of a cycle."""
 
 

@@ -22,23 +22,9 @@ from ktrial.machines.qemu.snapshot import SHOWN
 from ktrial.model.profile import GENERATED, UNKNOWN, PageCount, ProgramCount, StringCounts
 from ktrial.target import Collect, Push, Run, Start, Step, StepResult
 
-# What the QEMU plugin counted, put in order: regions of one run made one, and pages told by program.
-#
-# A workload marks each of its passes, or each operation, as a region. They are merged as the plugin wrote
-# them (crates/insn/src/output.rs), before anything is made of the rows.
-#
-# The plugin API shows no process. But a program's code is mapped from its file, page by page, unchanged: so
-# pages of code that the plugin saw are looked for in the programs' files.
-
 Line = dict[str, Any]
-
-
 _SUMS = ("instructions", "marks", "strings", "passes", "bytes")
-
-
 _NAMES_OF_FUNCTION = 2
-
-
 _NAMES_OF_PAGE = 2
 
 
@@ -258,44 +244,20 @@ def _count(name: str, pages: list[PageCount]) -> ProgramCount:
 # same place, though bpf(2) does a little more.
 
 _BUILT_IN = re.compile(r"__builtin__(\w+)")
-
-
 _PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(.+)")
-
-
 _BPF = "bpf"
-
-
 _OUT_OF_LINE = "ool"
-
-
 _AS_LISTED = {"kprobe": "kprobes"}
 """/proc/kallsyms has `__builtin__kprobes` for what else is called `kprobe_optinsn_page`."""
-
-
 _UNIT = 64
 """Bytes of generated code that the plugin counts as one (crates/insn/src/functions.rs)."""
-
-
 _GENERATED_CODE_PAGE = 4096
-
-
 _LOWEST = 0xFFFF_FFFF_C000_0000
 """Below it a kernel that has moved itself (KASLR) may have its image: what has no name there is unknown."""
-
-
 _LISTED = re.compile(r"^([0-9a-f]{16}) [tT] (\S+)\t\[(__builtin__\w+|bpf)\]$", re.MULTILINE)
-
-
 _TOLD = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) (\w+) (\S+)$", re.MULTILINE)
-
-
 _WHOLE = "end\n"
-
-
 _IN_GUEST = "/ktrial/ksymbols"
-
-
 _SYMBOLS_TO = "/ktrial/symbols-"
 
 

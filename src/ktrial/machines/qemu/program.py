@@ -13,24 +13,12 @@ from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
 from ktrial.system_tools import Tool, missing_of, packages_of
 
 PROGRAM = "qemu-system-x86_64"
-
-
 VARIABLE = "KTRIAL_QEMU"
-
-
 PACKAGE = "qemu-system-x86"
-
-
 OLDEST = (6, 2)
 """Older ones are not tested. `-action panic=pause`, which the snapshot point needs, is there since 6.0."""
-
-
 Version = tuple[int, int, int]
-
-
 _FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
-
-
 _PATIENCE = 20.0
 
 
@@ -141,11 +129,7 @@ def _output(program: Path, machine: str, *arguments: str) -> str:
 # The programs that every machine of QEMU's runs here, QEMU itself among them.
 
 CPIO = Tool("cpio", "cpio", "packs the guest's first file system")
-
-
 SETPRIV = Tool("setpriv", "util-linux", "ends QEMU when ktrial ends")
-
-
 TASKSET = Tool("taskset", "util-linux", "keeps QEMU on the CPUs that the study names")
 
 

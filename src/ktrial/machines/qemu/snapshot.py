@@ -87,9 +87,6 @@ class SnapshotSetup:
         return canonical(state, time_stamp, self.machine)
 
 
-# A target whose each `perform` is one QEMU, from the same saved state.
-
-
 class SnapshotTarget:
     """A system that starts anew, from one state, for every `perform`."""
 
@@ -409,8 +406,6 @@ def _talkative_console(setup: SnapshotSetup, children: Children, ending: GuestEx
 # name and version; icount bias and icount (8 bytes each). The virtual clock is the sum of the last two.
 
 _CAPABILITIES = [{"capability": name, "state": True} for name in ("x-ignore-shared", "events")]
-
-
 _PATIENCE = 60.0
 
 
@@ -502,17 +497,9 @@ def _read_all(reading: int, pidfd: int) -> bytes:
 
 AHEAD_NS = 50_000_000
 """From the agent's reading to the snapshot's clock: more than QEMU's jump to the next timer tick (10 ms)."""
-
-
 _SECTION = b"\x05timer\x00\x00\x00\x00\x00\x00\x00\x02"
-
-
 _SUBSECTION = b"\x05\x0ctimer/icount\x00\x00\x00\x01"
-
-
 _HOST_CLOCKS = struct.Struct(">qqq")
-
-
 _COUNTS = struct.Struct(">qq")
 
 
@@ -575,8 +562,6 @@ def _places(state: bytes, machine: str) -> tuple[int, int]:
 # What a machine boots stays what it was while the machine is in use: else a study mixes two systems.
 
 _RAM_DISK = "initial RAM disk"
-
-
 _NAMED = 3
 """Files that a message names; of more it says how many."""
 
@@ -633,11 +618,7 @@ def _some(names: list[str]) -> str:
 
 SHOWN = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
 """Where the kernel hides the addresses in /proc/kallsyms from all, even root is told zeros."""
-
-
 _KALLSYMS = "/proc/kallsyms"
-
-
 _ASKING = threading.Lock()
 
 

@@ -31,15 +31,9 @@ from ktrial.model.base import Model, digest
 from ktrial.model.notation import size_bytes
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
-
-
 _NEW = ".new"
 """Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
-
-
 _WAIT = 0.2
-
-
 _USUAL_BYTES = 100 << 20
 
 
@@ -281,8 +275,6 @@ def _bytes_below(place: Path) -> int:
 
 
 LIMIT = "KTRIAL_SNAPSHOT_LIMIT"
-
-
 DEFAULT_LIMIT = 10 << 30
 
 
@@ -306,8 +298,6 @@ def snapshots_limit() -> int:
 # A guest's RAM in a file: copied without its zeros, and hashed the same however its holes lie.
 
 _BLOCK = 65536
-
-
 _ZEROS = bytes(_BLOCK)
 
 

@@ -27,33 +27,19 @@ from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
 """Seconds of the host's clock before the first look at a guest, and between two."""
-
-
 QUESTION_SECONDS = 60.0
 """Seconds of CPU that a guest which computes has before it is asked for its time, and between two questions.
 
 QEMU's main loop answers, and where the guest's CPU does not idle meanwhile it may halt in that instant: its
 clock then jumps, and the last digits are others.
 """
-
-
 OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
-
-
 _CLOCK = ("/machine", "rtc-time")
-
-
 _SHORTEST_PAUSE = 0.1
-
-
 _STOPPED = "T"
-
-
 _NO_CHANCE = 0.25
 """Of the limit in real time, spent in waiting for a CPU."""
-
-
 _MOVES = 0.005
 """Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
@@ -304,12 +290,8 @@ def _nanoseconds(clock: object) -> int:
 # What the kernel says of a process's use of this host's CPUs, and of what its threads wait for.
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
 _STATE, _USER, _SYSTEM = 0, 11, 12
 """Places in /proc/PID/stat after the program's name (proc_pid_stat(5))."""
-
-
 _WAITING = frozenset("SI")
 """Asleep until something happens, for which nobody has to give it a CPU or a disk's answer."""
 

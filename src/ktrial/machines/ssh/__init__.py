@@ -289,11 +289,7 @@ MACHINE = SshMachine
 # What the other machine is: its kernel, its processor.
 
 _LIKE = ("Linux", "x86_64")
-
-
 _SAID = "uname -s; uname -m; uname -r; uname -v\n"
-
-
 _MODEL = 'cat /proc/cpuinfo 2>/dev/null || echo "model name: $(sysctl -n hw.model 2>/dev/null)"; :\n'
 """Linux has the file, and BSD the variable."""
 
@@ -346,8 +342,6 @@ def _config(connection: Connection, release: str) -> str:
 # What a host's name leads to, by the user's OpenSSH configuration: users may call a machine differently.
 
 _SECONDS = 20.0
-
-
 _NONE = {"", "none"}
 
 

@@ -9,8 +9,6 @@ from typing import Protocol
 from ktrial.model.kernel import Kernel
 
 KEXEC, GRUB, SYSTEMD_BOOT = "kexec", "grub", "systemd-boot"
-
-
 _GRUB_WRITES = ("ext2", "xfs", "fat", "jfs", "ufs2")
 """As grub-probe calls them (ext2: up to ext4), of those on which GRUB can write to its own file."""
 
@@ -27,11 +25,7 @@ _GRUB_WRITES = ("ext2", "xfs", "fat", "jfs", "ufs2")
 
 ENTRY = "ktrial"
 """The entry's name in GRUB, and its title in systemd-boot."""
-
-
 MARK = "# made by ktrial, which takes it away"
-
-
 _NAMES = {"mark": MARK, "entry": ENTRY}
 
 
@@ -166,23 +160,13 @@ def way_of(own: Looked, asked: str) -> tuple[BootWay, list[str]]:
 
 LEASE_SECONDS = 300
 """So long nobody is heard of before the machine goes back by itself."""
-
-
 _LOOK_SECONDS = 10
-
-
 TOKEN = "ktrial.boot"
 """The boot parameter that tells a boot of ktrial's from every other: `ktrial.boot=HEX`."""
-
-
 UNIT = "ktrial-return.service"
-
-
 HEAD = """PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL; umask 022
 R={root}; B=$R/var/lib/ktrial; D={directory}
 """
-
-
 LOOK = """one() { printf '%s=%s\\n' "$1" "$2"; }
 V=$(uname -r)
 one uid "$(id -u)"
@@ -203,8 +187,6 @@ for I in "$R/boot/initrd.img-$V" "$R/boot/initramfs-$V.img"; do
 done
 """
 """Changes nothing; what it says of boot loaders comes behind it."""
-
-
 READ_BACK = """one() { printf '%s=%s\\n' "$1" "$2"; }
 [ -e "$R/proc/vmcore" ] && one vmcore yes
 one modules "$(wc -l <"$R/proc/modules")"
@@ -214,8 +196,6 @@ for F in "$R"/sys/devices/system/cpu/vulnerabilities/*; do
 done
 :
 """
-
-
 _BY_FIRMWARE = """kexec -u 2>/dev/null
 [ -e {root}/etc/init.d/kexec-load ] && : >{root}/no-kexec-reboot
 sync; SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
@@ -223,8 +203,6 @@ sync; SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
 """systemctl since 254 would take a kernel that kexec has loaded. Debian's kexec-tools make a kexec of every
 reboot, into /vmlinuz with the command line of the kernel that runs, unless /no-kexec-reboot is there.
 """
-
-
 _WARDEN = f"""B={{root}}/var/lib/ktrial; C={{root}}/proc/cmdline; k=0
 there() {{{{ grep -q {TOKEN}= $C; }}}}
 dog() {{{{
@@ -249,8 +227,6 @@ while [ -d $B ]; do
 done
 """
 """Runs as a service in every boot, as long as ktrial's files are there."""
-
-
 _CLEAN = f"""for L in {{root}}/lib/modules/* {{root}}/boot/config-*; do
   [ -L "$L" ] && case $(readlink "$L") in {{root}}/var/lib/ktrial/*) rm -f "$L";; esac
 done
@@ -259,12 +235,8 @@ rm -f $U/multi-user.target.wants/{UNIT} $U/{UNIT}
 rm -rf {{root}}/var/lib/ktrial
 systemctl daemon-reload
 """
-
-
 FILE = "-ktrial.conf"
 """The entry's file for systemd-boot: the hyphen puts it behind all that begin with a letter or a digit."""
-
-
 CLEAN_BOOT_LOADERS = f"""for G in grub grub2; do
   F={{root}}/boot/$G/custom.cfg
   [ -f "$F" ] && [ "$(head -n 1 "$F")" = '{MARK}' ] && rm -f "$F"
@@ -277,27 +249,19 @@ if command -v bootctl >/dev/null && X=$(bootctl --print-boot-path 2>/dev/null) &
 fi
 """
 """As part of what takes all away; `{root}` is put in there."""
-
-
 _CLEAN_ALL = CLEAN_BOOT_LOADERS + _CLEAN
-
-
 _UNIT = """[Unit]
 Description=ktrial: leads this machine back to its own kernel
 
 [Service]
 ExecStart=/bin/sh {root}/var/lib/ktrial/warden
 """
-
-
 _LEASE = """[ -L "$B" ] && {{ echo "$B is a link" >&2; exit 3; }}
 mkdir -p "$B/kernels" || exit 3
 rm -f "$B/release"
 printf '%s\\n' {lines} >"$B/lease.new" && mv "$B/lease.new" "$B/lease" || exit 3
 : >"$B/beat"; : >"$D/lease"
 """
-
-
 _SERVICE = """U=$R/etc/systemd/system
 mkdir -p "$U/multi-user.target.wants" || exit 3
 cat >"$B/clean" <<'KTRIAL_END'
@@ -309,29 +273,17 @@ cat >"$U/{unit}" <<'KTRIAL_END'
 ln -sf "../{unit}" "$U/multi-user.target.wants/{unit}" || exit 3
 systemctl daemon-reload && systemctl --no-block start {unit}
 """
-
-
 HELD = """[ -f "$B/lease" ] || exit 0
 cat "$B/lease"; echo "$(( $(date +%s) - $(stat -c %Y "$B/lease") ))"
 """
 """Whose the machine is, and how many seconds ago it was last heard of."""
-
-
 BEAT = ': >"$B/beat"; : >"$D/lease"\n'
 """The keeper of a new connection says from now on that the lease is held."""
-
-
 HAS = '[ -f "$B/kernels/{name}/complete" ] && echo yes; :\n'
-
-
 RECEIVE = """K=$B/kernels/{name}; rm -rf "$K"; mkdir -p "$K/modules" || exit 3
 """
-
-
 IMAGE = """K=$B/kernels/{name}; printf '%s  %s\\n' {digest} "$K/vmlinuz" | sha256sum -c >/dev/null || exit 4
 """
-
-
 INITRD = """K=$B/kernels/{name}; L=$R/lib/modules/{release}
 {link}
 depmod {release} || exit 6
@@ -344,21 +296,15 @@ if [ -L "$C" ]; then case $(readlink "$C") in "$B"/*) rm -f "$C";; esac; fi
 mv "$K/initrd.new" "$K/initrd" && : >"$K/complete"
 """
 """mkinitramfs looks into /boot/config-RELEASE what the kernel can unpack: meanwhile there is a link."""
-
-
 LINK = """if [ -e "$L" ] && [ ! -L "$L" ]; then exit 5; fi
 if [ -L "$L" ]; then case $(readlink "$L") in "$B"/*) ;; *) exit 5;; esac; fi
 ln -sfn "$K/modules" "$L" || exit 3"""
 """The modules where the kernel will look for them; never over what the machine itself has (status 5)."""
-
-
 MAKERS = {
     "mkinitramfs": 'mkinitramfs -o "$K/initrd.new" {release}',
     "dracut": 'dracut --force "$K/initrd.new" {release}',
 }
 """The tools of Debian's and Fedora's kind that make an initial RAM disk for this very machine."""
-
-
 KEXEC_SCRIPT = """I={image}; N={initrd}
 kexec -u 2>/dev/null
 set -- {command_line}
@@ -369,15 +315,9 @@ sync
 systemctl kexec --no-block
 """
 """Boots at once, and once: whatever ends that kernel, the firmware boots the machine's own."""
-
-
 CLEAN = '[ -f "$B/clean" ] && sh "$B/clean"; :\n'
-
-
 RELEASE = ': >"$B/release"\n'
 """The warden takes everything away as soon as the machine's own kernel runs."""
-
-
 SETTLE = """command -v timeout >/dev/null && [ -d "$R/run/systemd/system" ] &&
   timeout 120 systemctl is-system-running --wait >/dev/null 2>&1
 sleep {seconds}
@@ -417,8 +357,6 @@ fi
 :
 """
 """Changes nothing."""
-
-
 GRUB_SCRIPT = """G={grub}; F=$R/boot/$G/custom.cfg; I={image}; N={initrd}
 {{
 echo '{mark}'
@@ -436,8 +374,6 @@ echo "}}"
 E=$($G-reboot {entry} 2>&1) || {{ echo "$G-reboot: $E" >&2; exit 8; }}
 $G-editenv list | grep -qx 'next_entry={entry}' || {{ echo "$G-reboot took nothing" >&2; exit 8; }}
 """
-
-
 SYSTEMD_BOOT_SCRIPT = """X={path}; I={image}; N={initrd}
 mkdir -p "$X/ktrial" "$X/loader/entries" || exit 8
 cp "$I" "$X/ktrial/vmlinuz" || {{ echo "no room on $X" >&2; exit 8; }}
@@ -456,13 +392,9 @@ E=$(bootctl set-oneshot -- {file} 2>&1) || {{ echo "bootctl: $E" >&2; exit 8; }}
 tr -d '\\000' <"$(echo "$R"/sys/firmware/efi/efivars/LoaderEntryOneShot-*)" 2>/dev/null |
   grep -q -e '{file}$' || {{ echo "bootctl set-oneshot took nothing" >&2; exit 8; }}
 """
-
-
 GO = """sync
 SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
 """
-
-
 WAITING = f"""S=no
 for G in grub grub2; do
   command -v $G-editenv >/dev/null && $G-editenv list 2>/dev/null | grep -qx 'next_entry={ENTRY}' && S=yes
@@ -478,15 +410,9 @@ one waiting "$S"
 
 RUNNING = "running"
 """What studies call the machine's own kernel."""
-
-
 _TOKEN = re.compile(rf"(?:^|\s){re.escape(TOKEN)}=([0-9a-f]+)(?=\s|$)")
-
-
 _NOT_HANDED_ON = re.compile(rf"(?:^|\s)(?:BOOT_IMAGE|initrd|{re.escape(TOKEN)})=\S*")
 """What boot loaders add about their own boot."""
-
-
 LONGEST = 2047
 """Bytes of a command line (COMMAND_LINE_SIZE of arch/x86/include/asm/setup.h, less its end)."""
 

@@ -39,8 +39,6 @@ from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
 _SLOW_SECONDS = 180.0
-
-
 _FIRST_PROBE_SECONDS = 20.0
 """A machine that takes longer to shake hands, as it is busy, is given twice as long the next time."""
 
@@ -521,8 +519,6 @@ class BootLimit:
 
 _TAKEN = 5
 """The status of a script that found modules of the machine's own."""
-
-
 _INITRD_SECONDS = 1800.0
 
 

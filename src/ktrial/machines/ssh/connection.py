@@ -37,21 +37,11 @@ from ktrial.model import machine
 from ktrial.system_tools import Tool
 
 NAME = "ssh"
-
-
 SSH = Tool("ssh", "openssh-client", "reaches the other machine")
-
-
 CONFIG = "KTRIAL_SSH_CONFIG"
 """The environment variable that names another file than ~/.ssh/config."""
-
-
 _PATIENCE = 60.0
-
-
 _DIRECTORY = re.compile(r"/[A-Za-z0-9._/-]+")
-
-
 _NO_MORE = (
     *(
         "BatchMode=yes",
@@ -64,21 +54,11 @@ _NO_MORE = (
     *("ServerAliveInterval=15", "ServerAliveCountMax=3", "ConnectTimeout=20"),
 )
 """Options of the connection: it asks nothing, and brings nothing of this system there."""
-
-
 _BY_SOCKET_ONLY = ("ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR")
-
-
 _SH = "exec /bin/sh"
-
-
 _SSH_FAILED = 255
 """The status of ssh itself; no script of ktrial's ends with it."""
-
-
 _PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
-
-
 _PROBE_MARGIN_SECONDS = 10.0
 """Beyond its connection: until it has printed."""
 
@@ -357,15 +337,9 @@ def _last_line(said: bytes) -> str:
 # booted the keeper also touches the lease (see `lease`), each time that it hears of ktrial.
 
 READY = "ktrial-directory "
-
-
 IN_USE = "ktrial-in-use"
-
-
 BEAT_SECONDS = 10.0
 """How often something is written to its standard input."""
-
-
 NUMBER = "n"
 """The file with the number of the last setting."""
 
@@ -384,8 +358,6 @@ undo() {
   rm -f "$D/n"; rmdir "$D/busy" 2>/dev/null;
 };
 """
-
-
 _SWEEP = """
 for D in /tmp/ktrial.* /var/tmp/ktrial.* "$HOME"/ktrial.*; do
   [ -d "$D" ] || continue;
@@ -408,8 +380,6 @@ done;
 [ -n "$D" ] || { echo "no directory may hold programs: /tmp, /var/tmp, $HOME" >&2; exit 4; };
 echo $$ >"$D/keeper";
 """
-
-
 _KEEP = """
 (
   exec 9<&- </dev/null >/dev/null 2>&1; k=0;
@@ -431,15 +401,11 @@ while read -r L; do
 done;
 undo 2>/dev/null; rm -rf "$D";
 """
-
-
 _WHO = """
 for W in /tmp/ktrial.*/who /var/tmp/ktrial.*/who; do
   [ -f "$W" ] && head -c 200 "$W" | tr -cd "[:alnum:]@._: -" && echo;
 done 2>/dev/null;
 """
-
-
 _SCRIPT = f"""
 umask 077; LC_ALL=C; export LC_ALL; trap "" HUP INT TERM PIPE; exec 9</;
 if command -v flock >/dev/null 2>&1; then flock -n 9 || {{ echo {IN_USE}; {_WHO} exit 3; }}; fi;

@@ -25,30 +25,12 @@ import platformdirs
 from ktrial.machines.errors import BadOwnCommand
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
 
-# The user's own commands for a machine's power and console, from the user's configuration: no study has
-# any.
-#
-# `[machines.lab1]` of ~/.config/ktrial/config.toml: `power = "ipmitool -H bmc1 power"` is run here with
-# `off`, `on` or `cycle` behind it; `console = "ipmitool -H bmc1 sol activate"` runs as long as a trial
-# does, and what it prints is kept where the trial fails. No shell reads them. `boot` says how the machine
-# is booted into a kernel once, `sudo = true` that ktrial becomes root there by a sudo that asks nothing.
-
 _COMMANDS = ("power", "console")
-
-
 _KEYS = frozenset({*_COMMANDS, "labgrid", "target", "boot", "sudo"})
-
-
 _LABGRID = (sys.executable, "-m", "ktrial.machines.ssh.labgrid_target")
-
-
 _LABGRID_TARGET = "main"
 """Where none is named: as labgrid calls a file's only one."""
-
-
 POWER_SECONDS = 120.0
-
-
 _LONGEST = 64 * 1024
 
 

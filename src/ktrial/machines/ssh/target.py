@@ -259,32 +259,20 @@ def argv_there(connection: Connection, run: Run) -> tuple[str, ...]:
 # Files of the other machine, read and written by `/bin/sh` and `cat`: all that POSIX promises.
 
 _READ_LIMIT = 1 << 20
-
-
 _MAY_READ = ("/proc/", "/sys/")
-
-
 _MAY_WRITE = ("/proc/sys/", "/sys/")
-
-
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
-
-
 _FUNCTIONS = """LC_ALL=C; export LC_ALL; T={token}
 D={directory}
 show() {{ {{ e=$( {{ cat "$1" >&3; }} 2>&1 ); s=$?; }} 3>&1; end; }}
 put() {{ e=$( {{ printf %s "$2" | cat >"$1"; }} 2>&1 ); s=$?; end; }}
 end() {{ printf '\\n%s %s %s\\n' "$T" "$s" "$(printf %s "$e" | tr '\\n' ' ')"; }}
 """
-
-
 _NOTED = """mkdir "$D/busy" || exit 9
 n=$(cat "$D/n" 2>/dev/null || echo 0); n=$((n+1))
 printf %s {path} >"$D/$n.path" && printf %s {old} >"$D/$n.old" && echo "$n" >"$D/n" || exit 9
 rmdir "$D/busy"
 """
-
-
 _SET = 'mkdir "$D/busy" || exit 9\nput {path} {value}\nrmdir "$D/busy"\n'
 
 
@@ -377,15 +365,9 @@ def _value(content: bytes) -> str:
 # that system is a POSIX shell, `env`, `cat`, `dd` and `wc`.
 
 _BEGIN, _END = b"begin\n", b"end "
-
-
 _NO_DIRECTORY = 9
-
-
 _KILLED_BY = 128
 """What a shell adds to a signal's number."""
-
-
 SCRIPT = """D={own}; exec 3<&0 </dev/null
 down() {{
   for C in $(ps -A -o ppid= -o pid= 2>/dev/null | sed -n "s/^ *$1  *//p"); do down "$C"; done
