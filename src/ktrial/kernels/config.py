@@ -68,17 +68,17 @@ def read(text: str) -> ConfigText:
     """
     closed = {match["title"] for match in _END.finditer(text)}
     menus: dict[str, tuple[str, ...]] = {}
-    here: list[str] = []
+    menu: list[str] = []
     for match in _LINE.finditer(text):
         if option := match["option"]:
-            menus.setdefault(option, tuple(here))
+            menus.setdefault(option, tuple(menu))
         elif title := match["header"]:
             if title in closed:
-                here.append(title)
+                menu.append(title)
             elif not closed:
-                here = [title]
-        elif (title := match["end"]) in here:
-            del here[len(here) - 1 - here[::-1].index(title) :]
+                menu = [title]
+        elif (title := match["end"]) in menu:
+            del menu[len(menu) - 1 - menu[::-1].index(title) :]
     return ConfigText(menus)
 
 
@@ -119,9 +119,9 @@ def scheduling(kernel: Kernel) -> Scheduling:
     """Of a kernel whose configuration may be unknown."""
     config = config_of(kernel)
     numbers = re.findall(r"\d+", kernel.release)[:2]
-    own = "EEVDF" if tuple(map(int, numbers)) >= _EEVDF_SINCE else "CFS"
+    scheduler = "EEVDF" if tuple(map(int, numbers)) >= _EEVDF_SINCE else "CFS"
     return Scheduling(
-        scheduler=next((name for option, name in _OUT_OF_TREE.items() if option in config), own),
+        scheduler=next((name for option, name in _OUT_OF_TREE.items() if option in config), scheduler),
         preemption=next((model for option, model in _MODELS.items() if option in config), ""),
         chosen_at_boot="CONFIG_PREEMPT_DYNAMIC" in config,
         sched_ext={"CONFIG_SCHED_CLASS_EXT", "CONFIG_DEBUG_INFO_BTF"} <= config.keys(),

@@ -113,8 +113,8 @@ def shown(size: int) -> str:
 
 
 def _cache_full(directory: Path, needed: int) -> CacheFull:
-    wanted = shown(needed) if needed else "more"
-    return CacheFull(name=directory, directory=directory, needed=wanted, free=shown(free_bytes(directory)))
+    room = shown(needed) if needed else "more"
+    return CacheFull(name=directory, directory=directory, needed=room, free=shown(free_bytes(directory)))
 
 
 def _concerns(directory: Path, filename: object) -> bool:

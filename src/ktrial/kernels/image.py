@@ -289,7 +289,7 @@ def check_elf(path: Path, data: bytes) -> None:
 def memory_end(file: BinaryIO) -> int:
     """The highest address that its segments fill. Raises ELFError, ConstructError."""
     loaded = ELFFile(file).iter_segments(type="PT_LOAD")
-    return max((int(each["p_paddr"] + each["p_memsz"]) for each in loaded), default=0)
+    return max((int(segment["p_paddr"] + segment["p_memsz"]) for segment in loaded), default=0)
 
 
 def has_pvh_entry(data: bytes) -> bool:
@@ -404,8 +404,8 @@ def _booted_whole(image: KernelImage, reason: str) -> Extracted:
 def _unchecked(image: KernelImage) -> str:
     if image.kind is ImageKind.VMLINUX or image.has_checksum:
         return ""
-    known = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
-    method = next(known, "uncompressed")
+    methods = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
+    method = next(methods, "uncompressed")
     if method in _WITH_CHECKSUM:
         return ""
     return f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
@@ -418,7 +418,7 @@ def _unpack(image: KernelImage) -> bytes:
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                data = _whole(unpack(payload), payload)
+                data = _with_promised_length(unpack(payload), payload)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
                 raise _damaged(image, f"its {method} payload cannot be unpacked ({error})") from error
             return data if method in _WITH_CHECKSUM else _checked(image, data)
@@ -437,7 +437,7 @@ def _damaged(image: KernelImage, problem: str) -> ImageDamaged:
     return ImageDamaged(name=image.path, path=image.path, problem=problem)
 
 
-def _whole(data: bytes, payload: bytes) -> bytes:
+def _with_promised_length(data: bytes, payload: bytes) -> bytes:
     """Check the length that the build wrote behind the packed data (gzip does so itself)."""
     promised = struct.unpack("<I", payload[-4:])[0]
     if len(data) & 0xFFFFFFFF != promised:
@@ -498,10 +498,10 @@ def _lzo(payload: bytes) -> bytes:
     program = shutil.which("lzop")
     if program is None:
         raise _CannotUnpack("its payload is compressed with LZO, and the program lzop is not installed")
-    done = subprocess.run([program, "-dc"], input=payload[:-4], capture_output=True, check=False)
-    if done.returncode:
-        raise ValueError(done.stderr.decode("utf-8", "replace").strip())
-    return done.stdout
+    finished = subprocess.run([program, "-dc"], input=payload[:-4], capture_output=True, check=False)
+    if finished.returncode:
+        raise ValueError(finished.stderr.decode("utf-8", "replace").strip())
+    return finished.stdout
 
 
 _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}

@@ -102,8 +102,8 @@ class HeldLease(Protocol):
     def check(self) -> None:
         """Raise a MachineError where it is lost."""
 
-    def tell_loss(self, told: Callable[[], None]) -> None:
-        """Call `told`, in some thread, once it is lost."""
+    def tell_loss(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, in some thread, once it is lost."""
 
     def end(self) -> None:
         """Others may have the machine."""
@@ -201,8 +201,8 @@ def find(name: str) -> Machine:
 def _check(name: str, extension: object) -> tuple[str, Maker]:
     if not callable(extension):
         raise TypeError("it cannot be called")
-    own = getattr(extension, "name", name)
-    return (own if str(own).replace("-", "_") == name else name), extension
+    declared = getattr(extension, "name", name)
+    return (declared if str(declared).replace("-", "_") == name else name), extension
 
 
 __all__ = [

@@ -98,11 +98,11 @@ class InstrumentedTarget(SnapshotTarget):
         GuestEnded or MachineError.
         """
         with (
-            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known,
+            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file,
             memory_file("ktrial-counts") as out,
         ):
-            self._setup = replace(self._setup, inherited=(known, out))
-            names = Path(inherited_path(known)) if symbols else None
+            self._setup = replace(self._setup, inherited=(names_file, out))
+            names = Path(inherited_path(names_file)) if symbols else None
             counts = Path(inherited_path(out))
             try:
                 results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
@@ -242,8 +242,8 @@ class ExactMachine:
         setup = prepare(boot, installed, self._guest, NAME, self.mode)
         self._in_use.check(setup, setup.identity.mode)
         reasons = {"clock_reason": self._chosen().reason, "flags_reason": mistaken(installed)}
-        told = setup.identity.model_copy(update=reasons)
-        return replace(setup, identity=told)
+        identity = setup.identity.model_copy(update=reasons)
+        return replace(setup, identity=identity)
 
     def _chosen(self) -> "_Counting":
         if self._counting is None:
@@ -309,8 +309,8 @@ def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
     Of a parameter that is there twice the kernel takes the last, so that a study can override any.
     Without `quiet` the kernel tells all on its console: slower, and only for finding out why it ended.
     """
-    own = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
-    return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
+    parameters = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
+    return " ".join([word for word in parameters if quiet or word != "quiet"] + list(boot.parameters))
 
 
 def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
@@ -353,7 +353,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         arguments=machine_arguments(boot, cpu_model),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
-        executed=files.executed | {name: digest_of_file(one()) for name, one in _PRELOADED.items()},
+        executed=files.executed | {name: digest_of_file(locate()) for name, locate in _PRELOADED.items()},
         seed=EXACT_SEED,
     )
     facts = {
@@ -417,19 +417,19 @@ def mistaken(installed: Qemu) -> str:
 
     Raises GuestProgramsMissing.
     """
-    return "" if installed.version >= _FIRST_RIGHT else _said(installed.program, lockstep())
+    return "" if installed.version >= _FIRST_RIGHT else _lockstep_complaint(installed.program, lockstep())
 
 
 @lru_cache
-def _said(program: Path, preloaded: Path) -> str:
+def _lockstep_complaint(program: Path, preloaded: Path) -> str:
     """It speaks as soon as the program is loaded, whatever the program is asked for."""
     environment = {**os.environ, "LD_PRELOAD": str(preloaded)}
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE, check=False,
             env=environment,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"whether they are cannot be told: {error}"
-    said = (line for line in done.stderr.splitlines() if line.startswith(_SPEAKER))
-    return next((line.removeprefix(_SPEAKER) for line in said), "")
+    lines = (line for line in finished.stderr.splitlines() if line.startswith(_SPEAKER))
+    return next((line.removeprefix(_SPEAKER) for line in lines), "")

@@ -172,8 +172,8 @@ class CountingParallelTarget(ParallelTarget):
         `symbols`: /proc/kallsyms of the kernel that runs. Calls are not followed on this machine. Raises
         GuestEnded or MachineError.
         """
-        with memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known:
-            results = self._performed(steps, known)
+        with memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file:
+            results = self._performed(steps, names_file)
         return tuple(
             result.model_copy(update={"region": region_of(result.parallel)}) if result.parallel else result
             for result in results
@@ -287,7 +287,7 @@ MACHINE = ParallelMachine
 
 TIME_IS_UP = 124
 """QEMU's exit status where the plugin has ended it: the guest's time is up."""
-KNOWN = ((7, 2), (10, 0))
+SUPPORTED_QEMUS = ((7, 2), (10, 0))
 """The versions of QEMU whose inside the plugin knows, and was tested with (crates/parallel)."""
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor,-hypervisor"
 """TCG runs each iteration of a REP instruction by itself; without ERMS and FSRM kernels copy in plain loops.
@@ -330,23 +330,23 @@ def plugin_arguments(
 
     With `symbols` (a file) it counts by function.
     """
-    asked: dict[str, object] = {
+    options: dict[str, object] = {
         "quantum": boot.quantum_ns,
         "seed": seed,
         "clock": clock,
         "limit": boot.limit_instructions,
     }
     if boot.memory_model is MemoryModel.COHERENCE:
-        asked["transfer"] = TRANSFER_NS
-    asked |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
-    return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in asked.items())]))
+        options["transfer"] = TRANSFER_NS
+    options |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
+    return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in options.items())]))
 
 
 def check_qemu(qemu: Qemu, machine: str) -> None:
     """Raise QemuInsideUnknown where the plugin does not know this QEMU's inside."""
-    if qemu.version[:2] not in KNOWN:
-        known = " and ".join(".".join(map(str, version)) for version in KNOWN)
-        raise QemuInsideUnknown(machine=machine, program=qemu.program, found=qemu.text, known=known)
+    if qemu.version[:2] not in SUPPORTED_QEMUS:
+        supported = " and ".join(".".join(map(str, version)) for version in SUPPORTED_QEMUS)
+        raise QemuInsideUnknown(machine=machine, program=qemu.program, found=qemu.text, known=supported)
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
@@ -470,13 +470,13 @@ def region_of(counts: ParallelCounts) -> RegionCounts | None:
     if rows is None:
         return None
     cpus = by_cpu(rows, len(counts.cpus))
-    functions = tuple(_summed(each) for each in cpus.functions)
-    kernel = sum(each.instructions for each in functions)
+    functions = tuple(_summed(entry) for entry in cpus.functions)
+    kernel = sum(entry.instructions for entry in functions)
     pages = tuple(
         PageCount(address=address, checksum=checksum, instructions=sum(cell[0] for cell in cells))
         for address, checksum, cells in rows.pages
     )
-    instructions = kernel + sum(each.instructions for each in pages)
+    instructions = kernel + sum(entry.instructions for entry in pages)
     return RegionCounts(
         whole=True,
         instructions=instructions,
@@ -520,13 +520,13 @@ def _nothing(cpus: int) -> list[CpuShare]:
 
 
 def _add(sums: list[CpuShare], shares: Iterable[CpuShare]) -> None:
-    for cpu, (one, other) in enumerate(zip(sums, shares, strict=True)):
+    for cpu, (total, share) in enumerate(zip(sums, shares, strict=True)):
         sums[cpu] = CpuShare(
-            instructions=one.instructions + other.instructions,
-            entered=one.entered + other.entered,
-            waited=one.waited + other.waited,
-            pauses=one.pauses + other.pauses,
-            lines_ns=one.lines_ns + other.lines_ns,
+            instructions=total.instructions + share.instructions,
+            entered=total.entered + share.entered,
+            waited=total.waited + share.waited,
+            pauses=total.pauses + share.pauses,
+            lines_ns=total.lines_ns + share.lines_ns,
         )
 
 
@@ -607,9 +607,9 @@ def node_arguments(boot: Boot) -> tuple[str, ...]:
 
 def affinity(topology: Topology) -> bytes:
     """The table's bytes behind its header: each CPU's node, and each range of RAM's."""
-    each = topology.cpus // len(topology.nodes_mib)
-    cpus = b"".join(_cpu(_apic_id(topology, cpu), cpu // each) for cpu in range(topology.cpus))
-    return _HEAD + cpus + b"".join(_memory(*one) for one in ranges(topology.nodes_mib))
+    cpus_a_node = topology.cpus // len(topology.nodes_mib)
+    cpus = b"".join(_cpu(_apic_id(topology, cpu), cpu // cpus_a_node) for cpu in range(topology.cpus))
+    return _HEAD + cpus + b"".join(_memory(*memory_range) for memory_range in ranges(topology.nodes_mib))
 
 
 def ranges(nodes_mib: tuple[int, ...]) -> list[tuple[int, int, int]]:

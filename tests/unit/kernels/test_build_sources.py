@@ -211,7 +211,7 @@ def test_a_source_that_changes_while_it_is_read_is_told(source: Path, tmp_path: 
     read = BuildSource(snapshot_of(str(source)))
     (source / "kernel/fork.c").write_text("int knife;\n")
     with pytest.raises(SourceChanged, match=r"kernel/fork\.c"):
-        read.write(tmp_path / "tree", read.manifest.files, anew=False)
+        read.write(tmp_path / "tree", read.manifest.files, rewrite=False)
 
 
 def test_a_tree_that_was_killed_while_it_was_written_is_made_right(source: Path, tmp_path: Path) -> None:

@@ -121,12 +121,12 @@ class Make:
     @property
     def environment(self) -> dict[str, str]:
         """The caller's, without what would change the build, and with what makes it reproducible."""
-        kept = {
+        inherited = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("KBUILD_", "KCONFIG_")) and name not in _CHANGING
         }
-        return kept | _REPRODUCIBLE
+        return inherited | _REPRODUCIBLE
 
     @property
     def most_jobs(self) -> int:
@@ -139,7 +139,7 @@ class Make:
         path.write_text(content, encoding="utf-8")
         return path
 
-    def run(self, what: str, *arguments: str, expected: int = 0) -> int:
+    def run(self, action: str, *arguments: str, expected: int = 0) -> int:
         """Run make with the arguments to its end, and return how many files it compiled.
 
         `expected`: how many that may be; 0 where nobody knows.
@@ -148,13 +148,13 @@ class Make:
         with self._alone() as descriptor:
             start = self.log.stat().st_size if self.log.exists() else 0
             with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
-                teller = Teller(self.progress, what, expected, self.most_jobs)
+                teller = Teller(self.progress, action, expected, self.most_jobs)
                 command = self._command(*arguments)
                 status = self._watched(command, descriptor, log.write, teller)
         if status:
-            said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
-            check_output(said, self.build)
-            raise self._failure(paths_in_source(said, self.tree.directory, self.build), status)
+            output = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
+            check_output(output, self.build)
+            raise self._failure(paths_in_source(output, self.tree.directory, self.build), status)
         return teller.done
 
     def confinement(self, *writable: Path) -> sandbox.Sandbox | None:
@@ -196,22 +196,22 @@ class Make:
         finally:
             os.close(descriptor)
 
-    def _failure(self, said: str, status: int) -> BuildError:
+    def _failure(self, output: str, status: int) -> BuildError:
         name = self.called or str(self.tree.directory)
-        problem = first_error(said) or f"make ended with status {status}"
-        if why := sandbox.refusal_in(said):
+        problem = first_error(output) or f"make ended with status {status}"
+        if why := sandbox.refusal_in(output):
             return SandboxFailed(name=name, directory=name, problem=why)
-        if tool := wanted_tool(said):
+        if tool := wanted_tool(output):
             compiler = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"
             return CompilerUnsuitable(
                 name=name, directory=name, wanted=tool[0], found=compiler, advice=advice
             )
-        if missing := missing_tool(said):
+        if missing := missing_tool(output):
             return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
         facts = {"name": name, "directory": name, "problem": problem, "log": self.log}
         hint = f"the whole log: {self.log}"
-        if cut_short(said):
+        if cut_short(output):
             advice = f"dmesg tells whether memory ran out; the same command goes on where it was; {hint}"
             return BuildCutShort(**facts, hint=advice, killed=True)
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
@@ -221,8 +221,8 @@ class Make:
         through = "ccache " if shutil.which("ccache") else ""
         compiler = compiler_of(self.variables).cc
         host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
-        own = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
-        fixed = [f"{name}={value}" for name, value in {**self.variables, **own}.items()]
+        compilers = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
+        fixed = [f"{name}={value}" for name, value in {**self.variables, **compilers}.items()]
         fixed += ["ARCH=x86_64", f"O={self.build}"]
         return ["make", "-C", str(self.tree.directory), f"-j{self.most_jobs}", *fixed, *arguments]
 
@@ -339,16 +339,16 @@ def slot(progress: Progress) -> Iterator[int]:
     """Wait until one more build may run, and yield how many jobs it may have."""
     directory = cache_directory() / "trees" / "slots"
     directory.mkdir(parents=True, exist_ok=True)
-    told = False
+    announced = False
     while True:
         for number in range(slots()):
             with ExitStack() as stack:
                 if stack.enter_context(held_if_free(directory / f"{number}.lock")):
                     yield max(1, _cores() // slots())
                     return
-        if not told:
+        if not announced:
             progress("waiting for another build to end")
-            told = True
+            announced = True
         time.sleep(_POLL_SECONDS)
 
 
@@ -400,7 +400,7 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
     if not sandbox.problem():
         confinement = sandbox.Sandbox((tree.directory,), (), {})
         words = confinement.command(["env", "SRCARCH=x86", *words], environment)
-    done = subprocess.run(
+    finished = subprocess.run(
         words,
         capture_output=True,
         text=True,
@@ -408,15 +408,15 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
         env={**environment, "SRCARCH": "x86"},
         check=False,
     )
-    wanted, here = numbers(done.stdout), numbers(compiler.shown.partition(",")[0])
-    if done.returncode == 0 and wanted and here and here < wanted:
+    required, installed = numbers(finished.stdout), numbers(compiler.shown.partition(",")[0])
+    if finished.returncode == 0 and required and installed and installed < required:
         name = {"llvm": "clang", "gcc": "gcc"}[kind]
         raise CompilerUnsuitable(
             name=called,
             directory=called,
-            wanted=f"{name} {done.stdout.strip()} or newer",
+            wanted=f"{name} {finished.stdout.strip()} or newer",
             found=compiler.shown.partition(",")[0],
-            advice=f"install one, and name it: --make CC={name}-{wanted[0]}",
+            advice=f"install one, and name it: --make CC={name}-{required[0]}",
         )
 
 
@@ -432,10 +432,10 @@ def _first_line(command: str) -> str:
     words = command.split()
     if not words or shutil.which(words[0]) is None:
         raise BuildToolsMissing(name=command, directory="kernels", tools=command, packages=command)
-    done = subprocess.run(
+    finished = subprocess.run(
         [*words, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
-    return done.stdout.partition("\n")[0].strip() or command
+    return finished.stdout.partition("\n")[0].strip() or command
 
 
 # What a failed build wants that is not here: a compiler, a program, a header; by what make printed.
@@ -512,9 +512,9 @@ _GCC_BY_LINUX = {10: (5, 7), 11: (5, 12), 12: (5, 18), 13: (6, 3), 14: (6, 9), 1
 
 def wanted_tool(output: str) -> tuple[str, str] | None:
     """What a failed build wants that is not here, and what to do, as far as its output tells."""
-    for pattern, (wanted, advice) in _WANTS.items():
+    for pattern, (need, advice) in _WANTS.items():
         if match := pattern.search(output):
-            return wanted.format(**match.groupdict()), advice
+            return need.format(**match.groupdict()), advice
     return None
 
 
@@ -605,15 +605,15 @@ _JOB_SECONDS_A_FILE = 0.42
 
 class _PastBuild(TypedDict):
     seconds: float
-    anew: bool
+    from_nothing: bool
 
 
 class Teller:
     """Counts what is compiled, and tells it now and then."""
 
-    def __init__(self, progress: Progress, what: str, expected: int = 0, jobs: int = 1) -> None:
+    def __init__(self, progress: Progress, action: str, expected: int = 0, jobs: int = 1) -> None:
         self.done = 0
-        self._progress, self._what, self._expected = progress, what, expected
+        self._progress, self._what, self._expected = progress, action, expected
         self._expected_rate = _job_seconds_a_file() / jobs
         self._start = self._told = self._line_read = time.monotonic()
         self._line = ""
@@ -621,14 +621,14 @@ class Teller:
 
     def __call__(self, line: str) -> None:
         """Take one line of make's output; an empty one where nothing has come for a while."""
-        now = time.monotonic()
+        moment = time.monotonic()
         if line:
-            self._line, self._line_read = line.strip(), now
+            self._line, self._line_read = line.strip(), moment
         compiled = bool(_COMPILED.match(line))
         self.done += compiled
-        if (compiled or not line) and now - self._told >= _SECONDS_BETWEEN:
-            self._told = now
-            self._progress(f"{self._text(now - self._start)}{self._long_step(now - self._line_read)}")
+        if (compiled or not line) and moment - self._told >= _SECONDS_BETWEEN:
+            self._told = moment
+            self._progress(f"{self._text(moment - self._start)}{self._long_step(moment - self._line_read)}")
 
     def _text(self, seconds: float) -> str:
         of, counted = self._expected, f"{self._what}: {self.done:,}"
@@ -664,11 +664,11 @@ def remember_files(config: str, files: int, job_seconds: float) -> None:
         write_atomically(_time_estimate_memory(), json.dumps(_remembered() | rates))
 
 
-def remember_build(seconds: float, *, anew: bool) -> None:
-    """Keep how long a build took; `anew`: in a tree that held nothing."""
-    kept = [*_builds(), {"seconds": round(seconds, 1), "anew": anew}][-_BUILDS_KEPT:]
+def remember_build(seconds: float, *, from_nothing: bool) -> None:
+    """Keep how long a build took; `from_nothing`: in a tree that held nothing."""
+    builds = [*_builds(), {"seconds": round(seconds, 1), "from_nothing": from_nothing}][-_BUILDS_KEPT:]
     _time_estimate_memory().parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(_time_estimate_memory(), json.dumps(_remembered() | {"builds": kept}))
+    write_atomically(_time_estimate_memory(), json.dumps(_remembered() | {"builds": builds}))
 
 
 def build_seconds() -> float | None:
@@ -677,7 +677,9 @@ def build_seconds() -> float | None:
     The median; where only builds from nothing are known, of these.
     """
     past = _builds()
-    again = [one["seconds"] for one in past if not one["anew"]] or [one["seconds"] for one in past]
+    again = [build["seconds"] for build in past if not build["from_nothing"]] or [
+        build["seconds"] for build in past
+    ]
     return float(statistics.median(again)) if again else None
 
 
@@ -703,7 +705,10 @@ def _remembered_rate(name: str, without: float) -> float:
 def _builds() -> list[_PastBuild]:
     records = _remembered().get("builds", ())
     try:
-        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in records]
+        return [
+            {"seconds": float(record["seconds"]), "from_nothing": bool(record["from_nothing"])}
+            for record in records
+        ]
     except (ValueError, KeyError, TypeError):
         return []
 

@@ -249,17 +249,17 @@ _BY_OPTION: Mapping[str, tuple[Tool, ...]] = {
 _LLVM = ("llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-readelf", "llvm-strip")
 
 
-def tools_of(wanted: Build) -> tuple[Tool, ...]:
+def tools_of(spec: Build) -> tuple[Tool, ...]:
     """All that is known to be needed before a source is there: nothing is fetched. Raises BadConfigFile."""
-    options = asked_options(wanted.config, wanted.options, wanted.config_digest)
-    patching = (PATCH,) if wanted.patches else ()
-    configured = (DEPMOD, *config_tools()) if wanted.config == DEBIAN else ()
-    return (*build_tools(options, wanted.make), *patching, *source_tools(wanted.source), *configured)
+    options = asked_options(spec.config, spec.options, spec.config_digest)
+    patching = (PATCH,) if spec.patches else ()
+    configured = (DEPMOD, *config_tools()) if spec.config == DEBIAN else ()
+    return (*build_tools(options, spec.make), *patching, *source_tools(spec.source), *configured)
 
 
-def check_tools_of(wanted: Build) -> None:
+def check_tools_of(spec: Build) -> None:
     """Raise BuildToolsMissing by what is asked for alone. Raises BadConfigFile, too."""
-    _check(wanted.source, tools_of(wanted))
+    _check(spec.source, tools_of(spec))
 
 
 def check_tools(

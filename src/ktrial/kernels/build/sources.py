@@ -60,7 +60,7 @@ class SourceReader(Protocol):
 class Snapshot:
     """A source at one moment."""
 
-    asked: str
+    source: str
     """As the Build names it."""
     manifest: Manifest
     directory: Path
@@ -83,7 +83,7 @@ class Snapshot:
         """Its revision or version, for people."""
         if self.repository:
             return described(self.directory, self.revision)
-        if self.asked.startswith(DEBIAN_PREFIX):
+        if self.source.startswith(DEBIAN_PREFIX):
             return self.directory.name.rpartition("_")[2]
         tree = tree_in(self.directory)
         return tree.commit() or tree.version
@@ -157,7 +157,7 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
     Raises NotASource, SourceUnusable, NoSuchSource, FetchFailed, CacheFull, ToolMissing.
     """
     if source.startswith(DEBIAN_PREFIX):
-        return _kept(source, debian_source(source.removeprefix(DEBIAN_PREFIX), progress), progress)
+        return _cached_snapshot(source, debian_source(source.removeprefix(DEBIAN_PREFIX), progress), progress)
     if source.startswith(GIT_PREFIX):
         directory, revision = git_parts(source)
         return Snapshot(
@@ -165,7 +165,7 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
         )
     path = Path(source)
     if path.is_file():
-        return _kept(source, unpacked(path, progress), progress)
+        return _cached_snapshot(source, unpacked(path, progress), progress)
     directory = tree_in(path).directory
     progress("looking at the source")
     memory = (
@@ -192,7 +192,7 @@ def git_parts(source: str) -> tuple[Path, str]:
     return Path(match["directory"]), match["revision"]
 
 
-def _kept(source: str, directory: Path, progress: Progress) -> Snapshot:
+def _cached_snapshot(source: str, directory: Path, progress: Progress) -> Snapshot:
     """One that is the cache's own: nobody changes it, so it is read once."""
     try:
         tree_in(directory)
@@ -240,7 +240,7 @@ _PRODUCT = re.compile(
     )
 )
 """What make writes when it builds in place, and what editors leave: see Linux's .gitignore."""
-_KEPT = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
+_NOT_PRODUCTS = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
 _PRODUCT_DIRECTORIES = ("include/generated", "include/config", "arch/x86/include/generated")
 _RACY_NS = 2_000_000_000
 """A file that was changed this short ago may change again without another time stamp."""
@@ -253,9 +253,9 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
 
     `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
     """
-    known = _remembered(memory)
+    remembered = _remembered(memory)
     entries: Remembered = {}
-    now = time.time_ns()
+    moment = time.time_ns()
     for path in source_files(directory):
         try:
             facts = os.lstat(os.path.join(directory, path))  # noqa: PTH118 - 80000 times
@@ -264,16 +264,16 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
         if not (stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
             continue
         stamp = [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
-        old = known.get(path)
+        old = remembered.get(path)
         if old is not None and old[:4] == stamp and _mode(facts) == str(old[4])[:6]:
             entries[path] = old
         else:
-            racy = now - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
+            racy = moment - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
             entries[path] = [*([0] * 4 if racy else stamp), _entry(directory / path, facts)]
-    if memory is not None and entries != known:
+    if memory is not None and entries != remembered:
         memory.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(memory, json.dumps(entries))
-    return Manifest({path: str(one[4]) for path, one in entries.items()})
+    return Manifest({path: str(entry[4]) for path, entry in entries.items()})
 
 
 def manifest_of_all(directory: Path) -> Manifest:
@@ -343,10 +343,12 @@ def _git_lists(directory: Path, *which: str) -> set[str] | None:
         return None
     command = ["git", "-C", str(directory), "ls-files", "-z", *which]
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        finished = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:
         return None
-    return None if done.returncode else {os.fsdecode(path) for path in done.stdout.split(b"\0") if path}
+    return (
+        None if finished.returncode else {os.fsdecode(path) for path in finished.stdout.split(b"\0") if path}
+    )
 
 
 def _walked(directory: Path) -> Iterator[str]:
@@ -360,7 +362,7 @@ def _walked(directory: Path) -> Iterator[str]:
             if name != ".git" and name not in links and not _is_output(directory, f"{before}{name}")
         )
         for name in [*names, *links]:
-            if name in _KEPT or not _PRODUCT.match(name):
+            if name in _NOT_PRODUCTS or not _PRODUCT.match(name):
                 yield f"{before}{name}"
 
 
@@ -397,7 +399,7 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
     """What git prints. Raises SourceUnusable, ToolMissing."""
     source = f"git:{repository}@{revision}"
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             ["git", "-C", repository, *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -405,13 +407,13 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
         )
     except FileNotFoundError:
         raise ToolMissing(name=source, tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
-        unknown = any(words in said for words in _UNKNOWN)
-        problem = f"it has no revision '{revision}'" if unknown else f"git says: {said}"
+    if finished.returncode:
+        message = finished.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
+        unknown = any(words in message for words in _UNKNOWN)
+        problem = f"it has no revision '{revision}'" if unknown else f"git says: {message}"
         advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
         raise SourceUnusable(name=source, directory=repository, source=source, problem=problem, advice=advice)
-    return done.stdout.decode(errors="surrogateescape")
+    return finished.stdout.decode(errors="surrogateescape")
 
 
 @contextmanager
@@ -552,7 +554,7 @@ class Tree:
 
     def _git(self, *arguments: str) -> str:
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 ["git", "-C", self.directory, *arguments],
                 capture_output=True,
                 text=True,
@@ -562,7 +564,7 @@ class Tree:
             )
         except FileNotFoundError:
             return ""  # without git nobody has a git tree
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return finished.stdout.strip() if finished.returncode == 0 else ""
 
 
 def tree_in(directory: Path) -> Tree:

@@ -14,15 +14,15 @@ DPKG_DEB = Tool("dpkg-deb", "dpkg", "unpacks distribution kernels")
 def unpack(name: str, file: Path, root: Path) -> None:
     """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
     require_tool(name, DPKG_DEB)
-    done = subprocess.run(
+    finished = subprocess.run(
         ["dpkg-deb", "-x", str(file), str(root)],
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    if done.returncode:
-        output = done.stderr.strip()
+    if finished.returncode:
+        output = finished.stderr.strip()
         check_output(output, root)
         advice = "the package may be damaged: try again"
-        raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
+        raise ToolFailed(name=name, tool="dpkg-deb", status=finished.returncode, output=output, advice=advice)

@@ -15,7 +15,7 @@ from ktrial.kernels.files import check_output, require_space
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
 
-_WANTED = tuple(
+_KERNEL_DIRECTORIES = tuple(
     f"{up}{where}" for where in ("lib/modules", "usr/lib/modules", "boot") for up in ("./", "", "/")
 )
 BSDTAR = Tool("bsdtar", "libarchive-tools", "unpacks RPM packages")
@@ -55,11 +55,11 @@ def _members(listing: str) -> Iterable[tuple[int, str]]:
 def _present(paths: Iterable[str]) -> list[str]:
     """The wanted directories that some path is in: bsdtar fails where a pattern meets nothing."""
     every = list(paths)
-    return [where for where in _WANTED if any(path.startswith(where) for path in every)]
+    return [where for where in _KERNEL_DIRECTORIES if any(path.startswith(where) for path in every)]
 
 
 def _run(name: str, arguments: list[str], where: Path) -> str:
-    done = subprocess.run(
+    finished = subprocess.run(
         ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments],
         env={**os.environ, "LC_ALL": "C.UTF-8"},
         capture_output=True,
@@ -68,8 +68,8 @@ def _run(name: str, arguments: list[str], where: Path) -> str:
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    if done.returncode:
-        output = done.stderr.strip()
+    if finished.returncode:
+        output = finished.stderr.strip()
         check_output(output, where)
-        raise ToolFailed(name=name, tool="bsdtar", status=done.returncode, output=output, advice=_DAMAGED)
-    return done.stdout
+        raise ToolFailed(name=name, tool="bsdtar", status=finished.returncode, output=output, advice=_DAMAGED)
+    return finished.stdout

@@ -19,17 +19,17 @@ class Host:
     takes_files = True
     remembers = False
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """There is only one name."""
-        if wanted:
+        if selector:
             raise BadKernelName(name=name, problem="nothing can follow 'host'", allowed=self.summary)
         return "host"
 
-    def release(self, wanted: str) -> str:
+    def release(self, selector: str) -> str:
         """The running kernel's."""
         return platform.release()
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What its modules need."""
         return (DEPMOD,)
 

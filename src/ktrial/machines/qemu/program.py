@@ -111,18 +111,18 @@ def _firmware(program: Path, machine: str) -> str:
 
 def _output(program: Path, machine: str, *arguments: str) -> str:
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             [program, *arguments], capture_output=True, text=True, timeout=_PATIENCE, check=True
         )
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip().splitlines()
-        problem = f"fails with status {error.returncode}: {said[-1] if said else 'it says nothing'}"
+        lines = (error.stderr or error.stdout or "").strip().splitlines()
+        problem = f"fails with status {error.returncode}: {lines[-1] if lines else 'it says nothing'}"
     except subprocess.TimeoutExpired:
         problem = f"does not answer {' '.join(arguments)} within {_PATIENCE:.0f} s"
     except OSError as error:
         problem = f"cannot be run: {error.strerror}"
     else:
-        return done.stdout
+        return finished.stdout
     raise QemuUnusable(machine=machine, program=program, problem=problem)
 
 

@@ -33,22 +33,22 @@ _NAMES = {"mark": MARK, "entry": ENTRY}
 class Looked:
     """What the machine said of itself, by name."""
 
-    said: dict[str, str]
+    facts: dict[str, str]
 
     @property
     def boot_id(self) -> str:
         """Another one after each boot."""
-        return self.said.get("boot_id", "")
+        return self.facts.get("boot_id", "")
 
     @property
     def release(self) -> str:
         """`uname -r`."""
-        return self.said.get("release", "")
+        return self.facts.get("release", "")
 
     @property
     def command_line(self) -> str:
         """The kernel's."""
-        return self.said.get("command_line", "")
+        return self.facts.get("command_line", "")
 
     @property
     def token(self) -> str:
@@ -58,14 +58,14 @@ class Looked:
     def lacks(self) -> list[str]:
         """What keeps it from being booted in any way, in words."""
         needed = {
-            "ktrial has to log in there as root, or to be let do so by sudo": self.said.get("uid") == "0",
-            "it has no systemd": "systemd" in self.said,
+            "ktrial has to log in there as root, or to be let do so by sudo": self.facts.get("uid") == "0",
+            "it has no systemd": "systemd" in self.facts,
             f"it has nothing that makes an initial RAM disk ({' or '.join(MAKERS)})": (
-                "initrd_tool" in self.said
+                "initrd_tool" in self.facts
             ),
-            f"there is no /boot/vmlinuz-{self.release}, the image of its own kernel": "image" in self.said,
+            f"there is no /boot/vmlinuz-{self.release}, the image of its own kernel": "image" in self.facts,
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
 
 class BootWay(Protocol):
@@ -73,11 +73,11 @@ class BootWay(Protocol):
 
     name: str
 
-    def lacks(self, own: Looked) -> list[str]:
+    def lacks(self, machine: Looked) -> list[str]:
         """What keeps it from being used there, in words."""
         ...
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         """What boots it. `image`, `initrd`: quoted for the shell. Raises ValueError."""
         ...
 
@@ -85,16 +85,16 @@ class BootWay(Protocol):
 class _Kexec:
     name = KEXEC
 
-    def lacks(self, own: Looked) -> list[str]:
+    def lacks(self, machine: Looked) -> list[str]:
         needed = {
-            "it has no kexec (apt install kexec-tools, dnf install kexec-tools)": "kexec" in own.said,
+            "it has no kexec (apt install kexec-tools, dnf install kexec-tools)": "kexec" in machine.facts,
             "its kernel takes no other by kexec (CONFIG_KEXEC, kernel.kexec_load_disabled)": (
-                "kexec_kernel" in own.said
+                "kexec_kernel" in machine.facts
             ),
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         words = shlex.quote(f"--command-line={command_line}")
         return KEXEC_SCRIPT.format(image=image, initrd=initrd, command_line=words)
 
@@ -102,52 +102,54 @@ class _Kexec:
 class _Grub:
     name = GRUB
 
-    def lacks(self, own: Looked) -> list[str]:
-        if "grub" not in own.said:
+    def lacks(self, machine: Looked) -> list[str]:
+        if "grub" not in machine.facts:
             return ["it has no GRUB (grub-reboot, /boot/grub/grub.cfg)"]
-        disk, system = own.said.get("grub_disk", ""), own.said.get("grub_fs", "")
+        disk, system = machine.facts.get("grub_disk", ""), machine.facts.get("grub_fs", "")
         needed = {
-            "its grub.cfg reads no custom.cfg or no next_entry: update-grub": "grub_menu" in own.said,
-            "it has a /boot/grub/custom.cfg of its own": "grub_custom" not in own.said,
+            "its grub.cfg reads no custom.cfg or no next_entry: update-grub": "grub_menu" in machine.facts,
+            "it has a /boot/grub/custom.cfg of its own": "grub_custom" not in machine.facts,
             f"GRUB cannot write to {disk or system or 'its disk'}, and would not forget what it boots": (
                 not disk and system in _GRUB_WRITES
             ),
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         if wrong := sorted(set(command_line) & set("'\"\\")):
             raise ValueError(f"GRUB's menu takes no {' '.join(wrong)} in a command line")
         words = " ".join(shlex.quote(f"'{word}'") for word in command_line.split())
-        facts = {"grub": own.said["grub"], "image": image, "initrd": initrd, "words": words}
+        facts = {"grub": machine.facts["grub"], "image": image, "initrd": initrd, "words": words}
         return GRUB_SCRIPT.format(**_NAMES, **facts) + GO
 
 
 class _SystemdBoot:
     name = SYSTEMD_BOOT
 
-    def lacks(self, own: Looked) -> list[str]:
-        return [] if "systemd_boot" in own.said else ["it was not booted by systemd-boot (bootctl status)"]
+    def lacks(self, machine: Looked) -> list[str]:
+        return (
+            [] if "systemd_boot" in machine.facts else ["it was not booted by systemd-boot (bootctl status)"]
+        )
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
-        path, words = shlex.quote(own.said["systemd_boot"]), shlex.join(command_line.split())
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
+        path, words = shlex.quote(machine.facts["systemd_boot"]), shlex.join(command_line.split())
         place = {"path": path, "file": FILE}
         facts = {**place, "image": image, "initrd": initrd, "words": words}
         return SYSTEMD_BOOT_SCRIPT.format(**_NAMES, **facts) + GO
 
 
-WAYS: dict[str, BootWay] = {one.name: one for one in (_Kexec(), _SystemdBoot(), _Grub())}
+WAYS: dict[str, BootWay] = {way.name: way for way in (_Kexec(), _SystemdBoot(), _Grub())}
 """The one that is taken where the user's configuration says nothing comes first."""
 
 
-def way_of(own: Looked, asked: str) -> tuple[BootWay, list[str]]:
+def way_of(machine: Looked, preferred: str) -> tuple[BootWay, list[str]]:
     """The way that was asked for, or else the first that can be used; and what it lacks."""
-    if asked:
-        return WAYS[asked], WAYS[asked].lacks(own)
-    usable = (way for way in WAYS.values() if not way.lacks(own))
+    if preferred:
+        return WAYS[preferred], WAYS[preferred].lacks(machine)
+    usable = (way for way in WAYS.values() if not way.lacks(machine))
     if way := next(usable, None):
         return way, []
-    every = [what for way in WAYS.values() for what in way.lacks(own)]
+    every = [problem for way in WAYS.values() for problem in way.lacks(machine)]
     return WAYS[KEXEC], every
 
 
@@ -429,10 +431,10 @@ def token_of(command_line: str) -> str:
     return match[1] if match else ""
 
 
-def command_line(own: str, parameters: tuple[str, ...], token: str) -> str:
+def command_line(machine_line: str, parameters: tuple[str, ...], token: str) -> str:
     """The machine's own, the treatment's behind it (the later one counts), and what leads back."""
-    kept = " ".join(_NOT_HANDED_ON.sub(" ", own).split())
-    return " ".join((kept, *parameters, "panic=10", f"{TOKEN}={token}"))
+    words = " ".join(_NOT_HANDED_ON.sub(" ", machine_line).split())
+    return " ".join((words, *parameters, "panic=10", f"{TOKEN}={token}"))
 
 
 def config_digest(kernel: Kernel) -> str:

@@ -68,7 +68,7 @@ class ShellResult(NamedTuple):
 
     status: int
     printed: bytes
-    said: str
+    message: str
     """The last line of its standard error."""
 
 
@@ -80,9 +80,9 @@ class Probe(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """No boot of a machine answers: `said` is ssh's last line. `is_slow`: it was not refused, time was up."""
+    """No boot of a machine answers: ssh's last line. `is_slow`: it was not refused, time was up."""
 
-    said: str
+    message: str
     is_slow: bool = False
 
 
@@ -95,7 +95,7 @@ def probe(host: str, seconds: float) -> Probe | NoAnswer:
     began = time.monotonic()
     options = [word for option in (*alone, *_NO_MORE) for word in ("-o", option)]
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             ["ssh", *chosen, *options, "-T", "--", host, _PROBE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -105,11 +105,15 @@ def probe(host: str, seconds: float) -> Probe | NoAnswer:
         )
     except subprocess.TimeoutExpired:
         return slow
-    boot_id, _, rest = done.stdout.decode(errors="replace").partition("\n")
-    if done.returncode == 0 and boot_id:
-        return Probe(boot_id.strip(), rest.strip())
-    said = _last_line(done.stderr)
-    return slow._replace(said=said or slow.said) if time.monotonic() - began >= seconds else NoAnswer(said)
+    boot_id, _, command_line = finished.stdout.decode(errors="replace").partition("\n")
+    if finished.returncode == 0 and boot_id:
+        return Probe(boot_id.strip(), command_line.strip())
+    message = _last_line(finished.stderr)
+    return (
+        slow._replace(message=message or slow.message)
+        if time.monotonic() - began >= seconds
+        else NoAnswer(message)
+    )
 
 
 class Connection:
@@ -132,7 +136,7 @@ class Connection:
         self._socket = Path(self._own.name) / "socket"
         self._master = self._connected()
         try:
-            self.directory = self._kept()
+            self.directory = self._start_keeper()
             self._tell(f"who {who()}\n".encode())
         except BaseException:
             self.close()
@@ -148,7 +152,7 @@ class Connection:
 
     def script(self, text: str, limit: float = _PATIENCE) -> bytes:
         """What a script of `/bin/sh` prints there. Raises ConnectionLost where it does not end well."""
-        return self._done(_SH, text.encode(), limit)
+        return self._output(_SH, text.encode(), limit)
 
     def attempt(self, text: str, limit: float = _PATIENCE) -> ShellResult:
         """How a script of `/bin/sh` ends there. Raises ConnectionLost where it cannot be known."""
@@ -156,20 +160,20 @@ class Connection:
 
     def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
         """Run `remote`, ktrial's own text, there; `write` writes its input. Raises ConnectionLost."""
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as errors:
             child = subprocess.Popen(
                 self.command(remote),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=errors,
                 start_new_session=True,
             )
             if child.stdin is not None:
                 with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
                     write(pipe)
             status = child.wait()
-            said.seek(0)
-            last = _last_line(said.read())
+            errors.seek(0)
+            last = _last_line(errors.read())
         if status == _SSH_FAILED:
             self._lost(last or f"status {status}")
         return ShellResult(status, b"", last)
@@ -177,7 +181,7 @@ class Connection:
     def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
         """Put a program into the directory there, under a name of ktrial's own; return its path."""
         path = f"{self.directory}/{name}"
-        self._done(f"cat >{path} && chmod {mode:o} {path}", content, _PATIENCE)
+        self._output(f"cat >{path} && chmod {mode:o} {path}", content, _PATIENCE)
         return path
 
     def undo(self) -> None:
@@ -221,8 +225,8 @@ class Connection:
         config = os.environ.get(CONFIG)
         chosen = ["-F", config] if config else []
         options = [word for option in _NO_MORE for word in ("-o", option)]
-        said = Path(self._own.name) / "said"
-        with said.open("wb") as file:
+        errors_file = Path(self._own.name) / "said"
+        with errors_file.open("wb") as file:
             # A session of its own: a terminal's Ctrl-C reaches ktrial only.
             master = subprocess.Popen(
                 ["ssh", *chosen, "-M", "-N", "-T", "-S", str(self._socket), *options, "--", self.host],
@@ -236,13 +240,13 @@ class Connection:
             if master.poll() is not None or time.monotonic() > until:
                 master.kill()
                 master.wait()
-                problem = _last_line(said.read_bytes()) or f"no answer within {_PATIENCE:g} s"
+                problem = _last_line(errors_file.read_bytes()) or f"no answer within {_PATIENCE:g} s"
                 self._own.cleanup()
                 raise NotReached(machine=NAME, host=self.host, problem=problem)
             time.sleep(0.02)
         return master
 
-    def _kept(self) -> str:
+    def _start_keeper(self) -> str:
         """The keeper's directory, once it has one."""
         self._keeper = subprocess.Popen(
             self.command(command()),
@@ -263,15 +267,15 @@ class Connection:
             raise NotReached(machine=NAME, host=self.host, problem=f"no POSIX shell answers: {problem}")
         return directory
 
-    def _done(self, remote: str, content: bytes, limit: float) -> bytes:
-        done = self._attempted(remote, content, limit)
-        if done.status:
-            self._lost(done.said or f"status {done.status}")
-        return done.printed
+    def _output(self, remote: str, content: bytes, limit: float) -> bytes:
+        result = self._attempted(remote, content, limit)
+        if result.status:
+            self._lost(result.message or f"status {result.status}")
+        return result.printed
 
     def _attempted(self, remote: str, content: bytes, limit: float) -> ShellResult:
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 self.command(remote),
                 input=content,
                 capture_output=True,
@@ -281,10 +285,10 @@ class Connection:
             )
         except subprocess.TimeoutExpired:
             self._lost(f"no answer within {limit:g} s")
-        said = _last_line(done.stderr)
-        if done.returncode == _SSH_FAILED:
-            self._lost(said or f"status {done.returncode}")
-        return ShellResult(done.returncode, done.stdout, said)
+        message = _last_line(finished.stderr)
+        if finished.returncode == _SSH_FAILED:
+            self._lost(message or f"status {finished.returncode}")
+        return ShellResult(finished.returncode, finished.stdout, message)
 
     def _beat(self) -> None:
         while not self._ended.wait(BEAT_SECONDS):
@@ -321,8 +325,8 @@ def _holders(printed: bytes) -> str:
     return f" ({named})" if named else ""
 
 
-def _last_line(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 
 
@@ -451,8 +455,8 @@ class Lease:
         """Whether nobody holds it any more."""
         if self.age > LEASE_SECONDS:
             return True
-        here = process_identity.same_boot(self.born, process_identity.born(os.getpid()))
-        return here and process_identity.born(self.process) != self.born
+        same_system = process_identity.same_boot(self.born, process_identity.born(os.getpid()))
+        return same_system and process_identity.born(self.process) != self.born
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class OwnCommands:
     def cycle(self) -> str:
         """Take the power away and give it back; return why that failed, empty where it did not."""
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 [*self.power, "cycle"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -59,9 +59,11 @@ class OwnCommands:
             return f"{self.power[0]}: {error}"
         except subprocess.TimeoutExpired:  # whose text has the whole command, with its passwords
             return f"{self.power[0]}: it has not ended within {POWER_SECONDS:g} s"
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = finished.stderr.decode(errors="replace").strip().splitlines()
         return (
-            f"{self.power[0]}: {said[-1] if said else f'status {done.returncode}'}" if done.returncode else ""
+            f"{self.power[0]}: {lines[-1] if lines else f'status {finished.returncode}'}"
+            if finished.returncode
+            else ""
         )
 
     @contextmanager
@@ -167,12 +169,12 @@ def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
 
 def _by_labgrid(table: dict[str, Any], where: str, file: Path) -> dict[str, tuple[str, ...]]:
     """Both commands, where labgrid is asked for. Raises BadOwnCommand."""
-    asked, target = table.get("labgrid"), table.get("target", _LABGRID_TARGET)
-    if asked is None and "target" not in table:
+    file_name, target = table.get("labgrid"), table.get("target", _LABGRID_TARGET)
+    if file_name is None and "target" not in table:
         return {}
-    place = file.parent / Path(asked).expanduser() if isinstance(asked, str) and asked else None
+    place = file.parent / Path(file_name).expanduser() if isinstance(file_name, str) and file_name else None
     if place is None or not place.is_file():
-        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {asked!r}")
+        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {file_name!r}")
     if not isinstance(target, str) or not target:
         raise BadOwnCommand(file=str(file), problem=f"{where} target is no name of a target in {place}")
     if importlib.util.find_spec("labgrid") is None:
