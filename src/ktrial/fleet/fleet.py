@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ktrial.experiment.executor import Executor, ThisSystem, Wanted
+from ktrial.experiment.executor import Executor, ThisSystem, TrialOptions
 from ktrial.experiment.machine_lease import LeasePlace
-from ktrial.experiment.resources import Builder, Had, Listener, built_here
+from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, connected, imported
@@ -91,14 +91,16 @@ class Fleet:
         self._open.callback(place.close)
         return (place,)
 
-    def executor(self, machine: Machine, wanted: Wanted) -> Executor:
+    def executor(self, machine: Machine, wanted: TrialOptions) -> Executor:
         """What performs trials there; those in real time are performed here. Raises NotForFleet."""
         if not self._performs(machine):
             return ThisSystem().executor(machine, wanted)
         assert isinstance(machine, PortableMachine)
         return FleetExecutor(self, machine, self._bench(machine.elsewhere(), wanted), wanted)
 
-    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+    def built(
+        self, builds: Mapping[str, Build], builder: Builder, listener: Listener
+    ) -> Generator[KernelOutcome]:
         """By its workers; not by those of this system, which would only share its cores."""
         if self.settings.local_workers or not (builds and builder.elsewhere) or self._only_holds():
             return built_here(builds, builder, listener)
@@ -120,7 +122,7 @@ class Fleet:
             raise NotForFleet(address=self.settings.address, machine=machine.name, what=what)
         return False
 
-    def _bench(self, maker: Callable[[], Machine], wanted: Wanted) -> Bench:
+    def _bench(self, maker: Callable[[], Machine], wanted: TrialOptions) -> Bench:
         """The same for the same machine: what is ready on it stays so from executor to executor."""
         symbols = wanted.symbols.wanted if wanted.symbols else True
         pickled = pickle.dumps(maker)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
+from ktrial.model.base import digest
 from ktrial.model.trial import Series, SeriesKind
 from ktrial.model.warnings import DataWarning
 from ktrial.target import TracerProgram
@@ -156,6 +157,11 @@ def sampled_files() -> tuple[str, ...]:
 def costly_files() -> tuple[str, ...]:
     """All files that are read before and after all programs only, sorted."""
     return tuple(sorted({file for monitor in _sampling() if monitor.costly for file in monitor.sampled}))
+
+
+def watched_digest() -> str:
+    """Of the names of all those files: to read one more of them moves exact counts in the last digits."""
+    return digest([watched_files(), sampled_files(), costly_files()])
 
 
 def counters(watched: Watched, rusage: Mapping[str, float]) -> dict[str, float]:

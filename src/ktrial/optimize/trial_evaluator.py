@@ -14,13 +14,13 @@ from ktrial.experiment.executor import (
     Ended,
     Event,
     Executors,
+    Notice,
     Prepared,
     Preparing,
     Started,
-    StopAsked,
+    StopRequested,
     ThisSystem,
-    Told,
-    Wanted,
+    TrialOptions,
     Withdrawn,
     chosen,
 )
@@ -225,7 +225,9 @@ class TrialEvaluator:
     def _run_once(
         self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
     ) -> Iterator[Observation]:
-        wanted = Wanted(self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name)
+        wanted = TrialOptions(
+            self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name
+        )
         executor = self.executors.executor(self.machine, wanted)
         with interruption.listening(executor.ask_to_stop):
             awaited = len(trials)
@@ -283,12 +285,12 @@ class TrialEvaluator:
                     failed.append(trial)
                 finally:
                     stored.set()
-            case Withdrawn(_, text) | Told(text):
+            case Withdrawn(_, text) | Notice(text):
                 self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
                 raise error
-            case StopAsked():
+            case StopRequested():
                 interruption.check()
         return None
 

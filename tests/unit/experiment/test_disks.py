@@ -42,9 +42,9 @@ def study_file(directory: Path, machine: str) -> Path:
 
 
 def test_a_disk_that_turns_has_large_requests_and_says_so() -> None:
-    made = attributes(Disk(rotational=True))
-    assert made["max_sectors"] == "8192"
-    assert made["rotational"] == "1"
+    values = attributes(Disk(rotational=True))
+    assert values["max_sectors"] == "8192"
+    assert values["rotational"] == "1"
     assert "max_sectors" not in attributes(Disk())
 
 
@@ -54,8 +54,8 @@ def test_no_request_is_larger_than_what_the_bandwidth_lets_through_in_a_tick(
     bandwidth: int, rotational: bool
 ) -> None:
     """null_blk would wait for ever: it lets through a fiftieth of a second's bytes at a time."""
-    made = attributes(Disk(bandwidth_mib=bandwidth, rotational=rotational))
-    largest = int(made.get("max_sectors", 254)) * 512
+    values = attributes(Disk(bandwidth_mib=bandwidth, rotational=rotational))
+    largest = int(values.get("max_sectors", 254)) * 512
     assert 4096 <= largest < bandwidth * (1 << 20) / 50
 
 
@@ -153,8 +153,8 @@ def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
     study = a_read_ahead_study(tmp_path, "@disk", disk)
     assert study.machine.disk
     (setting,) = settings_of(study, treatments(study)[1], "6.12.1")
-    made = guest_storage.directory(study.machine.disk)
-    assert setting.path == f"{made}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
+    values = guest_storage.directory(study.machine.disk)
+    assert setting.path == f"{values}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
     assert setting.name == "queue/read_ahead_kb@disk"
     assert list(out_of_reach(study)) == []
 
@@ -206,7 +206,9 @@ def test_a_setting_that_reaches_nothing_is_told_with_the_result(
     tmp_path: Path, at: str, disk: str, workload: str, said: str
 ) -> None:
     study = a_read_ahead_study(tmp_path, at, disk, workload)
-    (warning,) = [one for one in result(study, ()).warnings if one.kind is WarningKind.OUT_OF_REACH]
+    (warning,) = [
+        warning for warning in result(study, ()).warnings if warning.kind is WarningKind.OUT_OF_REACH
+    ]
     assert said in warning.text
     with open_store(str(tmp_path / "s.db")) as store:
         number = store.study(study)
@@ -218,4 +220,4 @@ def test_of_the_study_s_own_disk_nothing_is_told_when_it_is_stored(tmp_path: Pat
     study = a_read_ahead_study(tmp_path, "@disk", "disk = {}")
     with open_store(str(tmp_path / "s.db")) as store:
         stored = record(store, store.study(study)).result
-    assert not [one for one in stored.warnings if one.kind is WarningKind.OUT_OF_REACH]
+    assert not [warning for warning in stored.warnings if warning.kind is WarningKind.OUT_OF_REACH]

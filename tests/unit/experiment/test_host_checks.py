@@ -110,9 +110,9 @@ def test_a_command_runs_as_its_user_and_as_root_only_with_a_warning(
 ) -> None:
     record = ran(store, user)
     assert {sample.value for trial in record.trials for sample in trial.samples} == {uid}
-    told = [each for each in record.result.warnings if each.kind is WarningKind.RUNS_AS_ROOT]
-    assert len(told) == warns
-    assert all("user = " in each.advice for each in told)
+    warnings = [warning for warning in record.result.warnings if warning.kind is WarningKind.RUNS_AS_ROOT]
+    assert len(warnings) == warns
+    assert all("user = " in warning.advice for warning in warnings)
 
 
 @ROOT_ONLY

@@ -79,9 +79,9 @@ def test_the_machines_settings_reach_the_boot() -> None:
 
 def test_workloads_without_files_share_a_boot_and_one_with_files_has_its_own(tmp_path: Path) -> None:
     tool = CarriedFile(host=tmp_path / "tool", guest="/usr/bin/tool", mode=0o755)
-    known = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
     study = a_study(workloads=("fork", "mine", "pipe"))
-    fork, mine, pipe = jobs_of(study, treatments(study)[0], a_kernel(), known)
+    fork, mine, pipe = jobs_of(study, treatments(study)[0], a_kernel(), resources)
     assert fork.boot == pipe.boot
     assert fork.boot.files == ()
     assert mine.boot.files == (tool,)
@@ -89,10 +89,10 @@ def test_workloads_without_files_share_a_boot_and_one_with_files_has_its_own(tmp
 
 def test_a_boot_does_not_depend_on_which_other_workloads_the_study_names(tmp_path: Path) -> None:
     tool = CarriedFile(host=tmp_path / "tool", guest="/usr/bin/tool", mode=0o755)
-    known = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
     alone, beside = a_study(workloads=("fork",)), a_study(workloads=("mine", "fork"))
-    (fork,) = jobs_of(alone, treatments(alone)[0], a_kernel(), known)
-    _, same_fork = jobs_of(beside, treatments(beside)[0], a_kernel(), known)
+    (fork,) = jobs_of(alone, treatments(alone)[0], a_kernel(), resources)
+    _, same_fork = jobs_of(beside, treatments(beside)[0], a_kernel(), resources)
     assert fork.boot == same_fork.boot
 
 

@@ -128,9 +128,9 @@ BOOT = Factor(name="mitigations", kind=FactorKind.BOOT, levels=("", "off"), base
 )
 def test_a_treatment_of_several_factors_is_told_by_its_label(said: str, label: str) -> None:
     study = several(BOOT)
-    assert {one.label for one in treatments(study)} >= {label}
-    asked = question(study, after=said, before="debian:6.12 · mitigations=off")
-    assert asked.after.label == label
+    assert {treatment.label for treatment in treatments(study)} >= {label}
+    query = question(study, after=said, before="debian:6.12 · mitigations=off")
+    assert query.after.label == label
 
 
 def test_a_level_that_several_treatments_have_is_not_enough() -> None:

@@ -44,8 +44,8 @@ def test_a_kernel_that_cannot_be_had_is_an_outcome_and_the_study_goes_on(store: 
         ("debian:7.2", Outcome.COMPLETED),
     }
     assert watching.of("kernel failed") == ["debian:6.12"]
-    of_it = [one for one in record.result.comparisons if one.treatment == "debian:6.12"]
-    assert {one.verdict for one in of_it} == {Verdict.INCONCLUSIVE}
+    of_it = [comparison for comparison in record.result.comparisons if comparison.treatment == "debian:6.12"]
+    assert {comparison.verdict for comparison in of_it} == {Verdict.INCONCLUSIVE}
     assert "could not be had" in of_it[0].reason
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.scripted import ends, sources
 from tests.support.tuning import TunableMachine, a_search
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.machines.errors import KvmUnusable
 from ktrial.machines.kvm import KvmMachine, KvmProbe
 from ktrial.model.comparison import Verdict
@@ -48,7 +48,7 @@ def planted(boot: Boot, written: Mapping[str, str]) -> float:
 
 
 def searched_on(machine: TunableMachine, *knobs: str, runs: int = 30, **changes: object) -> Study:
-    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Silent())
+    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Observer())
     assert study.search
     update = {"budget": Budget(runs=runs), **changes}
     return study.model_copy(update={"search": Search.model_validate({**dict(study.search), **update})})
@@ -259,9 +259,9 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
 def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
     machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
     with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
-        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Silent())
+        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Observer())
     # For a boot parameter alone no guest is looked into.
-    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Silent())
+    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Observer())
     with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert store.trials(store.study(study)) == ()

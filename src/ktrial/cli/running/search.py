@@ -22,7 +22,7 @@ from ktrial.cli.studies import registry
 from ktrial.experiment import machine_lease, preflight
 from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
@@ -236,7 +236,7 @@ _SOME_NOISE = 0.02
 
 
 @dataclass
-class _Watch(Silent):
+class _Watch(Observer):
     """A line now and then, nothing while one goes on: drawing would disturb what is measured here."""
 
     study: Study
