@@ -10,7 +10,7 @@ from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_matching import FunctionMap, function_map
 from ktrial.analysis.attribution.question import AttributionQuestion, question
-from ktrial.analysis.errors import NotCounted, OtherMachine
+from ktrial.analysis.errors import ExplanationError, NotCounted
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
 from ktrial.experiment import preflight
@@ -139,7 +139,11 @@ def explain_record(
 def explain_question(query: AttributionQuestion, guests: Guests = Guests()) -> Attribution:
     """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
     if query.study.machine.kind not in _COUNTED_ON:
-        raise OtherMachine(study=query.study.name, machine=query.study.machine.kind)
+        raise ExplanationError(
+            f"{query.study.name} ran on the machine {query.study.machine.kind}, which counts no "
+            "instructions by function.",
+            hint="only results of the machines exact and exact-parallel can be explained",
+        )
     counting = _Counting(query, guests)
     trials = [counting.trial(treatment) for treatment in (query.before, query.after)]
     profiles = [_profile(query, trial) for trial in trials]

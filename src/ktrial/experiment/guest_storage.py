@@ -25,7 +25,7 @@ from ktrial.model.machine import CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, DiskKind
 from ktrial.system_tools import Tool
 from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write
-from ktrial.target.errors import DiskNotMade, LimitNotSet
+from ktrial.target.errors import GuestError
 
 _CONFIGFS = "/sys/kernel/config"
 _BLOCK = "4096"
@@ -183,7 +183,10 @@ def check(results: tuple[StepResult, ...], disk: Disk) -> None:
                 problem or f"{_MAKERS[disk.filesystem][0]} ended with {result.exit}: {result.stderr.strip()}"
             )
         if problem and not _may_lack(result):
-            raise DiskNotMade(filesystem=disk.filesystem, driver=disk.kind.value, problem=problem)
+            raise GuestError(
+                f"The guest could not make its disk ({disk.filesystem} on {disk.kind.value}): {problem}",
+                hint="a kernel that has both drivers, as Debian's have; [machine.disk] names others",
+            )
 
 
 _SETTINGS = (
@@ -254,4 +257,7 @@ def check_memory_limit(results: tuple[StepResult, ...]) -> None:
     """Raise LimitNotSet where one of the steps failed."""
     for result in results:
         if result.failure:
-            raise LimitNotSet(problem=result.failure.text)
+            raise GuestError(
+                f"The guest could not limit the workloads' memory: {result.failure.text}",
+                hint="a kernel with CONFIG_MEMCG, as Debian's; or a smaller guest, without [machine.cgroup]",
+            )

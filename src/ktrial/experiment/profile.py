@@ -29,7 +29,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
-from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
+from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.protocol import MarkedWorkload, WarnsOfRuns
 
@@ -99,7 +99,10 @@ def profile_job(
             try:
                 job.checked(performed[: len(job.before)], performed[after:], target.console)
             except SettingRefused as refused:
-                raise NotInForce(problem=str(refused)) from None
+                raise GuestError(
+                    f"What was asked for was not in force: {refused!s}",
+                    hint="which kernel takes what: ktrial help schedulers",
+                ) from None
         results = own_results(performed[:after], len(before))
         job.workload.samples(job.use, mode, results)
         odd = job.workload.warnings(job.use, results) if isinstance(job.workload, WarnsOfRuns) else ()
@@ -195,7 +198,13 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
     """
     if counts.unknown > _MOST_UNKNOWN * counts.kernel:
         problem = f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that have no name"
-        raise SymbolsElsewhere(name=kernel.name, problem=problem)
+        raise NoSymbolsInGuest(
+            f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
+            hint=(
+                "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have "
+                "a command line of its own (CONFIG_CMDLINE_OVERRIDE)?"
+            ),
+        )
     # What has no symbol (`[unknown]`, `[bpf: NAME]`) has no first instruction that could be seen to run.
     never = [
         function
@@ -206,7 +215,13 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
         problem = (
             f"more than {_MOST_NEVER_ENTERED:.0%} of what it ran is in functions that were never entered"
         )
-        raise SymbolsElsewhere(name=kernel.name, problem=problem)
+        raise NoSymbolsInGuest(
+            f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
+            hint=(
+                "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have "
+                "a command line of its own (CONFIG_CMDLINE_OVERRIDE)?"
+            ),
+        )
 
 
 def _programs(boot: Boot) -> dict[str, Path]:

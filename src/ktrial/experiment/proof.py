@@ -17,7 +17,7 @@ from ktrial.analysis.attribution.proof import (
     tested,
 )
 from ktrial.analysis.attribution.question import AttributionQuestion
-from ktrial.analysis.errors import OtherMachine, UnknownCandidate
+from ktrial.analysis.errors import ExplanationError
 from ktrial.analysis.result import record as record_in
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment.explain import Guests, explain_record
@@ -93,7 +93,11 @@ def prove(question: AttributionQuestion, proving: Proving) -> Proven:
     not run again. Raises OtherMachine, NotCounted, UnknownCandidate, and what `session.run` raises.
     """
     if question.study.machine.kind != EXACT:
-        raise OtherMachine(study=question.study.name, machine=question.study.machine.kind)
+        raise ExplanationError(
+            f"{question.study.name} ran on the machine {question.study.machine.kind}, which counts "
+            "no instructions by function.",
+            hint="only results of the machines exact and exact-parallel can be explained",
+        )
     return _Proving(question, proving).proven()
 
 
@@ -474,7 +478,11 @@ class _Proving:
             if unknown:
                 names = [candidate.name for candidate in offered.ranked]
                 available = ", ".join(names) or "none"
-                raise UnknownCandidate(name=unknown[0], similar=nearest(unknown[0], names), known=available)
+                raise ExplanationError(
+                    "Nothing that differs and can be taken back is called "
+                    f"{unknown[0]}{nearest(unknown[0], names)}.",
+                    hint=f"what can be tried: {available}",
+                )
         if self._in_groups(every):
             return every, ()
         chosen: list[Candidate] = []

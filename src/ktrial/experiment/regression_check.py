@@ -14,13 +14,7 @@ from enum import StrEnum
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
-from ktrial.analysis.errors import (
-    BadBaselineName,
-    BaselineFailed,
-    BaselineIncomparable,
-    BaselineNotThere,
-    MachineFailedCheck,
-)
+from ktrial.analysis.errors import CheckError, CheckUsageError
 from ktrial.analysis.result import record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
@@ -230,7 +224,10 @@ def _comparable(
         try:
             return measure("check", QUESTION, kernel, measurement, runs)
         except TrialsNotMeasured as error:
-            raise MachineFailedCheck(kernel=kernel.name, problem=error.problem) from error
+            raise CheckError(
+                f"The machine failed while it ran {kernel.name}: {error.problem}.",
+                hint="this says nothing about the kernel; ktrial doctor looks at the machine",
+            ) from error
 
     measured = tested()
     if _difference(baseline, measured):
@@ -242,8 +239,9 @@ def _comparable(
             measured = tested()
     if problem := _difference(baseline, measured):
         names = " ".join(f"--workload '{use.label}'" for use in measurement.workloads)
-        raise BaselineIncomparable(
-            name=baseline.label, kernel=kernel.name, problem=problem, saved=baseline.kernel, workloads=names
+        raise CheckError(
+            f"Baseline {baseline.label} and {kernel.name} must not be compared: {problem}.",
+            hint=f"save it anew: ktrial baseline save {baseline.label} --kernel {baseline.kernel} {names}",
         )
     return baseline, measured
 
@@ -380,7 +378,10 @@ def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Run
     study_record = measure(PREFIX + name, question, kernel, measurement, runs)
     if problem := problem_of(study_record):
         runs.store.delete(study_record.id)
-        raise BaselineFailed(name=name, problem=problem)
+        raise CheckError(
+            f"The baseline {name} could not be measured: {problem}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        )
     for old in before:
         runs.store.delete(old.id)
     return find_baseline(name, runs.store)
@@ -391,14 +392,20 @@ def kernel_named(name: str, runs: Runs) -> Kernel:
     try:
         return runs.kernel(name)
     except ImageError as error:
-        raise BaselineFailed(name=name, problem=error.message.rstrip(".")) from error
+        raise CheckError(
+            f"The baseline {name} could not be measured: {error.message.rstrip('.')}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        ) from error
 
 
 def of_kernel(kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
     study_record = measure("check", QUESTION, kernel, measurement, runs)
     if problem := problem_of(study_record):
-        raise BaselineFailed(name=kernel.name, problem=problem)
+        raise CheckError(
+            f"The baseline {kernel.name} could not be measured: {problem}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        )
     return Baseline(kernel.name, False, study_record, kernel)
 
 
@@ -415,7 +422,13 @@ def find_baseline(name: str, store: Store) -> Baseline:
         return Baseline(name, True, record(store, by_name[name].id))
     near = difflib.get_close_matches(name, by_name, n=1)
     similar = f" (did you mean {near[0]}?)" if near else ""
-    raise BaselineNotThere(name=name, store=store.name, similar=similar)
+    raise CheckUsageError(
+        f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
+        hint=(
+            f"save one: ktrial baseline save {name} --kernel K --workload W; or name a kernel, such "
+            "as debian:6.1"
+        ),
+    )
 
 
 def all_baselines(store: Store) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
@@ -444,9 +457,15 @@ def remove_baseline(name: str, store: Store) -> None:
 def check_name(name: str) -> None:
     """Raise BadBaselineName where the name could be taken for a kernel's, or is hard to type."""
     if name == HOST:
-        raise BadBaselineName(name=name, problem="it is the name of the running kernel")
+        raise CheckUsageError(
+            f"'{name}' cannot name a baseline: it is the name of the running kernel.",
+            hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
+        )
     if not _NAME.fullmatch(name):
-        raise BadBaselineName(name=name, problem="it has other characters, is empty or is too long")
+        raise CheckUsageError(
+            f"'{name}' cannot name a baseline: it has other characters, is empty or is too long.",
+            hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
+        )
 
 
 def _is_whole(study: StoredStudy) -> bool:

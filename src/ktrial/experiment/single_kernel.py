@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ktrial.analysis.comparability import failures
-from ktrial.analysis.errors import NothingToConfirm
+from ktrial.analysis.errors import TimedUsageError
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
@@ -169,7 +169,13 @@ def confirmation_of(study: Study, blocks: int) -> Study:
     estimation following a sequential test', Biometrika 73(3), 1986, has the bias of the first.)
     """
     if study.timing is None:
-        raise NothingToConfirm(study=study.name)
+        raise TimedUsageError(
+            f"The study {study.name} is exact: a second run would give the same numbers to the last digit.",
+            hint=(
+                "only studies in real time are confirmed; more perturbations show more spread: "
+                "--perturbations"
+            ),
+        )
     timing = study.timing.model_copy(update={"blocks": blocks, "stopping": Stopping.FIXED})
     name, seed = f"{study.name}{_CONFIRMATION_SUFFIX}", (study.seed + 1) % 2**31
     return study.model_copy(update={"name": name, "seed": seed, "timing": timing})

@@ -16,7 +16,7 @@ from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents, Package
-from ktrial.fleet.errors import TransferDamaged, WorkerBroke
+from ktrial.fleet.errors import FleetError, TransferDamaged
 from ktrial.fleet.membership import Calls, JoinCheck, Membership
 from ktrial.fleet.messages import (
     BuildCall,
@@ -283,7 +283,7 @@ class BuildAssignment(threading.Thread):
         member, item = self._work.pop(number)
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
-            raise WorkerBroke(worker=member.name, problem=problem) from RuntimeError(answer.problem)
+            raise FleetError(f"Worker {member.name}: {problem}") from RuntimeError(answer.problem)
         if isinstance(answer, Built):
             item.archive, item.arrived = answer, 0
             if not (answer.in_store and self._taken(item, answer)):

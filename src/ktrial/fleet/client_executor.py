@@ -30,7 +30,7 @@ from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Package, packed
-from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
+from ktrial.fleet.errors import FleetError
 from ktrial.fleet.membership import Calls, Membership, join_check_of
 from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Order, Preparation, Several, Unable
 from ktrial.fleet.settings import FleetSettings
@@ -273,7 +273,7 @@ class FleetExecutor:
     def _settle(self, work: Work, answer: object) -> None:
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
-            raise WorkerBroke(worker=work.member.name, problem=problem) from RuntimeError(answer.problem)
+            raise FleetError(f"Worker {work.member.name}: {problem}") from RuntimeError(answer.problem)
         if isinstance(answer, Completed):
             self._done(work, answer)
             return
@@ -380,9 +380,17 @@ class FleetExecutor:
             try:
                 trial = rerun.result()
             except KtrialError as error:
-                raise ClientDisagrees(trial=entry.planned.key, problem=error.message) from error
+                raise FleetError(
+                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
+                    f"which are right: {error.message}",
+                    hint="trials that ended before are stored; ktrial doctor says what this system lacks",
+                ) from error
             if trial.outcome is Outcome.MACHINE_FAILED:
-                raise ClientDisagrees(trial=entry.planned.key, problem=trial.reason)
+                raise FleetError(
+                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
+                    f"which are right: {trial.reason}",
+                    hint="trials that ended before are stored; ktrial doctor says what this system lacks",
+                )
             wrong = [(member, told) for member, told in opinions if compared(told, trial)]
             for member, _ in opinions:
                 member.confirmed = True

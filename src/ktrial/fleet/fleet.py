@@ -19,7 +19,7 @@ from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, connected, imported
 from ktrial.fleet.contents import Package
-from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
+from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.messages import Bench
 from ktrial.fleet.settings import VARIABLE, FleetSettings
@@ -119,7 +119,14 @@ class Fleet:
         elsewhere = isinstance(machine, LeasedMachine)
         if self.settings.asked and (self.settings.local_workers or not elsewhere):
             what = "another system" if elsewhere else "this system"
-            raise NotForFleet(address=self.settings.address, machine=machine.name, what=what)
+            raise FleetUsageError(
+                f"Fleet {self.settings.address} is given exact trials only: the machine {machine.name} "
+                f"measures {what}, in real time.",
+                hint=(
+                    "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one); "
+                    "a machine ssh is held in a fleet that has an address"
+                ),
+            )
         return False
 
     def _bench(self, maker: Callable[[], Machine], wanted: TrialOptions) -> Bench:

@@ -4,7 +4,7 @@ import re
 import zlib
 from dataclasses import dataclass, field
 
-from ktrial.kernels.errors import UnknownOption
+from ktrial.kernels.errors import KernelError
 from ktrial.model.kernel import Kernel
 
 _SET = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
@@ -29,9 +29,23 @@ def config_value(kernel: Kernel, option: str) -> str | None:
     Raises UnknownOption where `option` is no option's name, or the configuration is not known.
     """
     if not _OPTION.fullmatch(option):
-        raise UnknownOption(name=kernel.name, option=option, problem="it does not start with CONFIG_")
+        raise KernelError(
+            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: it does "
+            "not start with CONFIG_.",
+            hint=(
+                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
+                "configuration is known"
+            ),
+        )
     if kernel.config is None:
-        raise UnknownOption(name=kernel.name, option=option, problem="the configuration was not given")
+        raise KernelError(
+            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: the "
+            "configuration was not given.",
+            hint=(
+                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
+                "configuration is known"
+            ),
+        )
     return config_of(kernel).get(option)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import zstandard
 
-from ktrial.kernels.errors import ModulesUnusable, ToolFailed, ToolMissing
+from ktrial.kernels.errors import KernelError, ModulesUnusable, ToolMissing
 from ktrial.kernels.files import FULL, check_output
 from ktrial.system_tools import Tool
 
@@ -128,12 +128,9 @@ def run_depmod(name: str, base: Path, release: str) -> None:
     )
     check_output(finished.stderr, base)
     if finished.returncode:
-        raise ToolFailed(
-            name=name,
-            tool="depmod",
-            status=finished.returncode,
-            output=finished.stderr.strip(),
-            advice="its modules may be damaged",
+        raise KernelError(
+            f"depmod failed (exit {finished.returncode}): {finished.stderr.strip()}",
+            hint="its modules may be damaged",
         )
 
 

@@ -9,6 +9,12 @@ class KernelError(KtrialError):
     """Kernel {name}: {problem}"""
 
 
+class KernelUsageError(KernelError):
+    """The command was given something that it cannot take."""
+
+    exit_code = 2
+
+
 class KernelNotFound(KernelError):
     """There is no kernel {name} in the cache{similar}."""
 
@@ -34,22 +40,10 @@ class NoSuchRelease(KernelError):
     hint = "{available}"
 
 
-class NoHostKernel(KernelError):
-    """The running kernel {release} has no image on this machine: looked for {places}."""
-
-    hint = "give its image: ktrial kernel add path:/where/vmlinuz --modules DIR --config FILE"
-
-
 class ImageError(KernelError):
     """{path} {problem}."""
 
     hint = "{expected}"
-
-
-class ImageUnreadable(ImageError):
-    """{path} cannot be read: {problem}."""
-
-    hint = "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
 
 
 class NotAKernel(ImageError):
@@ -70,34 +64,16 @@ class ImageDamaged(ImageError):
     hint = "copy or build it again"
 
 
-class WrongArchitecture(ImageError):
-    """{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only."""
-
-    hint = "build or fetch the kernel for x86-64 (Debian calls it amd64)"
-
-
 class ModulesUnusable(KernelError):
     """{directory} cannot serve as modules of kernel {name}: {problem}."""
 
     hint = "expected: a directory like /lib/modules/{release}, or one that holds lib/modules/{release}"
 
 
-class ConfigUnusable(KernelError):
-    """{path} cannot serve as configuration of kernel {name}: {problem}."""
-
-    hint = "expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)"
-
-
 class UnknownModule(KernelError):
     """Kernel {name} has no module {module}{similar}."""
 
     hint = "its modules are below {directory}"
-
-
-class UnknownOption(KernelError):
-    """'{option}' is not the name of a configuration option of kernel {name}: {problem}."""
-
-    hint = "names look like CONFIG_SMP; ktrial kernel show {name} tells whether the configuration is known"
 
 
 class SymbolsUnknown(KernelError):
@@ -110,20 +86,6 @@ class ToolMissing(KernelError):
     """{tool} is not installed; it {purpose}."""
 
     hint = f"{INSTALL} {{package}}"
-
-
-class ToolFailed(KernelError):
-    """{tool} failed (exit {status}): {output}"""
-
-    hint = "{advice}"
-
-
-class UnknownPackageFormat(KernelError):
-    """{file} is a package in a format that ktrial cannot unpack; it knows {known}."""
-
-
-class PackageTooLarge(KernelError):
-    """{file} would unpack to {size} bytes, and a kernel's package to {most} at most: it is not unpacked."""
 
 
 class NoDebianSource(KernelError):
@@ -139,15 +101,6 @@ class FetchFailed(KernelError):
     """Kernel {name} could not be fetched from {distribution}: {problem}"""
 
     hint = "check the network and the system's apt configuration: sudo apt-get update"
-
-
-class ListsOutOfDate(FetchFailed):
-    """Kernel {name} could not be fetched from {distribution}: {problem}"""
-
-    hint = (
-        "this machine's clock says {now}: if that is wrong, set it (sudo timedatectl set-ntp true); if it is "
-        "right, the mirror is out of date: use another"
-    )
 
 
 class CacheFull(KernelError):
@@ -174,13 +127,6 @@ class KernelDamaged(KernelError):
     hint = "nothing was booted from it; have it anew: ktrial kernel add {name}"
 
 
-class BadRange(KernelError):
-    """'{text}' is no range of releases: {problem}."""
-
-    hint = "{advice}"
-    exit_code = 2
-
-
 # Errors about kernels that are built from source.
 
 BUBBLEWRAP = Tool("bwrap", "bubblewrap", "keeps what a source runs away from the rest of this system")
@@ -196,12 +142,6 @@ class NotASource(BuildError):
 
     hint = "expected: the top directory of Linux's source, with Makefile, Kconfig and arch/x86"
     exit_code = 2
-
-
-class SourceNotClean(BuildError):
-    """{directory} holds what a build in place has made ({found}), so nothing can be built beside it."""
-
-    hint = "keep its .config if you need it, then: make -C {directory} mrproper"
 
 
 class BuildToolsMissing(BuildError):
@@ -240,23 +180,11 @@ class BuildCutShort(BuildFailed):
     """The build of {directory} was ended from outside, which says nothing about the source: {problem}"""
 
 
-class NoSuchSource(BuildError):
-    """{distribution} has no source package {name}: {problem}."""
-
-    hint = "{available}"
-
-
 class SourceUnusable(BuildError):
     """{source} cannot be used as a kernel's source: {problem}."""
 
     hint = "{advice}"
     exit_code = 2
-
-
-class SourceChanged(BuildError):
-    """{directory} was changed while it was read: {path}."""
-
-    hint = "start again when nobody writes to it"
 
 
 class BadPatch(BuildError):
@@ -283,12 +211,6 @@ class CompilerUnsuitable(BuildError):
     """{directory} wants {wanted}; here is {found}."""
 
     hint = "{advice}"
-
-
-class NoRecipe(BuildError):
-    """Nothing is known of {name}: it was never built here."""
-
-    hint = "build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there"
 
 
 class SandboxMissing(BuildError):

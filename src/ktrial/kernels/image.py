@@ -25,7 +25,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from elftools.elf.segments import NoteSegment
 
-from ktrial.kernels.errors import ImageDamaged, ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.errors import ImageDamaged, ImageError, ImageTruncated, NotAKernel
 from ktrial.model.kernel import BootImage
 
 # Read a kernel image: a bzImage by its setup header, or an ELF vmlinux; say what another file is.
@@ -97,7 +97,10 @@ def read_image(path: Path) -> KernelImage:
     if data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS":
         return _bzimage(path, data)
     if architecture := other_architecture(data):
-        raise WrongArchitecture(name=path, path=path, architecture=architecture)
+        raise ImageError(
+            f"{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     raise NotAKernel(name=path, path=path, found=what_it_is(data))
 
 
@@ -115,7 +118,13 @@ def boot_image(path: Path) -> BootImage:
             address, memory = _ADDRESS_AND_SIZE.unpack_from(head, _PREFERRED_ADDRESS)
             return BootImage(size=size, memory_end=address + memory)
     except OSError as error:
-        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+        raise ImageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     except (ELFError, ConstructError, struct.error) as error:
         raise ImageTruncated(name=path, path=path, present=size, promised="whole headers") from error
 
@@ -126,9 +135,21 @@ def _contents(path: Path) -> bytes:
         if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
             return path.read_bytes() or _refuse(path, "an empty file")
     except FileNotFoundError as error:
-        raise ImageUnreadable(name=path, path=path, problem="there is no such file") from error
+        raise ImageError(
+            f"{path} cannot be read: there is no such file.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     except OSError as error:
-        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+        raise ImageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     if stat.S_ISREG(status.st_mode):
         return _refuse(path, f"a file of {status.st_size >> 30} GiB")
     return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
@@ -154,7 +175,11 @@ def _bzimage(path: Path, data: bytes) -> KernelImage:
         kind = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
         raise NotAKernel(name=path, path=path, found=kind)
     if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
-        raise WrongArchitecture(name=path, path=path, architecture="32-bit x86 (or older than Linux 3.8)")
+        raise ImageError(
+            f"{path} is a kernel image for 32-bit x86 (or older than Linux 3.8); ktrial boots "
+            "x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR
     start = setup_bytes + _u32(data, 0x248)
     end = start + _u32(data, 0x24C)
@@ -280,7 +305,10 @@ def check_elf(path: Path, data: bytes) -> None:
             name=path, path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}")
         )
     if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-        raise WrongArchitecture(name=path, path=path, architecture=elf.get_machine_arch())
+        raise ImageError(
+            f"{path} is a kernel image for {elf.get_machine_arch()}; ktrial boots x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     end = _end(elf)
     if len(data) < end:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")

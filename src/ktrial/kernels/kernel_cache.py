@@ -33,7 +33,7 @@ from ktrial.installation import cache_directory
 from ktrial.kernels import FUNCTION_FILES, Progress, silent
 from ktrial.kernels.config import embedded_config, parse_config
 from ktrial.kernels.depmod import GENERATED, SUFFIXES, module_files, place_modules, run_depmod
-from ktrial.kernels.errors import CacheDamaged, ConfigUnusable, ImageError, KernelNotFound
+from ktrial.kernels.errors import CacheDamaged, ImageError, KernelError, KernelNotFound
 from ktrial.kernels.files import require_space, sync_directory, sync_tree, write_atomically
 from ktrial.kernels.image import KernelImage, boot_image, read_image, vmlinux_of
 from ktrial.kernels.providers import Parts
@@ -417,13 +417,23 @@ def _take_config(
     try:
         text = parts.config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise ConfigUnusable(name=name, path=parts.config, problem=error.strerror) from error
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: {error.strerror}.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        ) from error
     if not parse_config(text):
-        raise ConfigUnusable(name=name, path=parts.config, problem="it has no line like CONFIG_SMP=y")
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: it has no line like "
+            "CONFIG_SMP=y.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        )
     stated = re.search(r"^# Linux/\w+ (\S+) Kernel Configuration", text, re.MULTILINE)
     if stated and not _same_version(stated[1], image.release):
         problem = f"it is of Linux {stated[1]}, the image is {image.release}"
-        raise ConfigUnusable(name=name, path=parts.config, problem=problem)
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: {problem}.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        )
     _take(parts.config, directory / CONFIG, workspace)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ktrial import interruption
 from ktrial.fault_points import fault_point
 from ktrial.knobs import journal, lookup, restore, values
-from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
+from ktrial.knobs.errors import KnobError, KnobForbidden
 from ktrial.knobs.journal import Entry, Journal, Kind, Say, Stage, own_identity
 from ktrial.knobs.lookup import KnobInstance, System, coupled_paths, find
 from ktrial.knobs.restore import Undone, texts
@@ -99,9 +99,15 @@ def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, e
     text = " ".join(result.after.split())
     if result.after == before:
         advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
-        raise KnobNotTaken(knob=knob.name, value=value, now=text, next=advice)
+        raise KnobError(
+            f"Knob {knob.name}: the kernel took {value} without an error, and left the knob at {text}.",
+            hint=str(advice),
+        )
     if exactly:
-        raise KnobRounded(knob=knob.name, value=value, now=text)
+        raise KnobError(
+            f"Knob {knob.name}: {value} was asked for, the kernel made it {text}.",
+            hint=f"ask for {text}, so that what is measured is what was asked for",
+        )
     return applied
 
 

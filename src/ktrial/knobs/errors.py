@@ -7,6 +7,12 @@ class KnobError(KtrialError):
     """Knob {knob}: {problem}"""
 
 
+class KnobUsageError(KnobError):
+    """The command was given something that it cannot take."""
+
+    exit_code = 2
+
+
 class UnknownKnob(KnobError):
     """There is no knob {knob}{similar}."""
 
@@ -18,13 +24,6 @@ class BadKnobName(KnobError):
     """{knob} cannot name a knob: {problem}."""
 
     hint = "name one as in ktrial knob list, a sysctl (vm.swappiness), or a path below /proc/sys or /sys"
-    exit_code = 2
-
-
-class BadKnobValue(KnobError):
-    """Knob {knob} cannot be {value}: {problem}."""
-
-    hint = "allowed: {allowed}"
     exit_code = 2
 
 
@@ -71,24 +70,6 @@ class KnobRefused(KnobError):
     hint = "{next}"
 
 
-class KnobNotTaken(KnobError):
-    """Knob {knob}: the kernel took {value} without an error, and left the knob at {now}."""
-
-    hint = "{next}"
-
-
-class KnobRounded(KnobError):
-    """Knob {knob}: {value} was asked for, the kernel made it {now}."""
-
-    hint = "ask for {now}, so that what is measured is what was asked for"
-
-
-class KnobNeedsReboot(KnobError):
-    """Knob {knob} is a boot parameter: it cannot be changed while the kernel runs."""
-
-    hint = 'compare it in a study (machine exact boots each level): target = "{parameter}", kind = "boot"'
-
-
 class JournalError(KnobError):
     """The journal in {directory}: {problem}"""
 
@@ -97,18 +78,6 @@ class JournalHeld(JournalError):
     """Another ktrial is changing knobs on this system ({holder})."""
 
     hint = "wait for it to end; without --no-wait the command waits by itself"
-
-
-class JournalUnsafe(JournalError):
-    """The journal in {directory} is not safe: {problem}."""
-
-    hint = "nobody else may write there, since it says what is written to the kernel: {fix}"
-
-
-class JournalForbidden(JournalError):
-    """The journal in {directory} cannot be written: {problem}."""
-
-    hint = "check the rights and the space there, or name another directory: KTRIAL_JOURNAL"
 
 
 class UnknownSubsystem(KnobError):

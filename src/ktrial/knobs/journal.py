@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.fault_points import fault_point
-from ktrial.knobs.errors import JournalForbidden, JournalHeld, JournalUnsafe
+from ktrial.knobs.errors import JournalError, JournalHeld
 from ktrial.knobs.journal_location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
 
@@ -256,14 +256,20 @@ class Journal:
             problem, fix = "others may write to it", f"chmod go-w {self.directory}"
         else:
             return
-        raise JournalUnsafe(directory=self.directory, problem=problem, fix=fix)
+        raise JournalError(
+            f"The journal in {self.directory} is not safe: {problem}.",
+            hint=f"nobody else may write there, since it says what is written to the kernel: {fix}",
+        )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise JournalForbidden(directory=self.directory, problem=error.strerror or error) from error
+            raise JournalError(
+                f"The journal in {self.directory} cannot be written: {error.strerror or error}.",
+                hint="check the rights and the space there, or name another directory: KTRIAL_JOURNAL",
+            ) from error
 
 
 def own_identity() -> Owner:

@@ -16,7 +16,6 @@ from ktrial.knobs.errors import (
     KnobGone,
     KnobMoved,
     KnobNeedsInstance,
-    KnobNeedsReboot,
     KnobNotMounted,
     KnobRefused,
 )
@@ -111,7 +110,13 @@ def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
         return (_at(system, named.asked, named.path_in(), knob),)
     knob = named.knob
     if knob.needs_reboot:
-        raise KnobNeedsReboot(knob=named.asked, parameter=knob.places[0].boot)
+        raise KnobError(
+            f"Knob {named.asked} is a boot parameter: it cannot be changed while the kernel runs.",
+            hint=(
+                "compare it in a study (machine exact boots each level): target = "
+                f'"{knob.places[0].boot}", kind = "boot"'
+            ),
+        )
     if not knob.instance:
         return (_first(system, named, knob),)
     if named.instance and named.instance != ALL:

@@ -7,7 +7,7 @@ where one was switched, a line for each disk.
 import re
 from dataclasses import dataclass
 
-from ktrial.knobs.errors import BadKnobValue
+from ktrial.knobs.errors import KnobUsageError
 from ktrial.model.knob import Allowed, Knob, KnobKind, Version
 
 LONGEST_VALUE = 4095
@@ -109,10 +109,10 @@ def check(name: str, knob: Knob | None, value: str, version: Version) -> None:
     """Raise BadKnobValue where the value is nothing to send to a kernel of this version."""
     if problem := _hostile(value):
         line = "one line of text, as the kernel takes it"
-        raise BadKnobValue(knob=name, value=_shown(value), problem=problem, allowed=line)
+        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {problem}.", hint=f"allowed: {line}")
     if knob and (reason := problem_of(knob, value, version)):
         allowed = described(knob, version) or knob.kind
-        raise BadKnobValue(knob=name, value=_shown(value), problem=reason, allowed=allowed)
+        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {reason}.", hint=f"allowed: {allowed}")
 
 
 def problem_of(knob: Knob, value: str, version: Version | None) -> str:

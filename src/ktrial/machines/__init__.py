@@ -6,7 +6,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.machines.errors import UnknownMachine
+from ktrial.machines.errors import MachineUsageError
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
@@ -195,7 +195,9 @@ def find(name: str) -> Machine:
     makers, _ = installed()
     if name in makers:
         return makers[name]()
-    raise UnknownMachine(machine=name, similar=nearest(name, makers), known=", ".join(makers))
+    raise MachineUsageError(
+        f"There is no machine {name}{nearest(name, makers)}; there are: {', '.join(makers)}."
+    )
 
 
 def _check(name: str, extension: object) -> tuple[str, Maker]:

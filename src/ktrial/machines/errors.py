@@ -8,8 +8,8 @@ class MachineError(KtrialError):
     """Machine {machine}: {problem}"""
 
 
-class UnknownMachine(MachineError):
-    """There is no machine {machine}{similar}; there are: {known}."""
+class MachineUsageError(MachineError):
+    """The command was given something that it cannot take."""
 
     exit_code = 2
 
@@ -42,43 +42,6 @@ class TooManyCpus(MachineError):
     """
 
     hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
-
-
-class CpusBeyondMachine(MachineError):
-    """Machine {machine} has at most {most} CPUs: {cpus} are asked for."""
-
-    hint = "cpus = {most} or fewer in [machine]"
-    exit_code = 2
-
-
-class CpusBeyondKernel(MachineError):
-    """Machine {machine}: {cpus} CPUs are asked for, and {kernel} is built for {most} (CONFIG_NR_CPUS)."""
-
-    hint = "cpus = {most} or fewer in [machine], or a kernel that was built for more"
-    exit_code = 2
-
-
-class TopologyOfOtherCpus(MachineError):
-    """Machine {machine}: {topology} are {product} CPUs, and {cpus} are asked for."""
-
-    hint = "sockets times cores times threads is the number of CPUs"
-    exit_code = 2
-
-
-class NodesImpossible(MachineError):
-    """Machine {machine}: {problem}."""
-
-    hint = 'nodes = ["256M", "256M"] in the topology: one size for each node, and together the memory'
-    exit_code = 2
-
-
-class QemuInsideUnknown(MachineError):
-    """Machine {machine} works with the inside of QEMU, and knows that of {known}: {program} is {found}."""
-
-    hint = (
-        "Debian 12 has 7.2, and 10.0 in bookworm-backports; Debian 13 has 10.0; another than the first in"
-        " PATH is named with KTRIAL_QEMU=/path/to/program"
-    )
 
 
 class FileToCarry(MachineError):
@@ -193,15 +156,6 @@ class KvmUnusable(MachineError):
 # Errors about machines that are reached by ssh.
 
 
-class BadHostName(MachineError):
-    """Machine {machine}: {host!r} is no name of a machine; allowed: {allowed}."""
-
-    hint = (
-        'in the study file: [machine] kind = "ssh", host = "lab1"; ports and keys belong into ~/.ssh/config'
-    )
-    exit_code = 2
-
-
 class NotReached(MachineError):
     """Machine {machine}: {host} cannot be reached: {problem}"""
 
@@ -252,23 +206,10 @@ class ReleaseTaken(MachineError):
     exit_code = 2
 
 
-class KernelNotPlaced(MachineError):
-    """Machine {machine}: {kernel} cannot be got ready on {host}: {problem}."""
-
-
 class MachineStuck(MachineError):
     """Machine {machine}: {host} has not answered for {seconds:g} s: somebody has to press its button."""
 
     hint = (
         "whatever starts it, its own kernel comes up; then the same command goes on. With a command for its "
         'power ktrial does that itself: [machines.NAME] power = "…" in ~/.config/ktrial/config.toml'
-    )
-
-
-class SudoAsks(MachineError):
-    """Machine {machine}: sudo does not make you root on {host}: {problem}"""
-
-    hint = (
-        "a line for visudo there: NAME ALL=(root) NOPASSWD: /bin/sh; or log in as root, and take sudo = true"
-        " out of ktrial's configuration"
     )

@@ -18,15 +18,7 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import (
-    CannotSaveState,
-    CpusBeyondKernel,
-    CpusBeyondMachine,
-    NodesImpossible,
-    PluginCountsUnreadable,
-    QemuInsideUnknown,
-    TopologyOfOtherCpus,
-)
+from ktrial.machines.errors import CannotSaveState, MachineError, MachineUsageError, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu import program as qemu
@@ -346,22 +338,43 @@ def check_qemu(qemu: Qemu, machine: str) -> None:
     """Raise QemuInsideUnknown where the plugin does not know this QEMU's inside."""
     if qemu.version[:2] not in SUPPORTED_QEMUS:
         supported = " and ".join(".".join(map(str, version)) for version in SUPPORTED_QEMUS)
-        raise QemuInsideUnknown(machine=machine, program=qemu.program, found=qemu.text, known=supported)
+        raise MachineError(
+            f"Machine {machine} works with the inside of QEMU, and knows that of {supported}: "
+            f"{qemu.program} is {qemu.text}.",
+            hint=(
+                "Debian 12 has 7.2, and 10.0 in bookworm-backports; Debian 13 has 10.0; another than "
+                "the first in PATH is named with KTRIAL_QEMU=/path/to/program"
+            ),
+        )
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
     """Raise CpusBeyondMachine, CpusBeyondKernel, TopologyOfOtherCpus or NodesImpossible."""
     if boot.cpus > MOST_CPUS:
-        raise CpusBeyondMachine(machine=machine, cpus=boot.cpus, most=MOST_CPUS)
+        raise MachineUsageError(
+            f"Machine {machine} has at most {MOST_CPUS} CPUs: {boot.cpus} are asked for.",
+            hint=f"cpus = {MOST_CPUS} or fewer in [machine]",
+        )
     if boot.topology and boot.topology.cpus != boot.cpus:
-        raise TopologyOfOtherCpus(
-            machine=machine, topology=boot.topology, product=boot.topology.cpus, cpus=boot.cpus
+        raise MachineUsageError(
+            f"Machine {machine}: {boot.topology} are {boot.topology.cpus} CPUs, and {boot.cpus} are "
+            "asked for.",
+            hint="sockets times cores times threads is the number of CPUs",
         )
     if boot.topology and (problem := boot.topology.nodes_problem(boot.memory_mib)):
-        raise NodesImpossible(machine=machine, problem=problem)
+        raise MachineUsageError(
+            f"Machine {machine}: {problem}.",
+            hint=(
+                'nodes = ["256M", "256M"] in the topology: one size for each node, and together the memory'
+            ),
+        )
     most = _most_cpus_of_kernel(boot.kernel.config)
     if most and boot.cpus > most:
-        raise CpusBeyondKernel(machine=machine, cpus=boot.cpus, kernel=boot.kernel.name, most=most)
+        raise MachineUsageError(
+            f"Machine {machine}: {boot.cpus} CPUs are asked for, and {boot.kernel.name} is built "
+            f"for {most} (CONFIG_NR_CPUS).",
+            hint=f"cpus = {most} or fewer in [machine], or a kernel that was built for more",
+        )
 
 
 def _most_cpus_of_kernel(config: Path | None) -> int:

@@ -9,12 +9,6 @@ class StudyError(KtrialError):
     exit_code = 2
 
 
-class StudyUnreadable(StudyError):
-    """Study {where} cannot be read: {problem}."""
-
-    hint = "those that come with ktrial need no file: ktrial run --list"
-
-
 class StudySyntaxError(StudyError):
     """{where}: this is not TOML: {problem}"""
 
@@ -33,37 +27,10 @@ class StudyIsYaml(StudySyntaxError):
     )
 
 
-class StudyEmpty(StudyError):
-    """{where}: the study is empty."""
-
-    hint = (
-        'the smallest study: workloads = ["syscall"] and, below it, [factors.kernel] with '
-        'levels = ["debian:6.1", "debian:6.12"]'
-    )
-
-
-class StudyMistake(StudyError):
-    """{where}: {problem}"""
-
-    hint = "what each key means and may be: ktrial help studies"
-
-
-class StudyMistakes(StudyError):
-    """{where}: {count} mistakes:{problem}"""
-
-    hint = "what each key means and may be: ktrial help studies"
-
-
 class PatchNotGiven(StudyError):
     """{where}: factors.{factor}.levels: the level "?" is a patch that you name."""
 
     hint = "ktrial run {where} {option}"
-
-
-class PatchNotAwaited(StudyError):
-    """{where}: the patch {patch} has no place in it: {problem}."""
-
-    hint = 'the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'
 
 
 class TuningError(KtrialError):
@@ -102,30 +69,6 @@ class BadGoal(TuningError):
     """{option} '{text}': {problem}."""
 
     hint = "write --maximise METRIC or --minimise METRIC, and --subject-to 'p99<=20ms'"
-
-
-class GoalContradicts(TuningError):
-    """No value of {metric} meets both {first} and {second}."""
-
-    hint = "leave one of them out"
-
-
-class BadBudget(TuningError):
-    """The budget {budget} cannot be used: {problem}."""
-
-    hint = "a number of runs, --budget 65, or a time, --time 30min"
-
-
-class BudgetTooSmall(TuningError):
-    """A budget of {runs} runs is too small for a search."""
-
-    hint = "give at least {fewest}: --budget {fewest}"
-
-
-class ObjectiveMissing(TuningError):
-    """The workload does not measure '{metric}'."""
-
-    hint = "it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric NAME=json:PATH"
 
 
 class TuneBaselineFailed(TuningError):
@@ -175,12 +118,6 @@ class GuardsNeverMet(TuningError):
     exit_code = 1
 
 
-class UnknownOptimiser(TuningError):
-    """There is no optimiser {name}."""
-
-    hint = "there are {known}"
-
-
 class NotTheSameSearch(TuningError):
     """What is stored of this search does not answer it: its run {order} is of another configuration."""
 
@@ -200,18 +137,6 @@ class NothingTuned(TuningError):
 
     hint = "ktrial show {study} tells how it ended"
     exit_code = 1
-
-
-class NotATune(TuningError):
-    """The study {study} is no search: it compares the treatments that it names."""
-
-    hint = "ktrial run runs it; ktrial tune needs --knobs, or a section [search]"
-
-
-class SearchNotRun(TuningError):
-    """The study {study} has a section [search]: its configurations are chosen as it goes."""
-
-    hint = "ktrial tune {study}"
 
 
 class AnswerNotWritten(TuningError):

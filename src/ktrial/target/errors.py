@@ -17,24 +17,6 @@ class GuestEnded(GuestError):
     hint = "the trial's console log tells more: ktrial show STUDY --console"
 
 
-class DiskNotMade(GuestError):
-    """The guest could not make its disk ({filesystem} on {driver}): {problem}"""
-
-    hint = "a kernel that has both drivers, as Debian's have; [machine.disk] names others"
-
-
-class LimitNotSet(GuestError):
-    """The guest could not limit the workloads' memory: {problem}"""
-
-    hint = "a kernel with CONFIG_MEMCG, as Debian's; or a smaller guest, without [machine.cgroup]"
-
-
-class NotInForce(GuestError):
-    """What was asked for was not in force: {problem}"""
-
-    hint = "which kernel takes what: ktrial help schedulers"
-
-
 class FrameError(GuestError):
     """A frame from the guest is damaged: {problem}."""
 
@@ -49,15 +31,6 @@ class NoSymbolsInGuest(KtrialError):
     """Kernel {name} does not tell its functions' names: {problem}"""
 
     hint = "it has to be built with CONFIG_KALLSYMS=y; CONFIG_KALLSYMS_ALL is not needed"
-
-
-class SymbolsElsewhere(NoSymbolsInGuest):
-    """Kernel {name} does not run where /proc/kallsyms says that it is: {problem}."""
-
-    hint = (
-        "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have a command line "
-        "of its own (CONFIG_CMDLINE_OVERRIDE)?"
-    )
 
 
 # Errors about programs that watch workloads: perf, bpftrace.

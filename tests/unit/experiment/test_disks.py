@@ -13,11 +13,11 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Disk, DiskKind, Study, treatments
 from ktrial.model.warnings import WarningKind
 from ktrial.store.store import open_store
-from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import Failure, LoadModule, StepResult, Write
-from ktrial.target.errors import DiskNotMade, LimitNotSet
+from ktrial.target.errors import GuestError
 
 MACHINE = """
 workloads = ["syscall"]
@@ -74,7 +74,7 @@ def test_a_limit_of_requests_that_a_kernel_lacks_is_no_error_and_anything_else_i
     lacks = Failure(name="EACCES", text="write /sys/kernel/config/nullb/nullb1/max_sectors: not permitted")
     guest_storage.check((StepResult(step=0, do="write", failure=lacks),), Disk())
     refused = Failure(name="EINVAL", text="write /sys/kernel/config/nullb/nullb1/max_sectors: invalid")
-    with pytest.raises(DiskNotMade, match="ext4 on null_blk"):
+    with pytest.raises(GuestError, match="ext4 on null_blk"):
         guest_storage.check((StepResult(step=0, do="write", failure=refused),), Disk())
 
 
@@ -91,7 +91,7 @@ def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
     ]
     assert guest_storage.memory_limit_steps(None) == ()
     failed = StepResult(step=0, do="write", failure=Failure(name="ENOENT", text="no such file"))
-    with pytest.raises(LimitNotSet, match="no such file"):
+    with pytest.raises(GuestError, match="no such file"):
         guest_storage.check_memory_limit((failed,))
 
 
@@ -106,7 +106,7 @@ def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
     ],
 )
 def test_what_a_disk_or_a_limit_cannot_be_is_said(tmp_path: Path, machine: str, problem: str) -> None:
-    with pytest.raises(StudyMistake, match=problem):
+    with pytest.raises(StudyError, match=problem):
         load(study_file(tmp_path, machine), registry())
 
 
@@ -189,7 +189,7 @@ def test_what_guests_do_not_have_no_setting_acts_on(tmp_path: Path, machine: str
     ],
 )
 def test_a_disk_that_is_not_one_is_refused_before_anything_boots(tmp_path: Path, at: str, said: str) -> None:
-    with pytest.raises(StudyMistake) as refused:
+    with pytest.raises(StudyError) as refused:
         a_read_ahead_study(tmp_path, at, "")
     assert said in str(refused.value)
 

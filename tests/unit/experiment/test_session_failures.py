@@ -16,7 +16,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store.errors import StoreFull
+from ktrial.store.errors import StoreError
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
@@ -168,7 +168,7 @@ def test_a_full_store_ends_the_run(store: Store) -> None:
     with store.transactions.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 40")
     machine = ScriptedMachine()
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreError, match=r"bytes free\)\. The trials stored before are"):
         ran(store, machine, a_study(perturbations=200))
     assert machine.stopped.is_set()
     assert store.trials(1)

@@ -8,7 +8,7 @@ from tests.support.tuning import FILES, TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
 from ktrial.kernels.errors import OptionNotTaken
-from ktrial.knobs.errors import BadKnobValue, KnobGone, UnknownKnob
+from ktrial.knobs.errors import KnobGone, KnobUsageError, UnknownKnob
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build
 from ktrial.model.study import Study
@@ -98,9 +98,9 @@ def test_choices_and_switches() -> None:
 
 
 def test_a_given_value_is_checked_before_anything_runs() -> None:
-    with pytest.raises(BadKnobValue, match="too large"):
+    with pytest.raises(KnobUsageError, match="too large"):
         made("vm.swappiness=0..300")
-    with pytest.raises(BadKnobValue, match="none of the choices"):
+    with pytest.raises(KnobUsageError, match="none of the choices"):
         made("transparent_hugepage=sometimes,never")
     _, space = search_of(made("vm.swappiness=1,10"))
     assert space.dimensions[0].choices == ("60", "1", "10"), "the value in force is always one of them"

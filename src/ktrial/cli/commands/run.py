@@ -203,14 +203,17 @@ def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
     """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
     from ktrial.cli.studies import registry
     from ktrial.studyfile import toml_files
-    from ktrial.studyfile.errors import SearchNotRun
+    from ktrial.studyfile.errors import TuningError
     from ktrial.studyfile.reader import load
 
     file = toml_files.file_of(given)
     stored = None if file.exists() or patches else _stored(str(given), store)
     loaded = stored or load(file, registry(), patches)
     if loaded.search:
-        raise SearchNotRun(study=given)
+        raise TuningError(
+            f"The study {given} has a section [search]: its configurations are chosen as it goes.",
+            hint=f"ktrial tune {given}",
+        )
     return loaded
 
 

@@ -40,7 +40,7 @@ from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile import toml_files
 from ktrial.studyfile.diagnostics import StudySource
-from ktrial.studyfile.errors import NotATune, NothingToResume, TuningError
+from ktrial.studyfile.errors import NothingToResume, TuningError
 from ktrial.studyfile.reader import load, study_from
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import CLOCK, guard_of, rules_of, searched_knobs
@@ -397,7 +397,10 @@ def _of_file(asked: TuneOptions) -> Study:
         raise BadOption(option="--metrics", problem='a study file says it: metrics = "…" of its workload')
     study = load(toml_files.file_of(Path(asked.words[0])), registry())
     if study.search is None:
-        raise NotATune(study=study.name)
+        raise TuningError(
+            f"The study {study.name} is no search: it compares the treatments that it names.",
+            hint="ktrial run runs it; ktrial tune needs --knobs, or a section [search]",
+        )
     changed: dict[str, Any] = {}
     budget = study.search.budget
     if asked.budget or asked.time:

@@ -56,7 +56,7 @@ from ktrial.kernels.build.sources import (
     tree_in,
 )
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound, NoRecipe
+from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, disk_usage, held, held_if_free, is_whole
 from ktrial.kernels.providers import Parts
@@ -176,7 +176,10 @@ def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
     """Build a kernel by the recipe that was kept of it. Raises NoRecipe, and as `build`."""
     recipe = recipe_of(name)
     if recipe is None:
-        raise NoRecipe(name=name, directory=name)
+        raise BuildError(
+            f"Nothing is known of {name}: it was never built here.",
+            hint="build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there",
+        )
     return parts_of_build(recipe.build, workspace, progress)
 
 

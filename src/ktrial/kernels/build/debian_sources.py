@@ -11,7 +11,7 @@ from debian.debian_support import Version
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
-from ktrial.kernels.errors import FetchFailed, NoSuchSource, ToolFailed
+from ktrial.kernels.errors import BuildError, FetchFailed, KernelError
 from ktrial.kernels.files import check_output, file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.kernels.packages import unpack
@@ -138,12 +138,9 @@ def chosen(package: str, packages: tuple[Package, ...]) -> Package:
     available = sorted(
         {candidate.name for candidate in packages if candidate.name.startswith(kind)}, key=_numbers
     )
-    raise NoSuchSource(
-        name=package,
-        directory="",
-        distribution="Debian",
-        problem="no suite of the configured mirrors holds it",
-        available=f"there are: {', '.join(available) or 'none'}",
+    raise BuildError(
+        f"Debian has no source package {package}: no suite of the configured mirrors holds it.",
+        hint=f"there are: {', '.join(available) or 'none'}",
     )
 
 
@@ -164,7 +161,7 @@ def untar(package: str, archive: Path, directory: Path, size: int) -> None:
     if finished.returncode:
         check_output(finished.stderr, directory, size)
         message, advice = finished.stderr.strip(), "the package may be damaged: try again"
-        raise ToolFailed(name=package, tool="tar", status=finished.returncode, output=message, advice=advice)
+        raise KernelError(f"tar failed (exit {finished.returncode}): {message}", hint=str(advice))
 
 
 # Debian's own part of a kernel's source package: `debian/`, with the patches that it carries.
@@ -253,12 +250,10 @@ def _source_packaging_fetched(
             failure = failure or error
         else:
             return _source_packaging_unpacked(package, file, source_package, version, sources)
-    raise failure or NoSuchSource(
-        name=_NAME,
-        directory="",
-        distribution="Debian",
-        problem=f"no suite of the configured mirrors holds that of {package} {version}",
-        available="a directory with a series file will do: --quilt DIR",
+    raise failure or BuildError(
+        f"Debian has no source package {_NAME}: no suite of the configured mirrors holds that "
+        f"of {package} {version}.",
+        hint="a directory with a series file will do: --quilt DIR",
     )
 
 

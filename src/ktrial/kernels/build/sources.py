@@ -35,7 +35,7 @@ from ktrial.kernels.build.recipes import (
     kept_manifest,
     object_of,
 )
-from ktrial.kernels.errors import NotASource, SourceChanged, SourceNotClean, SourceUnusable, ToolMissing
+from ktrial.kernels.errors import BuildError, NotASource, SourceUnusable, ToolMissing
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.system_tools import Tool
@@ -98,7 +98,10 @@ class _FromDirectory:
     def content(self, path: str) -> bytes:
         blob = content_of(self.directory / path)
         if not self.unchanging and object_of(blob) != self.files[path].split()[1]:
-            raise SourceChanged(name=self.directory, directory=self.directory, path=path)
+            raise BuildError(
+                f"{self.directory} was changed while it was read: {path}.",
+                hint="start again when nobody writes to it",
+            )
         return blob
 
     def place(self, path: str, target: Path) -> None:
@@ -591,4 +594,8 @@ def version_in(makefile: str, called: object) -> str:
 def check_clean(tree: Tree) -> None:
     """Raise SourceNotClean where the tree was built in place."""
     if products := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
-        raise SourceNotClean(name=tree.directory, directory=tree.directory, found=products[0])
+        raise BuildError(
+            f"{tree.directory} holds what a build in place has made ({products[0]}), so nothing can "
+            "be built beside it.",
+            hint=f"keep its .config if you need it, then: make -C {tree.directory} mrproper",
+        )

@@ -20,7 +20,7 @@ from typing import Any
 from debian.deb822 import Deb822
 
 from ktrial.kernels import Progress
-from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
+from ktrial.kernels.errors import FetchFailed, ToolMissing
 from ktrial.kernels.files import check_output, require_space, write_atomically
 from ktrial.kernels.kernel_cache import held
 from ktrial.system_tools import Tool
@@ -293,7 +293,13 @@ def fetch_failed(kernel: str, distribution: str, complaints: list[str], before: 
     problem = before + "; ".join(complaints)
     if any(_NOT_NOW.search(line) for line in complaints):
         clock = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return ListsOutOfDate(name=kernel, distribution=distribution, problem=problem, now=clock)
+        return FetchFailed(
+            f"Kernel {kernel} could not be fetched from {distribution}: {problem}",
+            hint=(
+                f"this machine's clock says {clock}: if that is wrong, set it (sudo timedatectl set-ntp "
+                "true); if it is right, the mirror is out of date: use another"
+            ),
+        )
     return FetchFailed(name=kernel, distribution=distribution, problem=problem)
 
 

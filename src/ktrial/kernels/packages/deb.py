@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.files import check_output
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
@@ -25,4 +25,4 @@ def unpack(name: str, file: Path, root: Path) -> None:
         output = finished.stderr.strip()
         check_output(output, root)
         advice = "the package may be damaged: try again"
-        raise ToolFailed(name=name, tool="dpkg-deb", status=finished.returncode, output=output, advice=advice)
+        raise KernelError(f"dpkg-deb failed (exit {finished.returncode}): {output}", hint=str(advice))

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ktrial.kernels.errors import PackageTooLarge, ToolFailed
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.files import check_output, require_space
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
@@ -37,7 +37,10 @@ def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
     members = list(_members(_run(name, ["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
     size = sum(bytes_of for bytes_of, _ in members)
     if size > most:
-        raise PackageTooLarge(file=file.name, size=size, most=most)
+        raise KernelError(
+            f"{file.name} would unpack to {size} bytes, and a kernel's package to {most} at most: "
+            "it is not unpacked."
+        )
     require_space(root.parent, size)
     root.mkdir(parents=True, exist_ok=True)
     if patterns := _present(path for _, path in members):
@@ -71,5 +74,5 @@ def _run(name: str, arguments: list[str], where: Path) -> str:
     if finished.returncode:
         output = finished.stderr.strip()
         check_output(output, where)
-        raise ToolFailed(name=name, tool="bsdtar", status=finished.returncode, output=output, advice=_DAMAGED)
+        raise KernelError(f"bsdtar failed (exit {finished.returncode}): {output}", hint=str(_DAMAGED))
     return finished.stdout

@@ -15,7 +15,7 @@ from debian.debian_support import Version
 
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.depmod import DEPMOD
-from ktrial.kernels.errors import BadKernelName, BadRange, NoDebianSource, NoSuchRelease
+from ktrial.kernels.errors import BadKernelName, KernelUsageError, NoDebianSource, NoSuchRelease
 from ktrial.kernels.files import require_space
 from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.packages import unpack
@@ -341,15 +341,22 @@ def releases_between(text: str, progress: Progress = silent) -> tuple[Available,
     first, _, other_flavour = first.partition(":")
     flavour = flavour or other_flavour or "cloud"
     if not (dots and first and last):
-        raise BadRange(text=text, problem="write A..B", advice="such as debian:5.10..6.1")
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: write A..B.", hint="such as debian:5.10..6.1"
+        )
     if flavour not in _DEBIAN_RELEASES_FLAVOURS or other_flavour not in ("", flavour):
         problem = "both ends have to be of one flavour"
-        raise BadRange(text=text, problem=problem, advice=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}")
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: {problem}.",
+            hint=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}",
+        )
     kernels = releases(flavour, progress)
     ends = [_newest(text, version, kernels) for version in (first, last)]
     if ends[0] >= ends[1]:
         problem = f"{kernels[ends[1]].release} is no newer than {kernels[ends[0]].release}"
-        raise BadRange(text=text, problem=problem, advice="write the older one first")
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: {problem}.", hint="write the older one first"
+        )
     return kernels[ends[0] : ends[1] + 1]
 
 
@@ -359,7 +366,7 @@ def _newest(text: str, version: str, kernels: tuple[Available, ...]) -> int:
     if not fitting:
         versions = ", ".join(dict.fromkeys(".".join(kernel.version.split(".")[:2]) for kernel in kernels))
         problem = f"no suite of the configured mirrors holds {version}"
-        raise BadRange(text=text, problem=problem, advice=f"there are {versions}")
+        raise KernelUsageError(f"'{text}' is no range of releases: {problem}.", hint=f"there are {versions}")
     return fitting[-1]
 
 

@@ -21,7 +21,6 @@ from ktrial.machines import Progress
 from ktrial.machines.errors import (
     CannotBoot,
     ConnectionLost,
-    KernelNotPlaced,
     MachineError,
     MachineInUse,
     MachineStopped,
@@ -152,7 +151,9 @@ class Place:
         self._refuse(f"{action}: {result.message or f'status {result.status}'}")
 
     def _refuse(self, problem: str) -> NoReturn:
-        raise KernelNotPlaced(machine=NAME, host=self._host, kernel=self.kernel.name, problem=problem)
+        raise MachineError(
+            f"Machine {NAME}: {self.kernel.name} cannot be got ready on {self._host}: {problem}."
+        )
 
     def _check(self, result: ShellResult, action: str) -> None:
         if result.status:
@@ -337,7 +338,9 @@ class Boots:
     def _go(self, place: Place, command_line: str) -> None:
         if len(command_line) > boot_ways.LONGEST:
             problem = f"its command line is longer than {boot_ways.LONGEST} bytes"
-            raise KernelNotPlaced(machine=NAME, host=self.host, kernel=place.kernel.name, problem=problem)
+            raise MachineError(
+                f"Machine {NAME}: {place.kernel.name} cannot be got ready on {self.host}: {problem}."
+            )
         result = self._ask(place.boot(self.by, command_line))
         if result.status:
             place.raise_why(result, "it was not taken")

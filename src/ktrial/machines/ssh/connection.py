@@ -24,12 +24,12 @@ from typing import IO, NamedTuple, NoReturn
 
 from ktrial import process_identity
 from ktrial.machines.errors import (
-    BadHostName,
     ConnectionLost,
+    MachineError,
     MachineInUse,
     MachineToolMissing,
+    MachineUsageError,
     NotReached,
-    SudoAsks,
 )
 from ktrial.machines.ssh import boot_ways
 from ktrial.machines.ssh.boot_ways import LEASE_SECONDS
@@ -124,7 +124,13 @@ class Connection:
         BadHostName, MachineToolMissing, NotReached, SudoAsks, MachineInUse.
         """
         if not machine.is_host_name(host):
-            raise BadHostName(machine=NAME, host=host, allowed=machine.ALLOWED)
+            raise MachineUsageError(
+                f"Machine {NAME}: {host!r} is no name of a machine; allowed: {machine.ALLOWED}.",
+                hint=(
+                    'in the study file: [machine] kind = "ssh", host = "lab1"; ports and keys belong '
+                    "into ~/.ssh/config"
+                ),
+            )
         if shutil.which(SSH.name) is None:
             raise MachineToolMissing(machine=NAME, program=SSH.name, where="in PATH", package=SSH.package)
         self.host = host
@@ -263,7 +269,13 @@ class Connection:
         if directory == line or not _DIRECTORY.fullmatch(directory):
             problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
             if self._sudo and "sudo" in problem:
-                raise SudoAsks(machine=NAME, host=self.host, problem=problem)
+                raise MachineError(
+                    f"Machine {NAME}: sudo does not make you root on {self.host}: {problem}",
+                    hint=(
+                        "a line for visudo there: NAME ALL=(root) NOPASSWD: /bin/sh; or log in as root, and "
+                        "take sudo = true out of ktrial's configuration"
+                    ),
+                )
             raise NotReached(machine=NAME, host=self.host, problem=f"no POSIX shell answers: {problem}")
         return directory
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ktrial.analysis.errors import SiteInTheWay, SiteNotWritten
+from ktrial.analysis.errors import HistoryError
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.report.site.front_page import SHEET
 from ktrial.report.site.page_cache import PageCache
@@ -69,7 +69,10 @@ def build(
             written.write(name, text)
         written.end()
     except OSError as error:
-        raise SiteNotWritten(directory=directory, problem=error.strerror or str(error)) from error
+        raise HistoryError(
+            f"The site {directory} cannot be written: {error.strerror or str(error)}.",
+            hint="name another directory",
+        ) from error
     results = sum(pages.number(place) is not None for place in pages.places)
     counts = (len(pages.places), pages.rendered, results, len(pages.in_brief), pages.lists)
     return Site(directory / "index.html", *counts)
@@ -158,9 +161,14 @@ def _check(directory: Path) -> None:
     try:
         there = sorted(one.name for one in directory.iterdir()) if directory.exists() else []
     except OSError as error:
-        raise SiteNotWritten(directory=directory, problem=error.strerror) from error
+        raise HistoryError(
+            f"The site {directory} cannot be written: {error.strerror}.", hint="name another directory"
+        ) from error
     if there and MARK not in there:
-        raise SiteInTheWay(directory=directory, file=there[0])
+        raise HistoryError(
+            f"The directory {directory} holds other files than a site of ktrial's ({there[0]}).",
+            hint="name an empty directory, or one that `ktrial site` made before",
+        )
 
 
 def left_in_brief(
