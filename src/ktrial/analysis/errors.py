@@ -6,7 +6,7 @@ from ktrial.errors import KtrialError
 
 
 class CheckError(KtrialError):
-    """{problem}"""
+    text = "{problem}"
 
 
 class CheckUsageError(CheckError):
@@ -16,7 +16,7 @@ class CheckUsageError(CheckError):
 
 
 class TimedError(KtrialError):
-    """{problem}"""
+    text = "{problem}"
 
 
 class TimedUsageError(TimedError):
@@ -26,7 +26,7 @@ class TimedUsageError(TimedError):
 
 
 class HistoryError(KtrialError):
-    """{what}"""
+    text = "{what}"
 
 
 class HistoryUsageError(HistoryError):
@@ -36,44 +36,38 @@ class HistoryUsageError(HistoryError):
 
 
 class NotMeasured(HistoryError):
-    """Store {store} has no number of workload {workload}{detail}."""
-
+    text = "Store {store} has no number of workload {workload}{detail}."
     hint = "measure it: ktrial matrix --kernels debian:6.1,debian:6.12 --workloads {workload}"
 
 
 class NoMatrix(HistoryError):
-    """Study {study} has one kernel or treatment: a matrix compares two at least."""
-
+    text = "Study {study} has one kernel or treatment: a matrix compares two at least."
     hint = "name another study (ktrial list), or measure: ktrial matrix --kernels 5.10..7.2"
 
 
 class NothingToWatch(HistoryError):
-    """{what} holds nothing to watch: {problem}."""
-
+    text = "{what} holds nothing to watch: {problem}."
     hint = "name kernels (debian:6.12, debian:6.1:generic) or a git tree and a branch"
 
 
 class ExplanationError(KtrialError):
-    """The difference cannot be explained: {problem}"""
-
+    text = "The difference cannot be explained: {problem}"
     exit_code = 2
 
 
 class NotCounted(ExplanationError):
-    """{study}: {workload} was not counted by function under {treatment}{problem}."""
-
+    text = "{study}: {workload} was not counted by function under {treatment}{problem}."
     hint = "count it now: ktrial explain {study} --workload {workload}"
     exit_code = 1
 
 
 class ValuesUnreadable(KtrialError):
-    """The settings of kernel {name} cannot be read in its guest: {problem}"""
-
+    text = "The settings of kernel {name} cannot be read in its guest: {problem}"
     hint = "leave them out: --no-values"
 
 
 class RepetitionError(KtrialError):
-    """Study {study}: {problem}"""
+    text = "Study {study}: {problem}"
 
 
 class RepetitionUsageError(RepetitionError):
@@ -83,14 +77,13 @@ class RepetitionUsageError(RepetitionError):
 
 
 class BadAmount(KtrialError):
-    """{option} is {value!r}: {problem}."""
-
+    text = "{option} is {value!r}: {problem}."
     hint = "an amount is a percentage: 1%, 0.5 %"
     exit_code = 2
 
 
 class FidelityError(KtrialError):
-    """{problem}"""
+    text = "{problem}"
 
 
 class FidelityUsageError(FidelityError):

@@ -4,7 +4,7 @@ from ktrial.errors import KtrialError
 
 
 class BundleError(KtrialError):
-    """Bundle {file}: {problem}"""
+    text = "Bundle {file}: {problem}"
 
 
 class BundleUsageError(BundleError):
@@ -14,24 +14,21 @@ class BundleUsageError(BundleError):
 
 
 class NotABundle(BundleError):
-    """{file} is not a bundle of ktrial's: {problem}."""
-
+    text = "{file} is not a bundle of ktrial's: {problem}."
     hint = "a bundle is a zip archive as `ktrial bundle STUDY -o FILE` writes it; nothing was taken of this"
     exit_code = 2
 
 
 class BundleTooLarge(BundleError):
-    """Bundle {file} is too large: {what} {found}, and at most {most} {are} read."""
-
+    text = "Bundle {file} is too large: {what} {found}, and at most {most} {are} read."
     hint = "nothing was unpacked"
     exit_code = 2
 
 
 class BundleDamaged(BundleError):
-    """Bundle {file} is damaged or was changed: {problem}."""
-
+    text = "Bundle {file} is damaged or was changed: {problem}."
     hint = "nothing is said from it; ask its author for another copy"
 
 
 class SignatureError(BundleError):
-    """Bundle {file}: {problem}"""
+    text = "Bundle {file}: {problem}"

@@ -4,7 +4,7 @@ from ktrial.errors import KtrialError
 
 
 class FleetError(KtrialError):
-    """Fleet {address}: {problem}"""
+    text = "Fleet {address}: {problem}"
 
 
 class FleetUsageError(FleetError):
@@ -14,14 +14,12 @@ class FleetUsageError(FleetError):
 
 
 class BatchSystemFailed(FleetError):
-    """The batch system {address} took no job: {problem}"""
-
+    text = "The batch system {address} took no job: {problem}"
     hint = "is this a host from which jobs are submitted? --dry-run shows what would be submitted"
 
 
 class BadFleet(FleetError):
-    """There is no fleet {address!r}: {problem}"""
-
+    text = "There is no fleet {address!r}: {problem}"
     hint = (
         "local:N is N workers of this system; else it is an address (tcp://127.0.0.1:8786) or a file "
         "(lab.toml): ktrial help fleet"
@@ -30,14 +28,12 @@ class BadFleet(FleetError):
 
 
 class BadFleetFile(BadFleet):
-    """The fleet's file {address} cannot be used: {problem}"""
-
+    text = "The fleet's file {address} cannot be used: {problem}"
     hint = "ktrial help fleet shows such files"
 
 
 class FleetOutOfReach(FleetError):
-    """Fleet {address} is not reached: {problem}"""
-
+    text = "Fleet {address} is not reached: {problem}"
     hint = (
         "is the scheduler running (dask scheduler)? What ended is stored: run the same command again, or "
         "with --fleet none on this system"
@@ -45,10 +41,9 @@ class FleetOutOfReach(FleetError):
 
 
 class TransferDamaged(FleetError):
-    """What arrived of {digest} is something else: {found}."""
+    text = "What arrived of {digest} is something else: {found}."
 
 
 class WorkerDiskFull(FleetError):
-    """Worker: {directory} takes no more files: {problem}"""
-
+    text = "Worker: {directory} takes no more files: {problem}"
     hint = "free some space there, or start the worker with another --cache"

@@ -12,8 +12,7 @@ class ImportFailed(KtrialError):
 
 
 class MeasurementsDamaged(ImportFailed):
-    """Something in a file is not as the tool writes it."""
-
+    text = "Something in a file is not as the tool writes it."
     hint = "the file may be cut short, or changed by hand; write it again with the tool that made it"
 
     def __init__(self, file: Path, format: str, where: str, problem: str) -> None:
@@ -21,8 +20,7 @@ class MeasurementsDamaged(ImportFailed):
 
 
 class NoMeasurements(ImportFailed):
-    """A file is as the tool writes it, and nothing in it can be compared."""
-
+    text = "A file is as the tool writes it, and nothing in it can be compared."
     hint = "look at the file; a run that failed leaves one like this"
 
     def __init__(self, file: Path, format: str, problem: str) -> None:

@@ -238,8 +238,9 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
 
 
 class BadMailbox(KernelError):
-    """The mailbox {path} holds no series that can be used: {problem}."""
+    """The mailbox `path` holds no series that can be used: `problem`."""
 
+    text = "The mailbox {path} holds no series that can be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 
@@ -389,8 +390,9 @@ def _read(path: Path, file: Path) -> str:
 
 
 class BadQuiltSeries(KernelError):
-    """The quilt series {path} cannot be used: {problem}."""
+    """The quilt series `path` cannot be used: `problem`."""
 
+    text = "The quilt series {path} cannot be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 
@@ -584,8 +586,9 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
 
 
 class BadCommitRange(KernelError):
-    """The range {text} of {directory} cannot be used: {problem}."""
+    """The range `text` of `directory` cannot be used: `problem`."""
 
+    text = "The range {text} of {directory} cannot be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 

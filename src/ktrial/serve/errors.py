@@ -4,7 +4,7 @@ from ktrial.errors import KtrialError
 
 
 class ServeError(KtrialError):
-    """{problem}"""
+    text = "{problem}"
 
 
 class ServeUsageError(ServeError):

@@ -195,7 +195,9 @@ def _file_number(file: Path | None) -> tuple[int, int] | None:
 
 
 class Conflict(StoreError):
-    """Store {store}: {problem}"""
+    """Store `store`: `problem`"""
+
+    text = "Store {store}: {problem}"
 
 
 def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:

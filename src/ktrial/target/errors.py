@@ -4,32 +4,29 @@ from ktrial.errors import KtrialError
 
 
 class GuestError(KtrialError):
-    """The guest {problem}"""
+    text = "The guest {problem}"
 
 
 class GuestEnded(GuestError):
-    """The guest ended early ({outcome}): {reason}
-
-    Facts: `outcome` (the value of a model.trial.Outcome), `reason` (one sentence), `console` (the end of its
+    """Facts: `outcome` (the value of a model.trial.Outcome), `reason` (a sentence), `console` (the end of its
     console log), `results` (the tuple of StepResults that came before).
     """
 
+    text = "The guest ended early ({outcome}): {reason}"
     hint = "the trial's console log tells more: ktrial show STUDY --console"
 
 
 class FrameError(GuestError):
-    """A frame from the guest is damaged: {problem}."""
+    text = "A frame from the guest is damaged: {problem}."
 
 
 class GuestProgramsMissing(GuestError):
-    """ktrial's guest programs for {architecture} are not there: {directory} lacks {missing}."""
-
+    text = "ktrial's guest programs for {architecture} are not there: {directory} lacks {missing}."
     hint = "from a checkout: make guest; from PyPI: reinstall the ktrial wheel"
 
 
 class NoSymbolsInGuest(KtrialError):
-    """Kernel {name} does not tell its functions' names: {problem}"""
-
+    text = "Kernel {name} does not tell its functions' names: {problem}"
     hint = "it has to be built with CONFIG_KALLSYMS=y; CONFIG_KALLSYMS_ALL is not needed"
 
 
@@ -37,14 +34,13 @@ class NoSymbolsInGuest(KtrialError):
 
 
 class MonitorError(KtrialError):
-    """Monitor {monitor}: {problem}"""
+    text = "Monitor {monitor}: {problem}"
 
 
 class MonitorUnusable(MonitorError):
-    """The monitor {monitor} cannot watch anything here: {problem}."""
-
+    text = "The monitor {monitor} cannot watch anything here: {problem}."
     hint = "{remedy}; or leave it out of `monitors` in [machine]"
 
 
 class MonitorFailed(MonitorError):
-    """The monitor {monitor} {problem}."""
+    text = "The monitor {monitor} {problem}."

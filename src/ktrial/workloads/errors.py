@@ -4,7 +4,7 @@ from ktrial.errors import KtrialError
 
 
 class WorkloadError(KtrialError):
-    """A workload cannot be run, or its numbers cannot be read."""
+    text = "A workload cannot be run, or its numbers cannot be read."
 
 
 class WorkloadUsageError(WorkloadError):

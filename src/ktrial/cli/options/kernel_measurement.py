@@ -112,7 +112,6 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 
     Raises BaselineLacks where an option asks for something else.
     """
-    pass
     from ktrial.cli.command_line import BadOption
 
     if given.words:
