@@ -26,11 +26,11 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import record, result
 from ktrial.cli.render.history import print_matrix
 from ktrial.cli.render.study_result import print_result
+from ktrial.experiment.explain import stored_explanations
 from ktrial.model.study import Study, plan, treatments
 from ktrial.report import comparisons_csv, samples_csv, study_html, study_markdown
 from ktrial.report.history import history_page
 from ktrial.report.matrix import matrix, matrix_page
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.store.store import Store, open_store
 
@@ -215,9 +215,8 @@ def _of_site(scratch: Path, trials: int) -> Steps:
     if not path.exists():
         grown_store(scratch, trials)
     with open_store(path) as store, _scratch() as directory:
-        cache = PageCache(directory / "pages")
 
         def build_it() -> None:
-            build(store, directory / "site", cache=cache)
+            build(store, directory / "site", explain=stored_explanations, notes=directory / "notes")
 
         return {"site": _cpu(build_it, rounds=1), "site, again": _cpu(build_it, rounds=1)}

@@ -17,7 +17,7 @@ from tests.support import databases
 from tests.support.grown_studies import grown_on_server, grown_store
 
 from bench.row import Row
-from ktrial.report.site.page_cache import PageCache
+from ktrial.experiment.explain import stored_explanations
 from ktrial.report.site.site import build
 from ktrial.store.store import open_store
 
@@ -43,12 +43,11 @@ def measured(location: str, what: str, scratch: Path) -> Iterator[Row]:
     """List, history and site of one store."""
     for command in (("list",), ("history", "load-0000")):
         yield from _two(f"{what}: {command[0]}", lambda: _ktrial(*command, "--store", location), MOST_SECONDS)  # noqa: B023
-    cache = PageCache(scratch / "pages")
     with open_store(location) as store:
         for again in ("", ", again"):
 
             def build_it() -> object:
-                return build(store, scratch / "site", cache=cache)
+                return build(store, scratch / "site", explain=stored_explanations, notes=scratch / "notes")
 
             yield from _two(f"{what}: site{again}", build_it, MOST_FOR_A_SITE)
 

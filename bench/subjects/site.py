@@ -11,10 +11,10 @@ from tests.support.stored_results import MEASURED_WORKLOADS, RESULTS, a_store, f
 
 from bench.row import Row, median, seconds
 from ktrial.errors import KtrialError
+from ktrial.experiment.explain import stored_explanations
 from ktrial.kernels.kernel_registry import all_kernels
 from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import Kernel
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.store.store import open_store
 
@@ -35,11 +35,10 @@ def rows() -> Iterator[Row]:
 
 def _site(directory: Path) -> Iterator[Row]:
     path = a_store(directory, *fifty_results())
-    cache = PageCache(directory / "pages")
     with open_store(str(path)) as store:
 
         def build_it() -> object:
-            return build(store, directory / "site", cache=cache)
+            return build(store, directory / "site", explain=stored_explanations, notes=directory / "notes")
 
         what = f"site of {RESULTS} results × {len(MEASURED_WORKLOADS)} workloads"
         before = time.process_time()

@@ -16,7 +16,6 @@ from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.history import KernelPairs
 from ktrial.model.workload import short_labels
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.store.store import open_store
 
@@ -54,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
     records = (a_record(FIVE), a_study_with_gaps(), a_hostile_record())
     with open_store(str(a_store(directory / "store", *records))) as store:
-        build(store, directory / "pages", cache=PageCache(directory / "cache"))
+        build(store, directory / "pages", notes=directory / "cache")
         numbers = stored_numbers(store)
         labels = dict.fromkeys(use.label for one in numbers.studies for use in one.workloads)
         past = [history(numbers, label) for label in labels]

@@ -17,7 +17,7 @@ from ktrial.analysis.replication import compared
 from ktrial.model.replication import Circumstance, KernelHad
 from ktrial.report import fidelity as fidelity_page
 from ktrial.report import replication as replication_page
-from ktrial.report import tuning
+from ktrial.report.tuning import tuning_page
 
 pytestmark = needs_a_browser
 
@@ -78,7 +78,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], di
     tuned = a_result()
     pages = {
         "replication": a_replication(),
-        "tuning": tuning.tuning_page(a_study(tuned), tuned),
+        "tuning": tuning_page(a_study(tuned), tuned),
         "fidelity": fidelity_page.fidelity_page(
             fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))]), "two"
         ),

@@ -12,7 +12,7 @@ from tests.support.tuning import a_result, a_study
 
 from ktrial import report
 from ktrial.model.kernel import KernelDifference, KernelSide, OptionChange, Respect
-from ktrial.report import tuning
+from ktrial.report.tuning import tuning_page
 
 pytestmark = needs_a_browser
 
@@ -102,7 +102,7 @@ def pages() -> dict[str, str]:
         "matrix": report.study_html(a_matrix()),
         "functions": report.study_html(record, whys_for(record)),
         "kernel-diff": report.kernel_difference_html(a_kernel_difference()),
-        "tuning": tuning.tuning_page(a_study(tuned), tuned),
+        "tuning": tuning_page(a_study(tuned), tuned),
     }
 
 

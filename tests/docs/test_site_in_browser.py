@@ -8,7 +8,6 @@ from tests.support.report_records import FIVE, VALUES, a_hostile_record, a_recor
 from tests.support.stored_results import a_store
 
 from ktrial.report.site import front_page
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.store.store import open_store
 
@@ -21,7 +20,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
     records = (a_record(FIVE, tuple(VALUES)), a_study_with_failures(), a_hostile_record())
     with open_store(str(a_store(directory / "store", *records))) as store:
-        build(store, directory / "pages", cache=PageCache(directory / "cache"))
+        build(store, directory / "pages", notes=directory / "cache")
     return directory / "pages"
 
 
@@ -33,7 +32,7 @@ def site_in_brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(front_page, "A_PAGE", 1)
         with open_store(str(a_store(directory / "store", *records))) as store:
-            build(store, directory / "pages", full=0, cache=PageCache(directory / "cache"))
+            build(store, directory / "pages", full=0, notes=directory / "cache")
     return directory / "pages"
 
 

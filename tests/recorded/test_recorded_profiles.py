@@ -34,7 +34,7 @@ def test_the_tree_of_calls_has_all_of_it_net(cause: Planted, planted: Pairs) -> 
     explanation = explain(*planted[str(cause)])
     tree = call_tree(*planted[str(cause)], explanation)
     assert tree is not None
-    assert sum(row.rest for row in tree.rows) + tree.rest == pytest.approx(float(explanation.total))
+    assert sum(row.remainder for row in tree.rows) + tree.remainder == pytest.approx(float(explanation.total))
 
 
 @pytest.mark.nightly
@@ -45,7 +45,7 @@ def test_what_cancels_between_two_kernels_is_collapsed(tmp_path: Path) -> None:
     tree = call_tree(old, new, explain(old, new))
     assert tree is not None
     assert tree.gross > 9 * (tree.after - tree.before), "by function most of it cancels"
-    assert sum(abs(row.rest) for row in tree.rows) < tree.gross / 3
+    assert sum(abs(row.remainder) for row in tree.rows) < tree.gross / 3
     named = {name for row in tree.rows for name in row.functions}
     assert {"lru_gen_add_folio", "mas_store_gfp"} <= named, "the issue's causes: MGLRU, a dearer store"
     assert len(tree.rows) <= 20

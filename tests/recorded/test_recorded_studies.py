@@ -8,6 +8,7 @@ from tests.support.golden_guests import played
 
 from ktrial import report
 from ktrial.analysis.store_queries import profile_of
+from ktrial.experiment.explain import stored_explanations
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import LevelValue, Treatment
 from ktrial.model.study import StudyRecord
@@ -105,10 +106,10 @@ def test_two_kernels_are_compared_explained_and_shown(tmp_path: Path) -> None:
     assert verdicts["nqueens"] is Verdict.EQUIVALENT
     assert verdicts["fork"] is not Verdict.EQUIVALENT
     with open_store(tmp_path / "upgrade.db") as store:
-        reasons = whys(store, record)
+        reasons = whys(store, record, stored_explanations)
     assert "fork" in {why.workload for why in reasons}
     for why in reasons:
-        assert sum(part.difference for part in why.rows[:-1]) == pytest.approx(why.whole.difference)
+        assert sum(part.difference for part in why.rows[:-1]) == pytest.approx(why.total.difference)
         assert why.unexplained == 0
     page = report.study_html(record, reasons)
     assert "copy_process" in page

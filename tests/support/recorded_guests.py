@@ -147,7 +147,7 @@ class Recorder:
                     finally:
                         written["frames"] = process.frame_bytes().decode("latin-1")
                         written["console"] = process.console_text()
-                        written["said"] = process.messages()
+                        written["said"] = process.said()
             finally:
                 if ending := _NotingWatcher.endings.pop(process, None):
                     self._keep(setup, asked(setup, plan, **more), written, ending)
@@ -277,7 +277,7 @@ class _Process:
     def console_text(self) -> str:
         return self.run.console
 
-    def messages(self) -> str:
+    def said(self) -> str:
         return self.run.said
 
     def kill(self) -> None:

@@ -26,6 +26,7 @@ from ktrial.store import store
 if TYPE_CHECKING:
     import altair
 
+    from ktrial.report.attribution import Why
 
 Opening = Callable[[], AbstractContextManager[store.Store]]
 """Opens the store that a result was read from."""
@@ -94,12 +95,17 @@ class StudyResult:
         Reads in the store what the differences are made of. Raises StoreError.
         """
         with self._opening() as opened:
-            return report.study_html(self._record, report.whys(opened, self._record))
+            return report.study_html(self._record, self._whys(opened))
 
     def to_markdown(self) -> str:
         """GitHub-flavoured Markdown, for a pull request. Raises StoreError, as `to_html`."""
         with self._opening() as opened:
-            return report.study_markdown(self._record, report.whys(opened, self._record))
+            return report.study_markdown(self._record, self._whys(opened))
+
+    def _whys(self, opened: store.Store) -> "tuple[Why, ...]":
+        from ktrial.experiment.explain import stored_explanations
+
+        return report.whys(opened, self._record, stored_explanations)
 
     def to_csv(self, rows: CsvRows = "comparisons") -> str:
         """One row a comparison, or a sample, as RFC 4180 has it. Numbers carry all their digits.
@@ -156,16 +162,14 @@ _MORE_OF_TRIAL = ("reason", "started", "seconds", "machine", "qemu", "kernel_dig
 
 
 class NoFrameLibrary(KtrialError):
-    """A frame needs `wanted`, and `none` installed."""
+    """A frame needs {wanted}, and {none} installed."""
 
-    text = "A frame needs {wanted}, and {none} installed."
     hint = "pip install {install}; or take result.comparisons, which needs neither"
 
 
 class NoSuchRows(KtrialError):
-    """There are no rows called `rows`."""
+    """There are no rows called {rows}."""
 
-    text = "There are no rows called {rows}."
     hint = "there are {known}"
     exit_code = 2
 

@@ -28,7 +28,8 @@ from ktrial.bundle.archive import (
     KernelEntry,
     is_plain,
 )
-from ktrial.bundle.errors import BundleError
+from ktrial.bundle.errors import BundleNotWritten, NothingToBundle
+from ktrial.experiment.explain import stored_explanations
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION, package_directory
 from ktrial.kernels import kernel_registry
@@ -86,9 +87,7 @@ def write_bundle(
     contents = _contents(record, wanted)
     if wanted.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"
-        raise BundleError(
-            f"Study {stored.study.name} cannot be bundled: {problem}.", hint="leave --with-kernels out"
-        )
+        raise NothingToBundle(study=stored.study.name, problem=problem, advice="leave --with-kernels out")
     tell("writing the page")
     entries = [
         *_of_study(store, stored, record, contents),
@@ -108,9 +107,7 @@ def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
     trials = sorted(store.trials(stored.id), key=lambda one: (one.planned.order, one.planned.key))
     if not trials:
         advice = NO_TRIALS.format(study=stored.study.name)
-        raise BundleError(
-            f"Study {stored.study.name} cannot be bundled: no trial of it has ended.", hint=str(advice)
-        )
+        raise NothingToBundle(study=stored.study.name, problem="no trial of it has ended", advice=advice)
     labels = sorted(store.profiled(stored.id))
 
     def whole(trial: Trial) -> Trial:
@@ -169,7 +166,7 @@ def host_files(study: Study) -> tuple[str, ...]:
 def _of_study(
     store: Store, stored: StoredStudy, record: StudyRecord, contents: BundleContents
 ) -> Iterator[ArchiveEntry]:
-    whys = report.whys(store, record)
+    whys = report.whys(store, record, stored_explanations)
     yield ArchiveEntry(parts.CONTENTS, _json(contents.model_dump(mode="json")))
     # The order of a workload's parameters is that of its program's arguments, which its digits depend on.
     yield ArchiveEntry(
@@ -222,13 +219,10 @@ def _packed(
     try:
         archive.write_archive(made, entries)
     except OSError as error:
-        raise BundleError(
-            f"Bundle {file} cannot be written: {error.strerror or str(error)}.",
-            hint="name another place: -o FILE",
-        ) from error
+        raise BundleNotWritten(file=file, problem=error.strerror or str(error)) from error
     if len(made.getbuffer()) > archive.MOST_BYTES:
         problem = f"it would have more than the {archive.MOST_BYTES} bytes that a bundle may have"
-        raise BundleError(f"Bundle {file} cannot be written: {problem}.", hint="leave --with-kernels out")
+        raise BundleNotWritten(file=file, problem=problem, hint="leave --with-kernels out")
     return made.getvalue()
 
 
@@ -254,10 +248,7 @@ def _replace(file: Path, packed: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()
-        raise BundleError(
-            f"Bundle {absolute} cannot be written: {error.strerror or str(error)}.",
-            hint="name another place: -o FILE",
-        ) from error
+        raise BundleNotWritten(file=absolute, problem=error.strerror or str(error)) from error
 
 
 def _json(data: Any, *, in_order: bool = True) -> bytes:

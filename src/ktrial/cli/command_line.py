@@ -10,9 +10,8 @@ from ktrial.errors import KtrialError
 
 
 class BadOption(KtrialError):
-    """`option`: `problem`"""
+    """{option}: {problem}"""
 
-    text = "{option}: {problem}"
     exit_code = 2
 
 

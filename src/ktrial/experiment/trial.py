@@ -27,11 +27,9 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile
-from ktrial.model.study import EXACT_MACHINES
 from ktrial.model.trial import (
     BETWEEN_REASONS,
     OPERATIONS,
-    WATCHED_FILES,
     CounterDelta,
     Environment,
     Monitored,
@@ -49,6 +47,8 @@ from ktrial.workloads.command import guest_time_warnings
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
 
 _ON_SEVERAL = "exact-parallel"
+
+
 _FAILURES = (GuestError, MachineError, WorkloadError)
 
 
@@ -145,7 +145,6 @@ class TrialNotes:
         valid = self.outcome is not Outcome.REFUSED
         if self.replayed:
             self.warnings += replays(self.planned, self.outcome, tuple(dict.fromkeys(self.complaints)))
-        noted = provenance(self.kernel, self.identity)
         return Trial(
             planned=self.planned,
             outcome=self.outcome,
@@ -157,10 +156,10 @@ class TrialNotes:
             settings=self.settings,
             warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
             console=self.console,
-            provenance=noted.model_copy(
+            provenance=provenance(self.kernel, self.identity).model_copy(
                 update={
                     "programs": self.programs,
-                    "executed": noted.executed | self.executed,
+                    "executed": (self.identity.executed if self.identity else {}) | self.executed,
                     "environment": self.environment,
                     "monitored": tuple(self.monitored) if valid else (),
                 }
@@ -195,16 +194,16 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Trial
     steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
     names = monitoring.of_trial(job, notes.planned.perturbation.number)
-    workload_steps = _watched(steps, job.boot.sample_ns)
-    watch = partial(monitoring.watched, target, machine.mode, job, workload_steps, names)
+    own = _watched(steps, job.boot.sample_ns)
+    watch = partial(monitoring.watched, target, machine.mode, job, own, names)
     watched = watch() if watched_first else ()
     _do(target, machine, job, notes)
-    for watched_job in watched or watch():
-        _keep_watched(watched_job, job, notes)
+    for each in watched or watch():
+        _keep_watched(each, job, notes)
 
 
 def _keep_watched(watched: monitoring.Watched, job: Job, notes: TrialNotes) -> None:
-    counted = {counter.name: counter.delta for counter in notes.counters if counter.workload == job.label}
+    counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
     notes.counters += [
         CounterDelta(workload=job.label, name=name, delta=delta)
         for name, delta in sorted(watched.deltas(counted.get(OPERATIONS, 0.0)).items())
@@ -234,19 +233,19 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
     notes.settings |= _checked_manipulation(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
-    results_ = own_results(results[:after], first + len(writes))
-    samples = job.workload.samples(job.use, machine.mode, results_)
+    own = own_results(results[:after], first + len(writes))
+    samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
-    sampled = sampled_of(job.label, results_)
+    sampled = sampled_of(job.label, own)
     notes.sampled += [sampled] if sampled else []
-    notes.counters += _counters(job, results_, sampled)
+    notes.counters += _counters(job, own, sampled)
     if isinstance(job.workload, RunsPrograms):
-        notes.programs |= job.workload.programs(job.use, results_)
+        notes.programs |= job.workload.programs(job.use, own)
     if isinstance(job.workload, WarnsOfRuns):
-        notes.warnings += job.workload.warnings(job.use, results_)
+        notes.warnings += job.workload.warnings(job.use, own)
     if isinstance(target, CountingTarget):
-        _keep_profile(target, job, results_, notes)
+        _keep_profile(target, job, own, notes)
 
 
 def _checked_manipulation(
@@ -270,20 +269,18 @@ def _perform(
     """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
     if not isinstance(target, CountingTarget):
         return target.perform(steps)
-    symbols = notes.symbols.of(target, job.boot)
-    notes.executed |= {"symbols": symbols.digest} if symbols.text else {}
-    calls = bool(symbols.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
-    return target.counted(steps, symbols.text, calls=calls)
+    known = notes.symbols.of(target, job.boot)
+    notes.executed |= {"symbols": known.digest} if known.text else {}
+    calls = bool(known.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
+    return target.counted(steps, known.text, calls=calls)
 
 
-def _keep_profile(
-    target: CountingTarget, job: Job, results: tuple[StepResult, ...], notes: TrialNotes
-) -> None:
+def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: TrialNotes) -> None:
     if not notes.symbols.wanted:
         return
     try:
-        symbols = notes.symbols.of(target, job.boot)
-        counted = counted_profile(job, target.identity, results, symbols)
+        known = notes.symbols.of(target, job.boot)
+        counted = counted_profile(job, target.identity, own, known)
         notes.profiles.append(counted)
         notes.warnings += agent_in_region(counted) if not job.boot.sample_ns else ()
     except (NoSymbolsInGuest, NoMarkedRegion) as error:
@@ -308,7 +305,7 @@ def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
 def _checked(sample: Sample, job: Job) -> Sample:
     if not math.isfinite(sample.value):
         problem = f"its {sample.metric} is no number ({sample.value})"
-        raise WorkloadError(f"Workload {job.label}: {problem}")
+        raise WorkloadError(workload=job.label, problem=problem)
     return sample.model_copy(update={"workload": job.label})
 
 
@@ -360,9 +357,9 @@ def _reason(error: Exception) -> str:
 
 def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
     """What a trial of the kernel on this machine is noted with."""
-    facts: dict[str, object] = {"ktrial": VERSION}
+    known: dict[str, object] = {"ktrial": VERSION}
     if kernel:
-        facts |= {
+        known |= {
             "kernel": kernel.name,
             "kernel_release": kernel.release,
             "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
@@ -371,7 +368,7 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "config_digest": kernel.config_digest,
         }
     if identity:
-        facts |= {
+        known |= {
             "machine": identity.machine,
             "qemu": identity.qemu,
             "cpu_model": identity.cpu_model,
@@ -380,10 +377,8 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "agent_digest": identity.agent_digest,
             "seed": identity.seed,
             "snapshot": identity.snapshot or _without_snapshot(identity),
-            "executed": identity.executed
-            | ({WATCHED_FILES: monitors.watched_digest()} if identity.machine in EXACT_MACHINES else {}),
         }
-    return Provenance.model_validate(facts)
+    return Provenance.model_validate(known)
 
 
 def _without_snapshot(identity: MachineIdentity) -> str:
@@ -428,11 +423,11 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
 
 def _unpublished_programs(identity: MachineIdentity) -> tuple[DataWarning, ...]:
     """What a guest program executes is a part of what is counted there, down to the page of a variable."""
-    unpublished = guest_programs.unpublished_digests(identity.executed)
-    if not unpublished:
+    others = guest_programs.unpublished_digests(identity.executed)
+    if not others:
         return ()
     text = (
-        f"the guest's programs ({', '.join(unpublished)}) are not the published ones: another compiler or C "
+        f"the guest's programs ({', '.join(others)}) are not the published ones: another compiler or C "
         "library made them"
     )
     advice = (
@@ -475,6 +470,8 @@ _COMPLAINTS = re.compile(
     r"|.*(?:rcu_\w+|rcu:.*) (?:self-)?detected (?:expedited )?stalls?.*|.*lockup.*"
 )
 """Kernel messages of a WARN, a BUG, a sanitizer, an oops, a hung task, a stall, a lockup."""
+
+
 _FAILED = frozenset({Outcome.PANICKED, Outcome.HUNG, Outcome.WORKLOAD_FAILED})
 
 
@@ -488,8 +485,8 @@ def replays(planned: PlannedTrial, outcome: Outcome, complaints: tuple[str, ...]
     """A warning that names the seed and the command; none where all went well."""
     if outcome not in _FAILED and not complaints:
         return ()
-    event = f"the kernel said: {complaints[0]}" if complaints else f"it ended as {outcome.value}"
+    what = f"the kernel said: {complaints[0]}" if complaints else f"it ended as {outcome.value}"
     seed = planned.perturbation.layout_seed
-    text = f"trial {planned.key} ({planned.treatment.label}), seed {seed}: {event}"
+    text = f"trial {planned.key} ({planned.treatment.label}), seed {seed}: {what}"
     advice = f"the same schedule again, with its console: ktrial verify STUDY --trial {planned.key}"
     return (DataWarning(kind=WarningKind.REPLAY, text=text, advice=advice),)

@@ -72,9 +72,9 @@ def duration(seconds: float) -> str:
         return f"{seconds:.2g}{SPACE}s"
     if seconds < 60:
         return f"{seconds:.0f}{SPACE}s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes}{SPACE}min {rest}{SPACE}s"
+        return f"{minutes}{SPACE}min {seconds}{SPACE}s"
     return f"{minutes // 60}{SPACE}h {minutes % 60}{SPACE}min"
 
 
@@ -90,9 +90,9 @@ def size(count: int) -> str:
     return f"{value:.1f}{SPACE}{unit}"
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """`1 trial`, `3 trials`."""
-    return f"{count}{SPACE}{what}" if count == 1 else f"{count}{SPACE}{what}s"
+    return f"{count}{SPACE}{noun}" if count == 1 else f"{count}{SPACE}{noun}s"
 
 
 def signed(value: float) -> str:

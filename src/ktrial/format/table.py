@@ -178,7 +178,7 @@ class Table:
 
     def adapted(self, key: str, **changes: Any) -> "Table":
         """With other properties of one column: a heading, the outputs that show it."""
-        columns = (replace(one, **changes) if one.key == key else one for one in self.columns)
+        columns = (replace(column, **changes) if column.key == key else column for column in self.columns)
         return replace(self, columns=tuple(columns))
 
     def cut(self, key: str, columns: int) -> "Table":
@@ -208,7 +208,7 @@ def table(fields: Iterable[Field[Of]], rows: Iterable[Of], name: str = "") -> Ta
     every = tuple(fields)
     return Table(
         tuple(field.column for field in every),
-        tuple(Row(tuple(field.cell(one) for field in every)) for one in rows),
+        tuple(Row(tuple(field.cell(subject) for field in every)) for subject in rows),
         name,
     )
 
@@ -216,28 +216,29 @@ def table(fields: Iterable[Field[Of]], rows: Iterable[Of], name: str = "") -> Ta
 def text_field(heading: str, text: Callable[[Of], str], *, wraps: bool = True) -> Field[Of]:
     """A column of texts, which the terminal may break, and what it says about a thing."""
     column = Column(heading.replace(" ", "_"), heading, wraps=wraps)
-    return Field(column, lambda one: Cell(text(one), text(one)))
+    return Field(column, lambda subject: Cell(text(subject), text(subject)))
 
 
 def number_field(heading: str, text: Callable[[Of], str]) -> Field[Of]:
     """A column of numbers, and how a thing's is written."""
     return Field(
-        Column(heading.replace(" ", "_"), heading, numeric=True), lambda one: Cell(text(one), text(one))
+        Column(heading.replace(" ", "_"), heading, numeric=True),
+        lambda subject: Cell(text(subject), text(subject)),
     )
 
 
 def facts(by_name: Mapping[str, str]) -> Table:
     """What is known of one thing: a row a fact, its name and its value, without headings."""
     columns = (Column("what"), Column("value", wraps=True))
-    return Table(columns, tuple(Row((own(what), own(value))) for what, value in by_name.items()))
+    return Table(columns, tuple(Row((own(fact), own(value))) for fact, value in by_name.items()))
 
 
 def of_texts(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
     """A table of texts: a name, then numbers."""
-    first, *others = headings
+    first, *following = headings
     columns = (
         Column("name", first, wraps=True),
-        *(Column(f"number-{place}", heading, numeric=True) for place, heading in enumerate(others)),
+        *(Column(f"number-{place}", heading, numeric=True) for place, heading in enumerate(following)),
     )
     return Table(columns, tuple(Row(tuple(Cell(text, text) for text in texts)) for texts in rows))
 

@@ -6,80 +6,129 @@ from ktrial.system_tools import Tool
 
 
 class KernelError(KtrialError):
-    text = "Kernel {name}: {problem}"
-
-
-class KernelUsageError(KernelError):
-    """The command was given something that it cannot take."""
-
-    exit_code = 2
+    """Kernel {name}: {problem}"""
 
 
 class KernelNotFound(KernelError):
-    text = "There is no kernel {name} in the cache{similar}."
+    """There is no kernel {name} in the cache{similar}."""
+
     hint = "add it: ktrial kernel add {name}"
 
 
 class BadKernelName(KernelError):
-    text = "'{name}' does not name a kernel: {problem}."
+    """'{name}' does not name a kernel: {problem}."""
+
     hint = "{allowed}"
     exit_code = 2
 
 
 class KernelNameAmbiguous(BadKernelName):
-    text = "Several built kernels are called {name}."
+    """Several built kernels are called {name}."""
+
     hint = "say which: {allowed}"
 
 
 class NoSuchRelease(KernelError):
-    text = "{distribution} has no kernel {name}: {problem}."
+    """{distribution} has no kernel {name}: {problem}."""
+
     hint = "{available}"
 
 
+class NoHostKernel(KernelError):
+    """The running kernel {release} has no image on this machine: looked for {places}."""
+
+    hint = "give its image: ktrial kernel add path:/where/vmlinuz --modules DIR --config FILE"
+
+
 class ImageError(KernelError):
-    text = "{path} {problem}."
+    """{path} {problem}."""
+
     hint = "{expected}"
 
 
+class ImageUnreadable(ImageError):
+    """{path} cannot be read: {problem}."""
+
+    hint = "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
+
+
 class NotAKernel(ImageError):
-    text = "{path} is not a kernel image: it is {found}."
+    """{path} is not a kernel image: it is {found}."""
+
     hint = "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
 
 
 class ImageTruncated(ImageError):
-    text = (
-        "{path} is a kernel image that was cut short: it has {present} bytes, its header promises {promised}."
-    )
+    """{path} is a kernel image that was cut short: it has {present} bytes, its header promises {promised}."""
+
     hint = "copy or build it again"
 
 
 class ImageDamaged(ImageError):
-    text = "{path} is a kernel image that is damaged: {problem}."
+    """{path} is a kernel image that is damaged: {problem}."""
+
     hint = "copy or build it again"
 
 
+class WrongArchitecture(ImageError):
+    """{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only."""
+
+    hint = "build or fetch the kernel for x86-64 (Debian calls it amd64)"
+
+
 class ModulesUnusable(KernelError):
-    text = "{directory} cannot serve as modules of kernel {name}: {problem}."
+    """{directory} cannot serve as modules of kernel {name}: {problem}."""
+
     hint = "expected: a directory like /lib/modules/{release}, or one that holds lib/modules/{release}"
 
 
+class ConfigUnusable(KernelError):
+    """{path} cannot serve as configuration of kernel {name}: {problem}."""
+
+    hint = "expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)"
+
+
 class UnknownModule(KernelError):
-    text = "Kernel {name} has no module {module}{similar}."
+    """Kernel {name} has no module {module}{similar}."""
+
     hint = "its modules are below {directory}"
 
 
+class UnknownOption(KernelError):
+    """'{option}' is not the name of a configuration option of kernel {name}: {problem}."""
+
+    hint = "names look like CONFIG_SMP; ktrial kernel show {name} tells whether the configuration is known"
+
+
 class SymbolsUnknown(KernelError):
-    text = "The symbols of kernel {name} are not known yet: its System.map is absent or a stub."
+    """The symbols of kernel {name} are not known yet: its System.map is absent or a stub."""
+
     hint = "they are read from the kernel itself (/proc/kallsyms) when a trial boots it"
 
 
 class ToolMissing(KernelError):
-    text = "{tool} is not installed; it {purpose}."
+    """{tool} is not installed; it {purpose}."""
+
     hint = f"{INSTALL} {{package}}"
 
 
+class ToolFailed(KernelError):
+    """{tool} failed (exit {status}): {output}"""
+
+    hint = "{advice}"
+
+
+class UnknownPackageFormat(KernelError):
+    """{file} is a package in a format that ktrial cannot unpack; it knows {known}."""
+
+
+class PackageTooLarge(KernelError):
+    """{file} would unpack to {size} bytes, and a kernel's package to {most} at most: it is not unpacked."""
+
+
 class NoDebianSource(KernelError):
-    text = "There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."
+    """There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."""
+
     hint = (
         "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "
         f"on Ubuntu: {INSTALL} debian-archive-keyring), or use path:FILE, rpm:DIRECTORY or host:"
@@ -87,28 +136,49 @@ class NoDebianSource(KernelError):
 
 
 class FetchFailed(KernelError):
-    text = "Kernel {name} could not be fetched from {distribution}: {problem}"
+    """Kernel {name} could not be fetched from {distribution}: {problem}"""
+
     hint = "check the network and the system's apt configuration: sudo apt-get update"
 
 
+class ListsOutOfDate(FetchFailed):
+    """Kernel {name} could not be fetched from {distribution}: {problem}"""
+
+    hint = (
+        "this machine's clock says {now}: if that is wrong, set it (sudo timedatectl set-ntp true); if it is "
+        "right, the mirror is out of date: use another"
+    )
+
+
 class CacheFull(KernelError):
-    text = "The disk that holds the cache directory {directory} is full: {needed} needed, {free} free."
+    """The disk that holds the cache directory {directory} is full: {needed} needed, {free} free."""
+
     hint = "free some space (ktrial kernel list, ktrial kernel remove NAME), or set KTRIAL_CACHE elsewhere"
 
 
 class CacheUnusable(KernelError):
-    text = "The cache directory {directory} cannot be used: {problem}."
+    """The cache directory {directory} cannot be used: {problem}."""
+
     hint = "set KTRIAL_CACHE to a directory that you can write to"
 
 
 class CacheDamaged(KernelError):
-    text = "The cache's record of kernel {name} is damaged ({path}): {problem}."
+    """The cache's record of kernel {name} is damaged ({path}): {problem}."""
+
     hint = "fetch it again: ktrial kernel remove {name}; ktrial kernel add {name}"
 
 
 class KernelDamaged(KernelError):
-    text = "Kernel {name} is damaged in the cache ({files}), and cannot be made whole: {problem}."
+    """Kernel {name} is damaged in the cache ({files}), and cannot be made whole: {problem}."""
+
     hint = "nothing was booted from it; have it anew: ktrial kernel add {name}"
+
+
+class BadRange(KernelError):
+    """'{text}' is no range of releases: {problem}."""
+
+    hint = "{advice}"
+    exit_code = 2
 
 
 # Errors about kernels that are built from source.
@@ -118,85 +188,123 @@ BUBBLEWRAP = Tool("bwrap", "bubblewrap", "keeps what a source runs away from the
 
 
 class BuildError(KernelError):
-    text = "{directory}: {problem}"
+    """{directory}: {problem}"""
 
 
 class NotASource(BuildError):
-    text = "{directory} is not a kernel's source tree: {problem}."
+    """{directory} is not a kernel's source tree: {problem}."""
+
     hint = "expected: the top directory of Linux's source, with Makefile, Kconfig and arch/x86"
     exit_code = 2
 
 
+class SourceNotClean(BuildError):
+    """{directory} holds what a build in place has made ({found}), so nothing can be built beside it."""
+
+    hint = "keep its .config if you need it, then: make -C {directory} mrproper"
+
+
 class BuildToolsMissing(BuildError):
-    text = "Building {directory} needs {tools}, not installed here."
+    """Building {directory} needs {tools}, not installed here."""
+
     hint = f"{INSTALL} {{packages}}"
 
 
 class BadBuildOption(BuildError):
-    text = "'{text}' sets no configuration option: {problem}."
+    """'{text}' sets no configuration option: {problem}."""
+
     hint = "write NAME=y, NAME=n, NAME=m, or NAME=VALUE: --option SLUB_DEBUG_ON=y --option HZ_1000=y"
     exit_code = 2
 
 
 class BadConfigFile(BuildError):
-    text = "The configuration {path} cannot be used: {problem}."
+    """The configuration {path} cannot be used: {problem}."""
+
     hint = "give guest, defconfig, debian, or a file with lines like CONFIG_SMP=y"
     exit_code = 2
 
 
 class OptionNotTaken(BuildError):
-    text = "The option {option}={wanted} did not take in {directory}: {problem}."
+    """The option {option}={wanted} did not take in {directory}: {problem}."""
+
     hint = "{advice}"
 
 
 class BuildFailed(BuildError):
-    text = "{directory} does not build: {problem}"
+    """{directory} does not build: {problem}"""
+
     hint = "the whole log: {log}"
 
 
 class BuildCutShort(BuildFailed):
-    text = "The build of {directory} was ended from outside, which says nothing about the source: {problem}"
+    """The build of {directory} was ended from outside, which says nothing about the source: {problem}"""
+
+
+class NoSuchSource(BuildError):
+    """{distribution} has no source package {name}: {problem}."""
+
+    hint = "{available}"
 
 
 class SourceUnusable(BuildError):
-    text = "{source} cannot be used as a kernel's source: {problem}."
+    """{source} cannot be used as a kernel's source: {problem}."""
+
     hint = "{advice}"
     exit_code = 2
 
 
+class SourceChanged(BuildError):
+    """{directory} was changed while it was read: {path}."""
+
+    hint = "start again when nobody writes to it"
+
+
 class BadPatch(BuildError):
-    text = "The patch {path} cannot be used: {problem}."
+    """The patch {path} cannot be used: {problem}."""
+
     hint = "{advice}"
     exit_code = 2
 
 
 class PatchNotApplied(BuildError):
-    text = "The patch {path} does not apply to {directory}: {problem}."
+    """The patch {path} does not apply to {directory}: {problem}."""
+
     hint = "{advice}"
 
 
 class BadMakeVariable(BuildError):
-    text = "The make variable {text} cannot be set: {problem}."
+    """The make variable {text} cannot be set: {problem}."""
+
     hint = "allowed: {allowed}"
     exit_code = 2
 
 
 class CompilerUnsuitable(BuildError):
-    text = "{directory} wants {wanted}; here is {found}."
+    """{directory} wants {wanted}; here is {found}."""
+
     hint = "{advice}"
 
 
+class NoRecipe(BuildError):
+    """Nothing is known of {name}: it was never built here."""
+
+    hint = "build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there"
+
+
 class SandboxMissing(BuildError):
-    text = "A series from a mailbox is built in a sandbox only, and there is none: {problem}."
+    """A series from a mailbox is built in a sandbox only, and there is none: {problem}."""
+
     hint = f"{INSTALL} {BUBBLEWRAP.package}; or --trust, if you would run its makefiles as yourself"
     exit_code = 2
 
 
 class SandboxFailed(BuildError):
-    text = "bubblewrap confines no build of {directory} here: {problem}."
+    """bubblewrap confines no build of {directory} here: {problem}."""
+
     hint = "bwrap --version; ktrial doctor"
 
 
 class BuildDiffers(BuildError):
-    text = "Another system was to build {directory}, and built something else: {problem}."
+    """Another system was to build {directory}, and built something else: {problem}."""
+
     hint = "the same command asks another one; --fleet none builds here"

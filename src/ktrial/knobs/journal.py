@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.fault_points import fault_point
-from ktrial.knobs.errors import JournalError, JournalHeld
+from ktrial.knobs.errors import JournalForbidden, JournalHeld, JournalUnsafe
 from ktrial.knobs.journal_location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
 
@@ -256,20 +256,14 @@ class Journal:
             problem, fix = "others may write to it", f"chmod go-w {self.directory}"
         else:
             return
-        raise JournalError(
-            f"The journal in {self.directory} is not safe: {problem}.",
-            hint=f"nobody else may write there, since it says what is written to the kernel: {fix}",
-        )
+        raise JournalUnsafe(directory=self.directory, problem=problem, fix=fix)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise JournalError(
-                f"The journal in {self.directory} cannot be written: {error.strerror or error}.",
-                hint="check the rights and the space there, or name another directory: KTRIAL_JOURNAL",
-            ) from error
+            raise JournalForbidden(directory=self.directory, problem=error.strerror or error) from error
 
 
 def own_identity() -> Owner:
@@ -297,11 +291,11 @@ def _read(path: Path) -> Entry:
     if not text:
         raise ValueError("it is empty")
     try:
-        document = json.loads(text)
-        body, digest_stored = document["entry"], document["sha256"]
+        whole = json.loads(text)
+        body, said = whole["entry"], whole["sha256"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("it is cut short, or no entry at all") from None
-    if digest(body) != digest_stored:
+    if digest(body) != said:
         raise ValueError("its checksum does not match")
     try:
         entry = Entry.model_validate(body)
@@ -348,23 +342,23 @@ def state(kind: Kind, path: str) -> str:
     """
     if kind is Kind.MODULE:
         return Path(path).name if Path(path).exists() else ""
-    topmost = ""
+    there = ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         number, *_, point = before.split()[:5]
         if _plain(point) == path:
-            topmost = " ".join((number, *after.split()[:2]))
-    return topmost
+            there = " ".join((number, *after.split()[:2]))
+    return there
 
 
 def take_away(kind: Kind, path: str) -> str:
     """Unmount or unload it; return what is wrong, empty where nothing is."""
     command = ("rmmod", Path(path).name) if kind is Kind.MODULE else ("umount", "--", path)
     try:
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return (finished.stderr.strip() or f"status {finished.returncode}") if finished.returncode else ""
+    return (done.stderr.strip() or f"status {done.returncode}") if done.returncode else ""
 
 
 def _plain(escaped: str) -> str:

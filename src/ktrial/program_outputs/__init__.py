@@ -10,6 +10,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
+from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
@@ -47,8 +48,11 @@ class Measured:
         return is_by_clock(self.unit)
 
 
+# What a format is, and what is read from an output.
+
+
 @dataclass(frozen=True)
-class Note:
+class Told:
     """Something to be known about an output."""
 
     text: str
@@ -61,16 +65,14 @@ class Report:
 
     measured: tuple[Measured, ...]
     """In the output's order; the first is what it is about."""
-    failures: tuple[Note, ...] = ()
+    failures: tuple[Told, ...] = ()
     """Runs, jobs or benchmarks that gave no number, and are left out of `measured`."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Told, ...] = ()
 
     def named(self) -> dict[str, Measured]:
         """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
-        several = len({measurement.of for measurement in self.measured}) > 1
-        return {
-            f"{metric.of}: {metric.metric}" if several else metric.metric: metric for metric in self.measured
-        }
+        several = len({each.of for each in self.measured}) > 1
+        return {f"{each.of}: {each.metric}" if several else each.metric: each for each in self.measured}
 
 
 @runtime_checkable
@@ -123,10 +125,10 @@ def installed() -> tuple[dict[str, OutputFormat], tuple[DataWarning, ...]]:
 
 def find(name: str) -> OutputFormat:
     """The format of this name. Raises FormatNotKnown, which suggests one."""
-    formats, _ = installed()
-    if name not in formats:
-        raise FormatNotKnown(name, formats)
-    return formats[name]
+    known, _ = installed()
+    if name not in known:
+        raise FormatNotKnown(format=name, similar=nearest(name, known), known=", ".join(known))
+    return known[name]
 
 
 def _check(name: str, extension: object) -> tuple[str, OutputFormat]:
@@ -154,12 +156,12 @@ __all__ = [
     "Column",
     "FormatNotKnown",
     "Measured",
-    "Note",
     "OutputDamaged",
     "OutputEmpty",
     "OutputError",
     "OutputFormat",
     "Report",
+    "Told",
     "find",
     "installed",
 ]

@@ -1,41 +1,26 @@
 """Errors about what programs of others printed."""
 
-from collections.abc import Iterable
-
 from ktrial.errors import KtrialError
-from ktrial.model.notation import nearest
 
 
 class FormatNotKnown(KtrialError):
-    """Nobody reads a format of this name."""
+    """There is no format of metrics {format}{similar}; there are: {known}."""
 
     hint = "ktrial workload formats tells what is read of each"
     exit_code = 2
 
-    def __init__(self, format: str, formats: Iterable[str]) -> None:
-        names = list(formats)
-        similar = nearest(format, names)
-        super().__init__(f"There is no format of metrics {format}{similar}; there are: {', '.join(names)}.")
-
 
 class OutputError(KtrialError):
-    text = "An output cannot be read as what it was taken for."
+    """Taken for {format}: {problem}"""
 
 
 class OutputDamaged(OutputError):
-    text = "Something in it is not as the program prints it."
-    hint = "the output may be cut short, or not all of it is this program's"
+    """Taken for {format}: {where}: {problem}."""
 
-    def __init__(self, format: str, where: str, problem: str) -> None:
-        super().__init__(f"Taken for {format}: {where}: {problem}.")
-        self.where = where
-        self.problem = problem
+    hint = "the output may be cut short, or not all of it is this program's"
 
 
 class OutputEmpty(OutputError):
-    text = "It is as the program prints it, and no measurement is in it."
-    hint = "look at it; a run that failed leaves one like this"
+    """Taken for {format}, it holds no measurements: {problem}."""
 
-    def __init__(self, format: str, problem: str) -> None:
-        super().__init__(f"Taken for {format}, it holds no measurements: {problem}.")
-        self.problem = problem
+    hint = "look at it; a run that failed leaves one like this"

@@ -10,7 +10,7 @@ from ktrial.model.kernel import KernelDifference
 from ktrial.model.study import StudyRecord
 
 if TYPE_CHECKING:
-    from ktrial.report.attribution import Why
+    from ktrial.report.attribution import Explain, Why
     from ktrial.store.store import Store
 
 __all__ = [
@@ -45,17 +45,16 @@ def study_markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
 
 
 def whys(
-    store: "Store", record: StudyRecord, most: int | None = None, *, graphs: bool = True
+    store: "Store", record: StudyRecord, explain: "Explain", most: int | None = None, *, graphs: bool = True
 ) -> "tuple[Why, ...]":
     """What the differences of a study are made of, by its trials' profiles; none where it has none.
 
-    `most`: only the first so many: each takes some tenths of a second. `graphs=False`: without flame graphs.
-
-    Raises StoreError.
+    `explain`: explains comparisons by profiles. `most`: only the first so many: each takes some tenths of a
+    second. `graphs=False`: without flame graphs. Raises StoreError.
     """
     from ktrial.report.attribution import whys as whys_of
 
-    return whys_of(store, record, most, graphs=graphs)
+    return whys_of(store, record, explain, most, graphs=graphs)
 
 
 def kernel_difference_html(difference: KernelDifference) -> str:

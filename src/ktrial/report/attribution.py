@@ -1,13 +1,11 @@
 """Why workloads have changed: the functions that a study's differences are made of."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from ktrial.analysis.errors import ExplanationError
-from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import (
@@ -24,7 +22,6 @@ from ktrial.format.table import (
     own,
     table,
 )
-from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import (
     Attribution,
     Count,
@@ -47,26 +44,17 @@ from ktrial.report.flame_graph import Frames, flame_frames
 from ktrial.report.kernel_diff import followers_of, option_change
 from ktrial.store.store import Store
 
-# Why workloads have changed: the functions that a study's differences are made of.
-
+Explain = Callable[[Store, StudyRecord, Sequence[Comparison]], Iterable[Attribution | None]]
+"""Explains comparisons of a stored study by its trials' profiles, one after another; None where that cannot
+be told. `ktrial.experiment.explain.stored_explanations` is one: it looks into the kernels in the cache."""
 TOP = 15
 """Functions that are shown by name."""
-
-
 _MOST_SUBSYSTEMS = 8
-
-
 _SMALLEST = 0.5
 """Instructions an operation: subsystems below are left out."""
-
-
 _FRAMES_OF_A_PAGE = 8000
-
-
 _FRAMES = (60, 400)
 """At least and at most so many frames in one flame graph of a page: some 300 bytes each."""
-
-
 _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
 
 
@@ -95,6 +83,29 @@ class Section(NamedTuple):
     """How many more there are."""
 
 
+_PLACES = ("/proc/sys/", "/sys/")
+_VALUE_COLUMNS = 32
+
+
+def _governed(difference: ValueDifference) -> str:
+    return ", ".join(
+        f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
+        for metric in difference.governs
+    )
+
+
+def _setting(difference: ValueDifference) -> str:
+    path = next(
+        (difference.path.removeprefix(place) for place in _PLACES if difference.path.startswith(place)),
+        difference.path,
+    )
+    return f"{path}: {_text(difference.before)} → {_text(difference.after)}"
+
+
+def _text(value: str | None) -> str:
+    return shortened(value or "", _VALUE_COLUMNS) or '""'
+
+
 class Why(NamedTuple):
     """What one workload's difference between two treatments is made of."""
 
@@ -105,8 +116,8 @@ class Why(NamedTuple):
     """Those that it explains: of instructions, of string bytes."""
     parts: tuple[DifferencePart, ...]
     """The heaviest, at most TOP."""
-    others: DifferencePart
-    whole: DifferencePart
+    remainder: DifferencePart
+    total: DifferencePart
     subsystems: tuple[DifferencePart, ...]
     unexplained: float
     frames: Frames | None
@@ -124,29 +135,34 @@ class Why(NamedTuple):
     @property
     def rows(self) -> tuple[DifferencePart, ...]:
         """All that is shown: it ends with the sum, which the rows above it add up to."""
-        return (*self.parts, self.others, self.whole)
+        return (*self.parts, self.remainder, self.total)
 
     @property
     def bytes(self) -> bool:
         """Whether string instructions worked on more or fewer bytes."""
-        return any(part.byte_difference for part in (*self.parts, self.others))
+        return any(part.byte_difference for part in (*self.parts, self.remainder))
 
 
 def whys(
-    store: Store, record: StudyRecord, most: int | None = None, *, graphs: bool = True
+    store: Store, record: StudyRecord, explain: Explain, most: int | None = None, *, graphs: bool = True
 ) -> tuple[Why, ...]:
     """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
 
-    In the order of the report; `most`: only so many; `graphs=False`: without frames of flame graphs. Nothing
-    is booted or fetched: of a kernel that is not in the cache, and of settings that were never read, less is
-    said. Raises StoreError.
+    In the order of the report; `most`: only so many; `graphs=False`: without frames of flame graphs. Raises
+    StoreError.
     """
-    wanted = list(_wanted(record, store.profiled(record.id)))
+    changed = list(_changed_workloads(record, store.profiled(record.id)))
+    if not changed:
+        return ()
     fewest, enough = _FRAMES
-    room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // max(1, len(wanted)))) if graphs else 0
-    maps = FunctionMaps(store, record)
-    every = (_why(store, record, comparisons, room, maps) for comparisons in wanted)
-    return tuple(islice((why for why in every if why), most))
+    room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // len(changed))) if graphs else 0
+    attributions = explain(store, record, [comparisons[0] for comparisons in changed])
+    reasons = (
+        explained(comparisons, attribution, room, record.proofs)
+        for comparisons, attribution in zip(changed, attributions, strict=True)
+        if attribution
+    )
+    return tuple(islice(reasons, most))
 
 
 def explained(
@@ -159,22 +175,22 @@ def explained(
     explanation = attribution.explanation
     shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
     names = {(row.function, row.module, row.match) for row in shown}
-    rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
+    unshown = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
     first = comparisons[0]
     key = (first.workload, first.baseline, first.treatment)
-    proof = next((one for one in proofs if one.difference_key == key), None)
+    proof = next((item for item in proofs if item.difference_key == key), None)
     profiles = (attribution.before, attribution.after)
-    followed = all(one.region.nodes is not None for one in profiles)
+    followed = all(item.region.nodes is not None for item in profiles)
     laid = laid_stacks(*profiles, explanation) if followed else None
-    taken_back = {one.candidate.target for one in proof.tested} if proof else set()
+    taken_back = {item.candidate.target for item in proof.tested} if proof else set()
     return Why(
         workload=first.workload,
         baseline=first.baseline,
         treatment=first.treatment,
         comparisons=tuple(comparisons),
         parts=tuple(part_of(explanation, row) for row in shown),
-        others=sum_of(explanation, rest, number_format.counted(len(rest), "other row")),
-        whole=sum_of(explanation, explanation.rows, "the sum"),
+        remainder=sum_of(explanation, unshown, number_format.counted(len(unshown), "other row")),
+        total=sum_of(explanation, explanation.rows, "the sum"),
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
         frames=flame_frames(laid.old, laid.new, most=most_frames) if laid and most_frames else None,
@@ -185,33 +201,14 @@ def explained(
     )
 
 
-def _wanted(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:
+def _changed_workloads(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:
     """Comparisons by workload, of each pair of treatments: of workloads that have profiles."""
     for group in summary.groups(record):
-        counted = [one for one in group.comparisons if one.mode is Mode.EXACT_PLUGIN]
-        for workload in dict.fromkeys(one.workload for one in counted):
-            its = tuple(one for one in counted if one.workload == workload)
-            if workload in profiled and any(one.verdict in _CHANGED for one in its):
+        counted = [comparison for comparison in group.comparisons if comparison.mode is Mode.EXACT_PLUGIN]
+        for workload in dict.fromkeys(comparison.workload for comparison in counted):
+            its = tuple(comparison for comparison in counted if comparison.workload == workload)
+            if workload in profiled and any(comparison.verdict in _CHANGED for comparison in its):
                 yield its
-
-
-def _why(
-    store: Store,
-    record: StudyRecord,
-    comparisons: tuple[Comparison, ...],
-    most_frames: int,
-    maps: FunctionMaps,
-) -> Why | None:
-    one = comparisons[0]
-    try:
-        attribution = explain_record(
-            store, record, one.workload, one.baseline, one.treatment, Guests(run=False), maps
-        )
-    except (ExplanationError, KernelError):
-        # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
-        # cache that is damaged by now): `ktrial explain` says what is missing.
-        return None
-    return explained(comparisons, attribution, most_frames, record.proofs)
 
 
 def part_of(explanation: Explanation, row: FunctionDifference) -> DifferencePart:
@@ -257,11 +254,6 @@ def _subsystems(explanation: Explanation) -> Iterator[DifferencePart]:
 
 _MOST = 12
 """Lines of each kind; what is left is counted."""
-
-
-_VALUE_COLUMNS = 32
-
-
 CAUSES = "Suspected causes, not measured: settings whose metrics moved as they say (explain --prove measures)"
 
 
@@ -273,22 +265,35 @@ def sections(differences: Differences, measured: Container[str] = ()) -> tuple[S
 
     `measured`: files of settings, options and boot parameters that were taken back: nothing suspects them.
     """
-    owned = [_option(one) for one in differences.options if one.owners and one.option not in measured]
-    changed = [one for one in differences.values if None not in (one.before, one.after)]
+    owned = [
+        _option(difference)
+        for difference in differences.options
+        if difference.owners and difference.option not in measured
+    ]
+    changed = [
+        difference for difference in differences.values if None not in (difference.before, difference.after)
+    ]
     kinds = (
         _section(CAUSES, causes(differences, measured)),
-        _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in differences.levels]),
+        _section(
+            "Levels",
+            [
+                f"{difference.factor}: {difference.before} → {difference.after}"
+                for difference in differences.levels
+            ],
+        ),
         _section("Boot parameters", list(_boot(differences))),
         _section(
             "Suspected, not measured: options of the configuration that own these functions by their names",
             owned,
         ),
-        _section("Settings, as the kernels boot", [_setting(one) for one in changed]),
+        _section("Settings, as the kernels boot", [_setting(difference) for difference in changed]),
         _section(
             "Counters, an operation",
             [
-                f"{one.counter}: {number_format.number(one.before)} → {number_format.number(one.after)}"
-                for one in differences.counters
+                f"{counter.counter}: {number_format.number(counter.before)} → "
+                f"{number_format.number(counter.after)}"
+                for counter in differences.counters
             ],
         ),
         _section("Not compared", list(differences.unknown)),
@@ -299,17 +304,10 @@ def sections(differences: Differences, measured: Container[str] = ()) -> tuple[S
 def causes(differences: Differences, measured: Container[str] = ()) -> list[str]:
     """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
     return [
-        f"{_setting(one)}: {_governed(one)}"
-        for one in differences.values
-        if one.governs and one.path not in measured
+        f"{_setting(difference)}: {_governed(difference)}"
+        for difference in differences.values
+        if difference.governs and difference.path not in measured
     ]
-
-
-def _governed(one: ValueDifference) -> str:
-    return ", ".join(
-        f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
-        for metric in one.governs
-    )
 
 
 def _section(title: str, lines: Sequence[str]) -> Section:
@@ -317,29 +315,18 @@ def _section(title: str, lines: Sequence[str]) -> Section:
 
 
 def _boot(differences: Differences) -> Iterator[str]:
-    yield from (f"{number_format.MINUS}{one}" for one in differences.boot_before)
-    yield from (f"+{one}" for one in differences.boot_after)
+    yield from (f"{number_format.MINUS}{parameter}" for parameter in differences.boot_before)
+    yield from (f"+{parameter}" for parameter in differences.boot_after)
 
 
-def _option(one: OptionDifference) -> str:
-    owner = f" ({one.owners[0]})" if one.owners else ""
-    return f"{option_change(one)}{followers_of(one)}{owner}"
-
-
-def _setting(one: ValueDifference) -> str:
-    path = next((one.path.removeprefix(place) for place in _PLACES if one.path.startswith(place)), one.path)
-    return f"{path}: {_text(one.before)} → {_text(one.after)}"
-
-
-def _text(value: str | None) -> str:
-    return shortened(value or "", _VALUE_COLUMNS) or '""'
+def _option(difference: OptionDifference) -> str:
+    owner = f" ({difference.owners[0]})" if difference.owners else ""
+    return f"{option_change(difference)}{followers_of(difference)}{owner}"
 
 
 # The tables of what a difference is made of: kernel functions, what is left of them, and the sum.
 
 _MOST_IN_MARKDOWN = 8
-
-
 _SIDE_COLUMNS = 24
 
 
@@ -351,7 +338,7 @@ def functions_of_page(why: Why) -> Table:
 def functions_of_document(why: Why) -> Table:
     """Fewer of them, for a pull request."""
     shown = why.parts[:_MOST_IN_MARKDOWN]
-    return _table((*shown, _others(why), why.whole), with_bytes=why.bytes)
+    return _table((*shown, _unshown(why), why.total), with_bytes=why.bytes)
 
 
 def functions_table(explanation: Explanation, shown: Sequence[FunctionRow], sides: tuple[str, str]) -> Table:
@@ -363,10 +350,10 @@ def functions_table(explanation: Explanation, shown: Sequence[FunctionRow], side
         sum_of(explanation, left, number_format.counted(len(left), "other row")),
         sum_of(explanation, explanation.rows, "the sum"),
     )
-    made = _table(parts, with_bytes=bool(explanation.byte_rows))
+    shown_table = _table(parts, with_bytes=bool(explanation.byte_rows))
     for key, heading in zip(("before", "after"), sides, strict=True):
-        made = made.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
-    return made
+        shown_table = shown_table.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
+    return shown_table
 
 
 def subsystems_table(explanation: Explanation, smallest: float) -> Table:
@@ -386,9 +373,9 @@ def subsystems_table(explanation: Explanation, smallest: float) -> Table:
     )
 
 
-def _others(why: Why) -> DifferencePart:
+def _unshown(why: Why) -> DifferencePart:
     """What is below the rows that are shown: other functions as one row."""
-    left = [*why.parts[_MOST_IN_MARKDOWN:], why.others]
+    left = [*why.parts[_MOST_IN_MARKDOWN:], why.remainder]
     shares = [part.share for part in left if part.share is not None]
     return DifferencePart(
         name="all others",
@@ -402,14 +389,16 @@ def _others(why: Why) -> DifferencePart:
 
 def _table(parts: Sequence[DifferencePart], *, with_bytes: bool) -> Table:
     """The last two rows are others together, and the sum."""
-    made = table(tuple(_fields(with_bytes=with_bytes)), parts, "functions")
-    *named, others, whole = made.rows
-    return replace(made, rows=(*named, _in_words(others), replace(_in_words(whole), kind=RowKind.SUM)))
+    shown_table = table(tuple(_fields(with_bytes=with_bytes)), parts, "functions")
+    *named, remainder, total = shown_table.rows
+    return replace(
+        shown_table, rows=(*named, _in_words(remainder), replace(_in_words(total), kind=RowKind.SUM))
+    )
 
 
 def _in_words(row: Row) -> Row:
-    first, *others = row.cells
-    return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
+    first, *following = row.cells
+    return replace(row, cells=(replace(first, kind=Kind.OWN), *following))
 
 
 def _fields(*, with_bytes: bool) -> Iterator[Field[DifferencePart]]:

@@ -12,22 +12,12 @@ from ktrial.model.attribution import Count, Explanation, FunctionDifference, Mat
 from ktrial.model.comparison import Verdict
 from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, RegionCounts
 
-# Call stacks of profiles as flame graph tools know them: folded, one line a stack, the outermost first.
-
 Stack = tuple[str, ...]
 """Names of functions, the outermost first."""
-
-
 Stacks = dict[Stack, Fraction]
 """Stack → instructions an operation that its last function ran itself."""
-
-
 Naming = Callable[[FunctionCount], str]
-
-
 _JOINED = frozenset({Match.MERGED, Match.SPLIT})
-
-
 _NO_FILE = "(vDSO, generated code)"
 
 
@@ -75,7 +65,7 @@ def folded_pair(before: Stacks, after: Stacks, operations: int) -> Iterator[str]
 def _counted(profile: Profile, name_of: Naming) -> Iterator[tuple[Stack, int]]:
     region = profile.region
     if region.nodes is None:
-        yield from (((name_of(each),), each.instructions) for each in region.functions)
+        yield from (((name_of(function),), function.instructions) for function in region.functions)
         yield from _programs(profile, region.program)
         return
     paths = _paths(region, name_of)
@@ -87,7 +77,7 @@ def _counted(profile: Profile, name_of: Naming) -> Iterator[tuple[Stack, int]]:
 
 
 def _paths(region: RegionCounts, name_of: Naming) -> list[Stack]:
-    names = [name_of(each) for each in region.functions]
+    names = [name_of(function) for function in region.functions]
     paths: list[Stack] = [(UNKNOWN,), (PROGRAM,)]
     for node in (region.nodes or ())[2:]:
         above = () if node.parent == 0 else paths[node.parent]
@@ -97,11 +87,11 @@ def _paths(region: RegionCounts, name_of: Naming) -> list[Stack]:
 
 def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]]:
     """User mode by program; what no program is known for stands in the frame of all of them."""
-    known = sum(each.instructions for each in profile.programs)
-    if known <= instructions:
-        for each in profile.programs:
-            yield (PROGRAM, _name(each.program or _NO_FILE)), each.instructions
-        instructions -= known
+    named = sum(program.instructions for program in profile.programs)
+    if named <= instructions:
+        for program in profile.programs:
+            yield (PROGRAM, _name(program.program or _NO_FILE)), program.instructions
+        instructions -= named
     # The tree of calls counts user mode by itself; a program's call that faults is counted twice there.
     yield (PROGRAM,), instructions
 
@@ -112,7 +102,7 @@ def _row_names(
     """Symbol and module → the name of its row; with an empty module, also where the module has changed."""
     names: dict[tuple[str, str], str] = {}
     # Two functions that stand beside one keep their names: one may have called the other.
-    for row in (each for each in explanation.rows if each.match not in _JOINED):
+    for row in (row_ for row_ in explanation.rows if row_.match not in _JOINED):
         name = f"{row.function} [{row.module}]" if row.module else row.function
         for symbol in count_of(row).names:
             names[symbol, row.module] = _name(name)
@@ -124,8 +114,8 @@ def _naming(names: Mapping[tuple[str, str], str]) -> Naming:
     by_symbol = {symbol: name for (symbol, _), name in names.items()}
 
     def name_of(function: FunctionCount) -> str:
-        known = names.get((function.symbol, function.module)) or by_symbol.get(function.symbol)
-        return known or shown_name(function)
+        name = names.get((function.symbol, function.module)) or by_symbol.get(function.symbol)
+        return name or shown_name(function)
 
     return name_of
 
@@ -186,23 +176,13 @@ def _without(path: Stack, common: set[str]) -> Stack:
 
 MOST = 20
 """Rows at most."""
-
-
 _SMALLEST = 0.01
-
-
 _SMALLEST_OF_ALL = 0.001
 """Of the whole difference, and of all that the second runs: what is smaller, with all that it calls, has no
 row."""
-
-
 _NAMED = 2
 """Functions that a row names of those that stand in one place."""
-
-
 _COARSER = 1.25
-
-
 _CANCELS = 1.5
 """Where parts without their signs are more than that of their sum, they cancel and are one."""
 
@@ -220,7 +200,7 @@ class NetRow(NamedTuple):
     difference: float
     share: float | None
     """Of the whole difference; None where there is none."""
-    rest: float
+    remainder: float
     """The part of the difference that no row below it has: its own, and what is too small or cancels."""
 
 
@@ -234,26 +214,26 @@ class LaidStacks(NamedTuple):
 
 
 class CallTree(NamedTuple):
-    """The rows, callers first: `rest` of all of them, and what no row has, sum to the difference."""
+    """The rows, callers first: `remainder` of all of them, and what no row has, sum to the difference."""
 
     rows: tuple[NetRow, ...]
     before: float
     after: float
     gross: float
     """The differences by function, without their signs."""
-    rest: float
+    remainder: float
     """What no row has."""
 
 
 @dataclass
 class _Node:
     name: str = ""
-    own: list[int] = field(default_factory=lambda: [0, 0])
+    exclusive: list[int] = field(default_factory=lambda: [0, 0])
     """Instructions of the function itself, in the first and the second."""
     below: list[int] = field(default_factory=lambda: [0, 0])
     """The same with all that it calls."""
     ran: list[bool] = field(default_factory=lambda: [False, False])
-    known: list[bool] = field(default_factory=lambda: [True, True])
+    in_side: list[bool] = field(default_factory=lambda: [True, True])
     """Whether each of the two runs it anywhere: the first's stacks are laid on what only the second runs."""
     calls: "dict[str, _Node]" = field(default_factory=dict)
     joined: bool = False
@@ -266,7 +246,7 @@ class _Node:
     @property
     def sides(self) -> tuple[bool, bool]:
         """Whether it is called at this place in each."""
-        return self.ran[0] and self.known[0], self.ran[1] and self.known[1]
+        return self.ran[0] and self.in_side[0], self.ran[1] and self.in_side[1]
 
 
 def call_tree(before: Profile, after: Profile, explanation: Explanation, most: int = MOST) -> CallTree | None:
@@ -295,7 +275,7 @@ def tree_of_stacks(laid: LaidStacks, explanation: Explanation, most: int = MOST)
     _join(root, smallest)
     while len(rows := tuple(_below(root, 0, smallest, unit, root.net))) > most:
         smallest *= _COARSER
-    top = sum(one.net for one in _shown(root, smallest))
+    top = sum(node.net for node in _shown(root, smallest))
     gross = sum((abs(explanation.difference(row)) for row in explanation.rows), Fraction(0))
     means = (explanation.before.mean, explanation.after.mean)
     return CallTree(rows, *means, float(gross), (root.net - top) / unit)
@@ -313,11 +293,13 @@ def _tree(laid: LaidStacks, unit: int) -> _Node:
                 node.below[side] += count
                 called = node.calls.get(name)
                 if called is None:
-                    called = node.calls[name] = _Node(name, known=[name in one for one in functions])
+                    called = node.calls[name] = _Node(
+                        name, in_side=[name in side_functions for side_functions in functions]
+                    )
                 node = called
                 node.ran[side] = True
             node.below[side] += count
-            node.own[side] += count
+            node.exclusive[side] += count
     return root
 
 
@@ -325,59 +307,59 @@ def _join(node: _Node, smallest: float) -> None:
     """Take together what one caller calls in the first only and what it calls in the second only, where these
     cancel: the one is there in place of the other. What both call below is then laid on each other.
     """
-    large = [one for one in node.calls.values() if abs(one.net) >= smallest]
-    gone = [one for one in large if one.sides == (True, False)]
-    come = [one for one in large if one.sides == (False, True)]
+    large = [called for called in node.calls.values() if abs(called.net) >= smallest]
+    gone = [called for called in large if called.sides == (True, False)]
+    come = [called for called in large if called.sides == (False, True)]
     if gone and come and _cancel((*gone, *come)) and not node.joined:
         joined = _Node(f"{_names(gone)} → {_names(come)}", ran=[True, True], joined=True)
-        for one in (*gone, *come):
-            del node.calls[one.name]
-            _add(joined, one)
+        for called in (*gone, *come):
+            del node.calls[called.name]
+            _add(joined, called)
         node.calls[joined.name] = joined
-    for one in node.calls.values():
-        _join(one, smallest)
+    for called in node.calls.values():
+        _join(called, smallest)
 
 
-def _cancel(nodes: Sequence[_Node], own: int = 0) -> bool:
+def _cancel(nodes: Sequence[_Node], own_net: int = 0) -> bool:
     """Whether the parts of these, and this one, are together much less than each by itself."""
-    net = own + sum(one.net for one in nodes)
-    gross = abs(own) + sum(abs(one.net) for one in nodes)
+    net = own_net + sum(node.net for node in nodes)
+    gross = abs(own_net) + sum(abs(node.net) for node in nodes)
     return gross > _CANCELS * abs(net)
 
 
 def _names(nodes: Sequence[_Node]) -> str:
     """The heaviest two."""
-    ranked = sorted(nodes, key=lambda one: (-abs(one.net), one.name))
-    return " + ".join(one.name for one in ranked[:_NAMED])
+    ranked = sorted(nodes, key=lambda node: (-abs(node.net), node.name))
+    return " + ".join(node.name for node in ranked[:_NAMED])
 
 
-def _add(node: _Node, other: _Node) -> None:
+def _add(node: _Node, added: _Node) -> None:
     """Add what the other has, and all below it, by name."""
     for side in (0, 1):
-        node.own[side] += other.own[side]
-        node.below[side] += other.below[side]
-    for name, one in other.calls.items():
+        node.exclusive[side] += added.exclusive[side]
+        node.below[side] += added.below[side]
+    for name, called in added.calls.items():
         if name not in node.calls:
-            node.calls[name] = one
+            node.calls[name] = called
         else:
-            _add(node.calls[name], one)
-            node.calls[name].ran = [any(pair) for pair in zip(node.calls[name].ran, one.ran, strict=True)]
+            _add(node.calls[name], called)
+            node.calls[name].ran = [any(pair) for pair in zip(node.calls[name].ran, called.ran, strict=True)]
 
 
-def _below(node: _Node, depth: int, smallest: float, unit: int, whole: int) -> Iterator[NetRow]:
-    for one in _shown(node, smallest):
-        chain, inner = _chain(one, smallest)
-        rest = one.net - sum(each.net for each in _shown(inner, smallest))
+def _below(node: _Node, depth: int, smallest: float, unit: int, total: int) -> Iterator[NetRow]:
+    for called in _shown(node, smallest):
+        chain, inner = _chain(called, smallest)
+        remainder = called.net - sum(shown_node.net for shown_node in _shown(inner, smallest))
         yield NetRow(
             functions=chain,
             depth=depth,
             before=inner.below[0] / unit if inner.ran[0] else None,
             after=inner.below[1] / unit if inner.ran[1] else None,
             difference=inner.net / unit,
-            share=inner.net / whole if whole else None,
-            rest=rest / unit,
+            share=inner.net / total if total else None,
+            remainder=remainder / unit,
         )
-        yield from _below(inner, depth + 1, smallest, unit, whole)
+        yield from _below(inner, depth + 1, smallest, unit, total)
 
 
 def _chain(node: _Node, smallest: float) -> tuple[tuple[str, ...], _Node]:
@@ -395,12 +377,12 @@ def _shown(node: _Node, smallest: float) -> Sequence[_Node]:
     What only one of the two calls here, and the function's own part (into which callees are inlined), are
     taken together: where they cancel they are left to the function's rest.
     """
-    both = [one for one in node.calls.values() if all(one.sides)]
-    alone = [one for one in node.calls.values() if not all(one.sides)]
-    own = node.own[1] - node.own[0]
-    every = both if _cancel(alone, own) and not node.joined else both + alone
-    large = [one for one in every if abs(one.net) >= smallest]
-    return sorted(large, key=lambda one: (-abs(one.net), one.name))
+    both = [called for called in node.calls.values() if all(called.sides)]
+    alone = [called for called in node.calls.values() if not all(called.sides)]
+    own_net = node.exclusive[1] - node.exclusive[0]
+    every = both if _cancel(alone, own_net) and not node.joined else both + alone
+    large = [called for called in every if abs(called.net) >= smallest]
+    return sorted(large, key=lambda called: (-abs(called.net), called.name))
 
 
 # The table of a difference along the tree of calls: net, with all that is called, callers above.
@@ -411,19 +393,10 @@ CALL_TREE_MEANING = (
     "because it cancels or is too small."
 )
 
-
 _CALLS = " › "
-
-
 _BELOW = "· "
-
-
 _SIDE_COLUMNS = 24
-
-
 _LEFT_OUT = "…"
-
-
 _MOST_CALLERS = 1
 """Functions that are named of those that only lead to a row's own."""
 
@@ -432,19 +405,23 @@ def call_tree_table(tree: CallTree, sides: tuple[str, str] | None = None) -> Tab
     """One row a place, then what is elsewhere, then the sum. `sides`: the names that stand above their
     numbers.
     """
-    whole = tree.after - tree.before
-    rest = NetRow(("elsewhere",), 0, None, None, tree.rest, tree.rest / whole, tree.rest)
-    last = NetRow(("the sum of own",), 0, tree.before, tree.after, whole, 1.0, whole)
-    made = table(tuple(_fields()), (*tree.rows, rest, last), "functions")
+    difference = tree.after - tree.before
+    elsewhere = NetRow(
+        ("elsewhere",), 0, None, None, tree.remainder, tree.remainder / difference, tree.remainder
+    )
+    last = NetRow(("the sum of own",), 0, tree.before, tree.after, difference, 1.0, difference)
+    shown_table = table(tuple(_fields()), (*tree.rows, elsewhere, last), "functions")
     for key, heading in zip(("before", "after"), sides or (), strict=False):
-        made = made.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
-    *named, others, total = made.rows
-    return replace(made, rows=(*named, _in_words(others), replace(_in_words(total), kind=RowKind.SUM)))
+        shown_table = shown_table.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
+    *named, elsewhere_row, total = shown_table.rows
+    return replace(
+        shown_table, rows=(*named, _in_words(elsewhere_row), replace(_in_words(total), kind=RowKind.SUM))
+    )
 
 
 def _in_words(row: Row) -> Row:
-    first, *others = row.cells
-    return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
+    first, *following = row.cells
+    return replace(row, cells=(replace(first, kind=Kind.OWN), *following))
 
 
 def _fields() -> Iterator[Field[NetRow]]:
@@ -458,7 +435,7 @@ def _fields() -> Iterator[Field[NetRow]]:
     )
     yield Field(
         Column("own", "own", numeric=True, wide=True),
-        lambda row: own(number_format.signed(row.rest), emphasis=Emphasis.MUTED),
+        lambda row: own(number_format.signed(row.remainder), emphasis=Emphasis.MUTED),
     )
 
 
@@ -468,7 +445,7 @@ def _function(row: NetRow) -> Cell:
         callers = [callers[0], _LEFT_OUT]
     text = _BELOW * row.depth + _CALLS.join((*callers, last))
     values = f"{number_format.number(row.before)} → {number_format.number(row.after)}"
-    values += f"; own {number_format.signed(row.rest)}"
+    values += f"; own {number_format.signed(row.remainder)}"
     return Cell(_CALLS.join(row.functions), text, Kind.CODE, narrow=values, title=_CALLS.join(row.functions))
 
 

@@ -25,34 +25,15 @@ if TYPE_CHECKING:
 # symbol and a word, so that none is needed.
 
 INK = "#1f2328"
-
-
 MUTED = "#5d6670"
-
-
 RULE = "#c9d0d8"
-
-
 BAND = "#edf0f3"
-
-
 BASELINE = "#8a939d"
-
-
 PAPER = "#ffffff"
-
-
 BETTER = "#0a64ad"
-
-
 WORSE = "#bf4a0b"
-
-
 EQUIVALENT = "#6b7480"
-
-
 INCONCLUSIVE = "#6a7381"
-
 
 VERDICT_COLOURS = {
     Verdict.BETTER: BETTER,
@@ -61,7 +42,6 @@ VERDICT_COLOURS = {
     Verdict.INCONCLUSIVE: INCONCLUSIVE,
     Verdict.IDENTICAL: EQUIVALENT,
 }
-
 
 VARIABLES = {
     INK: "ink",
@@ -81,13 +61,8 @@ VARIABLES = {
 # From an Altair chart to an SVG element that sits in a page: small, named, the same every time.
 
 Drawing: TypeAlias = "altair.LayerChart | altair.FacetChart"
-
-
 _TAG = re.compile(r"<[^<>]+>")
-
-
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
-
 
 _NOISE = re.compile(
     r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"|'
@@ -95,13 +70,8 @@ _NOISE = re.compile(
     r' font-family="sans-serif"| opacity="1"| text-anchor="start"'
 )
 
-
 _EMPTY = re.compile(r'<path d=""[^>]*/>|<path d="M0,0h0v0h0Z"[^>]*/>|<g></g>')
-
-
 _ID = re.compile(r'(\bid="|url\(#|href="#)')
-
-
 _SIZE = re.compile(r'<svg [^>]*viewBox="([^"]+)"[^>]*>')
 
 
@@ -172,15 +142,9 @@ def axis_marks(low: float, high: float) -> list[float]:
 # One metric at every level: bars from zero, each with the samples of its trials.
 
 LEVEL_WIDTH = 320
-
-
 _ROW = 42
-
-
 _TALL_ROW = 58
 """Where a level's name and its result do not fit beside each other, the result goes below the name."""
-
-
 _CELLS = 46
 """Character cells of text of 12 pixels in the width."""
 
@@ -288,7 +252,7 @@ def _bars(altair: Any, lines: Any, marks: Any, domain: list[float], tall: bool) 
     down = 17 if tall else 9
     bar = lines.transform_filter("isValid(datum.value)").mark_bar(height=8, yOffset=down)
     reach = lines.mark_rule(strokeWidth=1.5, color=INK, yOffset=down)
-    each = marks.mark_point(
+    samples = marks.mark_point(
         filled=True, size=26, color=INK, stroke=PAPER, strokeWidth=1, opacity=1, yOffset=down
     )
     return (
@@ -298,7 +262,7 @@ def _bars(altair: Any, lines: Any, marks: Any, domain: list[float], tall: bool) 
             opacity=altair.Opacity("opacity:Q", scale=None),
         ),
         reach.encode(x=_x(altair, "least", domain), x2="most:Q"),
-        each.encode(x=_x(altair, "value", domain)),
+        samples.encode(x=_x(altair, "value", domain)),
     )
 
 
@@ -326,11 +290,8 @@ SHAPES = {
 }
 """The inconclusive one is hollow."""
 
-
 _STEPS = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
 """Relative changes that may be marked on the axis, upwards; downwards their reciprocals lie as far away."""
-
-
 FARTHEST = 1000.0
 """Ratios beyond this, or below its reciprocal, are drawn at the edge."""
 
@@ -355,19 +316,11 @@ class Layout(NamedTuple):
 
 ALONE = Layout(width=420, left=240, right=240, row=26, cells=29, intervals=True)
 """One treatment on a wide screen."""
-
-
 NARROW = Layout(width=320, left=1, right=1, row=38, cells=33, name_above=True)
 """One treatment on a narrow screen, or among others."""
-
-
 _BESIDE = 960
 """Width of the drawings that stand beside each other."""
-
-
 _NAMES = 200
-
-
 _RESULT = 96
 
 
@@ -381,8 +334,8 @@ def rows_of_panels(names: list[str]) -> list[list[Layout]]:
     most = next((many for many in (4, 3, 2) if longest <= _title_cells(_panel(many))), 1)
     rows = math.ceil(len(names) / most)
     beside = math.ceil(len(names) / rows)
-    first, other = _panel(beside), _panel(beside)._replace(left=10, cells=0)
-    layouts = [first if place % beside == 0 else other for place in range(len(names))]
+    first, following = _panel(beside), _panel(beside)._replace(left=10, cells=0)
+    layouts = [first if place % beside == 0 else following for place in range(len(names))]
     return [layouts[start : start + beside] for start in range(0, len(names), beside)]
 
 
@@ -421,7 +374,7 @@ def ratio_description(group: TreatmentComparisons) -> str:
 
 def group_row_names(group: TreatmentComparisons) -> tuple[str, ...]:
     """The workload's name; with the metric where the workload has several."""
-    return row_names_of([(one.workload, one.metric) for one in group.comparisons])
+    return row_names_of([(comparison.workload, comparison.metric) for comparison in group.comparisons])
 
 
 def _domain(every: tuple[TreatmentComparisons, ...], margin: float) -> tuple[float, float]:
@@ -536,7 +489,7 @@ def ticks_within(domain: tuple[float, float], most: int = 7) -> list[dict[str, A
     placed = [1.0]
     for step in reversed(_STEPS):
         for ratio in (1 + step, 1 - step if step < 1 else 1 / (1 + step)):
-            apart = min(abs(math.log(ratio / other)) for other in placed)
+            apart = min(abs(math.log(ratio / mark)) for mark in placed)
             if first <= ratio <= last and apart > reach / most:
                 placed.append(ratio)
     return [{"at": ratio, "label": _tick_label(ratio)} for ratio in sorted(placed)]
@@ -584,7 +537,7 @@ def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
         spread.encode(text="spread:N", x=altair.value(layout.width + 104)),
     )
     return tuple(
-        text for text, wanted in zip(texts, (layout.cells, True, layout.intervals), strict=True) if wanted
+        text for text, shown in zip(texts, (layout.cells, True, layout.intervals), strict=True) if shown
     )
 
 
@@ -601,18 +554,11 @@ def _title(altair: Any, group: TreatmentComparisons, layout: Layout) -> tuple[An
 # Speed-up over CPUs: one workload, a line a treatment, and the line on which every CPU counts in full.
 
 _SCALING_WIDTH, _SCALING_HEIGHT = 300, 220
-
-
 _ROOM = 150
 """Pixels to the right, for the treatments' names."""
-
-
 _NAME = 22
-
-
 _APART = 14
 """Pixels between two names."""
-
 
 _MARKS = (
     (INK, [1, 0], "circle"),
@@ -695,13 +641,13 @@ def _perfect(altair: Any, scales: _Scales, counts: Sequence[int]) -> Any:
 
 def _line(altair: Any, scales: _Scales, curve: ScalingCurve, place: int) -> tuple[Any, ...]:
     colour, dashes, shape = _MARKS[place % len(_MARKS)]
-    one = curve.points[0].throughput
+    unit = curve.points[0].throughput
     rows = [
         {
             "cpus": point.cpus,
             "speed_up": point.speed_up,
-            "low": point.lowest / one,
-            "high": point.highest / one,
+            "low": point.lowest / unit,
+            "high": point.highest / unit,
         }
         for point in curve.points
     ]

@@ -35,13 +35,8 @@ from ktrial.model.study import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.study_summary import TreatmentComparisons, row_names
 
-# The table of comparisons. A column that is added to `FIELDS` is on the terminal, in Markdown, on pages, in
-# CSV and in JSON.
-
 Links = Mapping[tuple[str, str, str], str]
 """Workload, treatment and baseline → where a page says what the difference is made of."""
-
-
 _NAME_COLUMNS = 60
 
 
@@ -62,60 +57,60 @@ class ComparisonRow:
 FIELDS: tuple[Field[ComparisonRow], ...] = (
     Field(
         Column("name", "workload", outputs=Output.TERMINAL, wraps=True, columns=_NAME_COLUMNS),
-        lambda it: name(it.short_name),
+        lambda row_: name(row_.short_name),
     ),
     Field(
         Column("workload", "workload", outputs=Output.DOCUMENT | Output.PROGRAMS, width=19),
-        lambda it: name(it.comparison.workload),
+        lambda row_: name(row_.comparison.workload),
     ),
     Field(
         Column("metric", "metric", outputs=Output.DOCUMENT | Output.PROGRAMS, width=16),
-        lambda it: Cell(
-            it.comparison.metric,
-            metric_name(it.comparison.metric, it.comparison.unit),
+        lambda row_: Cell(
+            row_.comparison.metric,
+            metric_name(row_.comparison.metric, row_.comparison.unit),
             Kind.NAME,
-            notes=(it.comparison.mode.value,),
+            notes=(row_.comparison.mode.value,),
         ),
     ),
-    Field(Column("mode", "mode", outputs=Output.MARKDOWN), lambda it: own(it.comparison.mode.value)),
-    Field(Column("unit", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.unit)),
-    Field(Column("direction", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.direction)),
-    Field(Column("baseline", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.baseline)),
+    Field(Column("mode", "mode", outputs=Output.MARKDOWN), lambda row_: own(row_.comparison.mode.value)),
+    Field(Column("unit", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.unit)),
+    Field(Column("direction", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.direction)),
+    Field(Column("baseline", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.baseline)),
     Field(
         Column("treatment", "treatment", outputs=Output.PROGRAMS, wraps=True),
-        lambda it: Cell(
-            it.comparison.treatment,
-            told_apart(it.comparison.treatment, it.comparison.baseline),
+        lambda row_: Cell(
+            row_.comparison.treatment,
+            told_apart(row_.comparison.treatment, row_.comparison.baseline),
             Kind.PROSE,
         ),
     ),
     Field(
         Column("baseline_value", "baseline", numeric=True, width=11),
-        lambda it: number(it.comparison.baseline_value),
+        lambda row_: number(row_.comparison.baseline_value),
     ),
-    Field(Column("value", "value", numeric=True, width=11), lambda it: number(it.comparison.value)),
+    Field(Column("value", "value", numeric=True, width=11), lambda row_: number(row_.comparison.value)),
     Field(
         Column("ratio", "change", numeric=True, width=11),
-        lambda it: step(it.comparison.ratio, it.comparison.value, verdict=it.comparison.verdict),
+        lambda row_: step(row_.comparison.ratio, row_.comparison.value, verdict=row_.comparison.verdict),
     ),
     Field(
         Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE, width=17.5),
-        lambda it: interval(it.comparison.low, it.comparison.high),
+        lambda row_: interval(row_.comparison.low, row_.comparison.high),
     ),
-    Field(Column("low", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.low)),
-    Field(Column("high", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.high)),
+    Field(Column("low", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.low)),
+    Field(Column("high", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.high)),
     Field(
         Column("verdict", "verdict", width=14.5),
-        lambda it: verdict(
-            it.comparison.verdict,
-            scatter=it.scatter,
-            notes=(it.comparison.reason,) if it.comparison.reason else (),
-            link=it.why,
+        lambda row_: verdict(
+            row_.comparison.verdict,
+            scatter=row_.scatter,
+            notes=(row_.comparison.reason,) if row_.comparison.reason else (),
+            link=row_.why,
         ),
     ),
-    Field(Column("mode", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.mode)),
-    Field(Column("reason", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.reason)),
-    Field(Column("scatter", outputs=Output.CSV), lambda it: Cell(it.scatters)),
+    Field(Column("mode", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.mode)),
+    Field(Column("reason", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.reason)),
+    Field(Column("scatter", outputs=Output.CSV), lambda row_: Cell(row_.scatters)),
 )
 
 
@@ -131,36 +126,36 @@ def of_group(record: StudyRecord, group: TreatmentComparisons, links: Links | No
 
 def side_by_side(record: StudyRecord, group: TreatmentComparisons) -> Table:
     """The same for the terminal, where the two treatments' names stand above their values."""
-    made = of_group(record, group).adapted("baseline_value", heading=group.baseline, named=True)
-    return made.adapted("value", heading=group.treatment, named=True)
+    shown_table = of_group(record, group).adapted("baseline_value", heading=group.baseline, named=True)
+    return shown_table.adapted("value", heading=group.treatment, named=True)
 
 
 def one_below_another(record: StudyRecord) -> Table:
     """Several treatments for the terminal: of each metric the baseline's value, then a row a treatment."""
-    made = of_all(record).adapted("treatment", outputs=Output.TERMINAL)
-    made = made.adapted("baseline_value", outputs=Output.PROGRAMS)
+    every_row = of_all(record).adapted("treatment", outputs=Output.TERMINAL)
+    every_row = every_row.adapted("baseline_value", outputs=Output.PROGRAMS)
     by_name: dict[tuple[str, str], list[Row]] = {}
     baselines: dict[tuple[str, str], Comparison] = {}
-    for one, its_row in zip(record.result.comparisons, made.rows, strict=True):
-        place = (one.workload, one.metric)
-        baselines.setdefault(place, one)
+    for comparison, its_row in zip(record.result.comparisons, every_row.rows, strict=True):
+        place = (comparison.workload, comparison.metric)
+        baselines.setdefault(place, comparison)
         by_name.setdefault(place, []).append(its_row)
     rows = [
-        each
+        shown_row
         for place, its_rows in by_name.items()
-        for each in (_baseline(made, baselines[place], its_rows[0]), *map(_nameless, its_rows))
+        for shown_row in (_baseline(every_row, baselines[place], its_rows[0]), *map(_nameless, its_rows))
     ]
-    return Table(made.columns, tuple(rows), made.name)
+    return Table(every_row.columns, tuple(rows), every_row.name)
 
 
-def _baseline(made: Table, one: Comparison, first: Row) -> Row:
+def _baseline(every_row: Table, comparison: Comparison, first: Row) -> Row:
     cells = {
         "name": first.cells[0],
-        "treatment": Cell(text=one.baseline, kind=Kind.PROSE),
-        "value": number(one.baseline_value),
+        "treatment": Cell(text=comparison.baseline, kind=Kind.PROSE),
+        "value": number(comparison.baseline_value),
         "verdict": own("baseline", emphasis=Emphasis.MUTED),
     }
-    return row(made.columns, cells)
+    return row(every_row.columns, cells)
 
 
 def _nameless(its_row: Row) -> Row:
@@ -172,23 +167,23 @@ def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links 
     scatter, scatters = scatter_by_place(record), scatter_kinds(record)
     rows = (
         ComparisonRow(
-            comparison=one,
-            short_name=names[one.workload, one.metric],
-            scatter=scatter.get(comparison_place(one), ""),
-            scatters=scatters.get(comparison_place(one), ()),
-            why=(links or {}).get((one.workload, one.treatment, one.baseline), ""),
+            comparison=comparison,
+            short_name=names[comparison.workload, comparison.metric],
+            scatter=scatter.get(comparison_place(comparison), ""),
+            scatters=scatters.get(comparison_place(comparison), ()),
+            why=(links or {}).get((comparison.workload, comparison.treatment, comparison.baseline), ""),
         )
-        for one in comparisons
+        for comparison in comparisons
     )
     return replace(table(FIELDS, rows, "comparisons"), stacks=True)
 
 
 def _short_names(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], str]:
     """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
-    units = {(one.workload, one.metric): one.unit for one in comparisons}
-    others = {key: unit for key, unit in units.items() if key[1] not in BESIDE_THE_OWN}
-    metrics = Counter(workload for workload, _ in others)
-    same_unit = len(set(others.values())) == 1
+    units = {(comparison.workload, comparison.metric): comparison.unit for comparison in comparisons}
+    main_units = {key: unit for key, unit in units.items() if key[1] not in BESIDE_THE_OWN}
+    metrics = Counter(workload for workload, _ in main_units)
+    same_unit = len(set(main_units.values())) == 1
     short = short_labels(workload for workload, _ in units)
 
     def named(workload: str, metric: str, unit: str) -> str:
@@ -216,7 +211,6 @@ _WORDS = {
     Scatter.ONE_MODE: "one mode, the baseline two",
 }
 
-
 Place = tuple[str, str, str, str]
 """Workload, metric, treatment and baseline."""
 
@@ -224,37 +218,37 @@ Place = tuple[str, str, str, str]
 def scatter_by_place(record: StudyRecord) -> dict[Place, str]:
     """What stands beside a verdict, in words; of two findings for one comparison both."""
     remarks: dict[Place, str] = {}
-    for one in record.result.variability:
-        place = (one.workload, one.metric, one.treatment, one.baseline)
-        remarks[place] = "; ".join(filter(None, (remarks.get(place, ""), scatter_text(one))))
+    for finding in record.result.variability:
+        place = (finding.workload, finding.metric, finding.treatment, finding.baseline)
+        remarks[place] = "; ".join(filter(None, (remarks.get(place, ""), scatter_text(finding))))
     return remarks
 
 
-def comparison_place(one: Comparison) -> Place:
+def comparison_place(comparison: Comparison) -> Place:
     """Where a comparison's findings are looked up."""
-    return (one.workload, one.metric, one.treatment, one.baseline)
+    return (comparison.workload, comparison.metric, comparison.treatment, comparison.baseline)
 
 
-def scatter_text(one: Variability) -> str:
+def scatter_text(finding: Variability) -> str:
     """`scatters more: 5.2 %, the baseline 0.02 % (p 0.001)`."""
-    chance = f"p {one.p:.2g}"
-    if one.modes:
+    chance = f"p {finding.p:.2g}"
+    if finding.modes:
         values = " and ".join(
             f"{number_format.number(mode.value)} ({number_format.counted(mode.trials, 'trial')})"
-            for mode in one.modes
+            for mode in finding.modes
         )
-        return f"{_WORDS[one.scatter]}: about {values} ({chance})"
-    baseline = number_format.percentage(one.baseline_spread)
-    spreads = f"{number_format.percentage(one.spread)}, the baseline {baseline}"
-    return f"{_WORDS[one.scatter]}: {spreads} ({chance})"
+        return f"{_WORDS[finding.scatter]}: about {values} ({chance})"
+    baseline = number_format.percentage(finding.baseline_spread)
+    spreads = f"{number_format.percentage(finding.spread)}, the baseline {baseline}"
+    return f"{_WORDS[finding.scatter]}: {spreads} ({chance})"
 
 
 def scatter_kinds(record: StudyRecord) -> dict[Place, tuple[Scatter, ...]]:
     """How the treatments scatter that do so otherwise than the baseline."""
     kinds: dict[Place, tuple[Scatter, ...]] = {}
-    for one in record.result.variability:
-        place = (one.workload, one.metric, one.treatment, one.baseline)
-        kinds[place] = (*kinds.get(place, ()), one.scatter)
+    for finding in record.result.variability:
+        place = (finding.workload, finding.metric, finding.treatment, finding.baseline)
+        kinds[place] = (*kinds.get(place, ()), finding.scatter)
     return kinds
 
 
@@ -284,46 +278,46 @@ class InteractionRow(NamedTuple):
 def interaction_tables(record: StudyRecord) -> tuple[InteractionTable, ...]:
     """One for every two levels, in the order of the factors."""
     by_levels: dict[tuple[object, ...], list[Interaction]] = {}
-    for one in record.result.interactions:
-        key = (one.first, one.first_levels, one.second, one.second_levels)
-        by_levels.setdefault(key, []).append(one)
+    for interaction in record.result.interactions:
+        key = (interaction.first, interaction.first_levels, interaction.second, interaction.second_levels)
+        by_levels.setdefault(key, []).append(interaction)
     return tuple(_of(interactions) for interactions in by_levels.values())
 
 
 def _of(interactions: list[Interaction]) -> InteractionTable:
     first = interactions[0]
     changed = level_shown(first.first, first.first_levels[1])
-    at, other = (level_shown(first.second, level) for level in first.second_levels)
-    names = row_names([(one.workload, one.metric) for one in interactions])
+    at, beside = (level_shown(first.second, level) for level in first.second_levels)
+    names = row_names([(interaction.workload, interaction.metric) for interaction in interactions])
     rows = [InteractionRow(*pair) for pair in zip(names, interactions, strict=True)]
-    made = table(_fields(f"with {at}", f"with {other}"), rows, "matrix interactions")
-    return InteractionTable(f"{changed} and {other}", replace(made, stacks=True))
+    shown_table = table(_fields(f"with {at}", f"with {beside}"), rows, "matrix interactions")
+    return InteractionTable(f"{changed} and {beside}", replace(shown_table, stacks=True))
 
 
 def _fields(alone: str, with_other: str) -> tuple[Field[InteractionRow], ...]:
     return (
-        Field(Column("workload", "workload", wraps=True), lambda it: name(it.name)),
+        Field(Column("workload", "workload", wraps=True), lambda row_: name(row_.name)),
         Field(
             Column("effect", alone, numeric=True, named=True),
-            lambda it: change(it.interaction.effect),
+            lambda row_: change(row_.interaction.effect),
         ),
         Field(
             Column("effect_beside", with_other, numeric=True, named=True),
-            lambda it: change(it.interaction.effect_beside),
+            lambda row_: change(row_.interaction.effect_beside),
         ),
         Field(
             Column("ratio", "interaction", numeric=True),
-            lambda it: change(it.interaction.ratio, verdict=it.interaction.verdict),
+            lambda row_: change(row_.interaction.ratio, verdict=row_.interaction.verdict),
         ),
         Field(
             Column("interval", "interval", "%", numeric=True),
-            lambda it: interval(it.interaction.low, it.interaction.high),
+            lambda row_: interval(row_.interaction.low, row_.interaction.high),
         ),
         Field(
             Column("verdict", "verdict"),
-            lambda it: verdict(
-                it.interaction.verdict,
-                notes=(it.interaction.reason,) if it.interaction.reason else (),
+            lambda row_: verdict(
+                row_.interaction.verdict,
+                notes=(row_.interaction.reason,) if row_.interaction.reason else (),
             ),
         ),
     )

@@ -26,12 +26,8 @@ from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.report import study_summary
 
-# The tables of event counters: those that differ most in a study, and all against the baseline.
-
 _SMALL = 10.0
 """Added to both sides of a ratio: a counter that rose from 0 to 3 is no finding."""
-
-
 _SMALLEST_DIFFERENCE = math.log(1.01)
 
 
@@ -76,14 +72,17 @@ def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters
         WorkloadCounters(workload, treatments, _ranked(counters)[:most])
         for workload, counters in by_workload.items()
     )
-    return tuple(one for one in ranked if one.counters)
+    return tuple(workload_counters for workload_counters in ranked if workload_counters.counters)
 
 
 def of_study(record: StudyRecord) -> tuple[CounterMeans, ...]:
     """A table a workload: the means of every treatment."""
     return tuple(
-        CounterMeans(one.workload, table(_means(one.treatments), one.counters))
-        for one in most_different(record)
+        CounterMeans(
+            workload_counters.workload,
+            table(_means(workload_counters.treatments), workload_counters.counters),
+        )
+        for workload_counters in most_different(record)
     )
 
 
@@ -106,16 +105,16 @@ def _mean_of(counter: Counter, place: int) -> Cell:
 
 def direction(row: CounterRow) -> str:
     """`more`, `fewer`, `same`, `new`, `gone`; `?` where that is not decided: a counter has no good side."""
-    one = row.comparison
+    comparison = row.comparison
     if row.one_sided:
-        return "new" if one.value else "gone"
+        return "new" if comparison.value else "gone"
     words = {
         Verdict.WORSE: "more",
         Verdict.BETTER: "fewer",
         Verdict.EQUIVALENT: "same",
         Verdict.IDENTICAL: "same",
     }
-    return words.get(one.verdict, "?")
+    return words.get(comparison.verdict, "?")
 
 
 def against_baseline(rows: Iterable[CounterRow]) -> Table:

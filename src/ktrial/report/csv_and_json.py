@@ -17,8 +17,6 @@ from ktrial.report import provenance, study_summary
 from ktrial.report.attribution import DifferencePart, Why
 from ktrial.report.proof import proof_as_json
 
-# CSV as RFC 4180 has it: CR LF, a header row, quotes where they are needed.
-
 
 def csv_text(table: Table) -> str:
     """What CSV shows of the table. Numbers carry all their digits."""
@@ -62,16 +60,16 @@ class Moment(NamedTuple):
 
 
 def _of_sample(name: str) -> Field[SampleRow]:
-    return Field(Column(name), lambda it: Cell(getattr(it.sample, name)))
+    return Field(Column(name), lambda row: Cell(getattr(row.sample, name)))
 
 
 SAMPLES: tuple[Field[SampleRow], ...] = (
-    Field(Column("order"), lambda it: Cell(it.trial.planned.order)),
-    Field(Column("block"), lambda it: Cell(it.trial.planned.block)),
-    Field(Column("treatment"), lambda it: Cell(it.trial.planned.treatment.label)),
-    Field(Column("perturbation"), lambda it: Cell(it.trial.planned.perturbation.number)),
-    Field(Column("outcome"), lambda it: Cell(it.trial.outcome)),
-    Field(Column("kernel_release"), lambda it: Cell(it.trial.provenance.kernel_release)),
+    Field(Column("order"), lambda row: Cell(row.trial.planned.order)),
+    Field(Column("block"), lambda row: Cell(row.trial.planned.block)),
+    Field(Column("treatment"), lambda row: Cell(row.trial.planned.treatment.label)),
+    Field(Column("perturbation"), lambda row: Cell(row.trial.planned.perturbation.number)),
+    Field(Column("outcome"), lambda row: Cell(row.trial.outcome)),
+    Field(Column("kernel_release"), lambda row: Cell(row.trial.provenance.kernel_release)),
     *map(
         _of_sample,
         (
@@ -81,15 +79,14 @@ SAMPLES: tuple[Field[SampleRow], ...] = (
     ),
 )
 
-
 SERIES: tuple[Field[Moment], ...] = (
-    Field(Column("treatment"), lambda it: Cell(it.read.treatment)),
-    Field(Column("workload"), lambda it: Cell(it.read.sampled.workload)),
-    Field(Column("name"), lambda it: Cell(it.series.name)),
-    Field(Column("unit"), lambda it: Cell(it.series.unit)),
-    Field(Column("kind"), lambda it: Cell(it.series.kind)),
-    Field(Column("seconds"), lambda it: Cell(it.seconds)),
-    Field(Column("value"), lambda it: Cell(it.value)),
+    Field(Column("treatment"), lambda row: Cell(row.read.treatment)),
+    Field(Column("workload"), lambda row: Cell(row.read.sampled.workload)),
+    Field(Column("name"), lambda row: Cell(row.series.name)),
+    Field(Column("unit"), lambda row: Cell(row.series.unit)),
+    Field(Column("kind"), lambda row: Cell(row.series.kind)),
+    Field(Column("seconds"), lambda row: Cell(row.seconds)),
+    Field(Column("value"), lambda row: Cell(row.value)),
 )
 
 
@@ -103,10 +100,10 @@ def series_table(record: StudyRecord) -> Table:
     return table(
         SERIES,
         (
-            Moment(read, one, seconds, value)
+            Moment(read, series, seconds, value)
             for read in record.sampled
-            for one in read.sampled.series
-            for seconds, value in zip(read.sampled.times, one.values, strict=True)
+            for series in read.sampled.series
+            for seconds, value in zip(read.sampled.times, series.values, strict=True)
         ),
     )
 
@@ -123,15 +120,15 @@ def record_as_json(
         "question": record.study.question,
         "answer": record.result.answer,
         "comparisons": comparison_table.of_all(record).data(),
-        "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
-        "scaling": [one.model_dump(mode="json") for one in curves(record)],
-        "waits": [one.model_dump(mode="json") for one in waits(record)],
-        "variability": [one.model_dump(mode="json") for one in record.result.variability],
+        "interactions": [item.model_dump(mode="json") for item in record.result.interactions],
+        "scaling": [item.model_dump(mode="json") for item in curves(record)],
+        "waits": [item.model_dump(mode="json") for item in waits(record)],
+        "variability": [item.model_dump(mode="json") for item in record.result.variability],
         "builds": provenance.builds_as_json(record),
         "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in study_summary.warnings(record)],
-        "kernels": [one.model_dump(mode="json") for one in record.kernels],
-        "series": [one.model_dump(mode="json") for one in record.sampled],
+        "kernels": [item.model_dump(mode="json") for item in record.kernels],
+        "series": [item.model_dump(mode="json") for item in record.sampled],
         "trials": [_trial(trial) for trial in record.trials],
         "planned": record.planned,
         "settings": record.study.model_dump(mode="json", by_alias=True),
@@ -162,12 +159,12 @@ def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
             "baseline": why.baseline,
             "treatment": why.treatment,
             "unit": "instructions/operation",
-            "from": why.whole.before,
-            "to": why.whole.after,
-            "difference": why.whole.difference,
+            "from": why.total.before,
+            "to": why.total.after,
+            "difference": why.total.difference,
             "unexplained": why.unexplained,
             "functions": [_part(part) for part in why.parts],
-            "others": _part(why.others),
+            "others": _part(why.remainder),
             "causes": why.causes,
             "proof": proof_as_json(why.proof) if why.proof else None,
             "subsystems": {part.name: part.difference for part in why.subsystems},

@@ -23,11 +23,8 @@ from ktrial.report import charts
 from ktrial.report.charts import styled
 from ktrial.report.templating import chart_colours, environment, style_of
 
-# Fidelity in sentences: figures, disagreements and what of the model could explain them, for all outputs.
-
 _LEAST_SHARE = 0.1
 """Of what modelled cycles moved by: smaller parts are not named."""
-
 
 _NAMES = {
     "instruction": "instructions",
@@ -42,43 +39,46 @@ _NAMES = {
 }
 
 
-def figures(one: Fidelity) -> str:
+def figures(count: Fidelity) -> str:
     """Correlations, error and slope."""
-    if one.rms_error is None or one.slope is None:
-        return f"no pair is decided on both; {one.undecided_in_exact} only in real time"
+    if count.rms_error is None or count.slope is None:
+        return f"no pair is decided on both; {count.undecided_in_exact} only in real time"
     return (
-        f"Spearman {interval(one.spearman)}, Pearson {interval(one.pearson)}, RMS error of log ratios "
-        f"{one.rms_error:.3f}, slope {one.slope:.2f}; {one.undecided_in_exact} decided only in real time"
+        f"Spearman {interval(count.spearman)}, Pearson {interval(count.pearson)}, "
+        f"RMS error of log ratios {count.rms_error:.3f}, slope {count.slope:.2f}; "
+        f"{count.undecided_in_exact} decided only in real time"
     )
 
 
-def interval(one: Interval) -> str:
+def interval(figure: Interval) -> str:
     """A figure and its interval."""
-    if one.value is None:
+    if figure.value is None:
         return "unknown (too few)"
-    return f"{one.value:.2f}" + (f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None else "")
+    return f"{figure.value:.2f}" + (
+        f" ({figure.low:.2f} to {figure.high:.2f})" if figure.low is not None else ""
+    )
 
 
-def change(one: Change) -> str:
+def change(ratio: Change) -> str:
     """A ratio as a change, with its interval."""
-    return f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
+    return f"{number_format.change(ratio.ratio)} ({number_format.interval(ratio.low, ratio.high)})"
 
 
 def disagreement(pair: FidelityPair, count: str) -> str:
     """What the two say, which counts have it right, and what modelled cycles moved by."""
-    right = [name for name, each in pair.exact.items() if each.verdict is pair.time.verdict]
+    right = [name for name, counted in pair.exact.items() if counted.verdict is pair.time.verdict]
     better = f"; {', '.join(right)} {'has' if len(right) == 1 else 'have'} it right" if right else ""
-    said = f"counted {change(pair.exact[count])}, in time {change(pair.time)}{better}"
-    return f"{pair.treatment}, {pair.workload}, {pair.metric}: {said}; {explained(pair)}"
+    comparison = f"counted {change(pair.exact[count])}, in time {change(pair.time)}{better}"
+    return f"{pair.treatment}, {pair.workload}, {pair.metric}: {comparison}; {explained(pair)}"
 
 
 def explained(pair: FidelityPair) -> str:
     """Which kinds of modelled cost moved, the largest first."""
     if not pair.costs:
         return "no cycles were modelled, so that nothing is known of misses"
-    whole = sum(map(abs, pair.costs.values()))
-    moved = sorted(pair.costs.items(), key=lambda one: -abs(one[1]))
-    parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * whole]
+    total = sum(map(abs, pair.costs.values()))
+    moved = sorted(pair.costs.items(), key=lambda part: -abs(part[1]))
+    parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * total]
     if not parts:
         return "nothing that is modelled moved: waiting, other CPUs, or what is not modelled"
     return f"modelled cycles an operation moved by {', '.join(parts)}"
@@ -88,15 +88,15 @@ def lines(result: FidelityResult) -> Iterable[str]:
     """All of it, as plain lines; headings end with a colon."""
     for title, all_figures in (("All treatments", result.all), ("The half held out", result.held_out)):
         yield f"{title}:"
-        for one in all_figures:
-            yield f"  {one.sentence}"
-            yield f"    {figures(one)}"
-    for one in result.all:
-        for pair in one.disagreements:
-            yield f"Other sign by {one.count}: {disagreement(pair, one.count)}"
+        for count in all_figures:
+            yield f"  {count.sentence}"
+            yield f"    {figures(count)}"
+    for count in result.all:
+        for pair in count.disagreements:
+            yield f"Other sign by {count.count}: {disagreement(pair, count.count)}"
     if result.workloads:
         yield "Workloads beside each other, as the baseline runs them:"
-        yield from (f"  {one.sentence}" for one in result.across)
+        yield from (f"  {count.sentence}" for count in result.across)
     if result.fitted:
         yield from fit_lines(result.fitted)
     for reason in result.left_out:
@@ -111,8 +111,8 @@ def fit_lines(fit: FittedCosts) -> Iterable[str]:
     )
     for name, value in fit.after.items():
         yield f"  {name}: {fit.before[name]:.3g} to {value:.3g}"
-    for title, one in (("before", fit.held_out_before), ("after", fit.held_out)):
-        yield f"  the other half {title}: {one.sentence}; {figures(one)}"
+    for title, figures_ in (("before", fit.held_out_before), ("after", fit.held_out)):
+        yield f"  the other half {title}: {figures_.sentence}; {figures(figures_)}"
 
 
 # The page of fidelity: signs, figures, a scatter plot a count, disagreements. No network, no script.
@@ -122,21 +122,20 @@ _HEADINGS = (
     "Pearson", "RMS error", "slope",
 )  # fmt: skip
 
-
 _ACROSS_HEADINGS = ("count", "workloads", "Spearman", "scatter")
 
 
 def fidelity_page(result: FidelityResult, name: str) -> str:
     """The page as text; `name`: of the studies."""
     charts = [
-        (one.count, scatter_plot(result.pairs, one.count, f"scatter-{number}"))
-        for number, one in enumerate(result.all)
-        if one.pairs
+        (count.count, scatter_plot(result.pairs, count.count, f"scatter-{number}"))
+        for number, count in enumerate(result.all)
+        if count.pairs
     ]
     wrong = [
-        (one.count, [disagreement(pair, one.count) for pair in one.disagreements])
-        for one in result.all
-        if one.disagreements
+        (count.count, [disagreement(pair, count.count) for pair in count.disagreements])
+        for count in result.all
+        if count.disagreements
     ]
     return (
         environment()
@@ -145,7 +144,7 @@ def fidelity_page(result: FidelityResult, name: str) -> str:
             title=name,
             eyebrow="ktrial fidelity",
             question="Do changes that exact mode counts agree with those in real time?",
-            sentences=[one.sentence for one in result.all],
+            sentences=[count.sentence for count in result.all],
             figures=replace(of_texts(_HEADINGS, map(row, result.all)), name="figures"),
             held_out=replace(of_texts(_HEADINGS, map(row, result.held_out)), name="figures"),
             bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(result)),
@@ -164,39 +163,39 @@ def fidelity_page(result: FidelityResult, name: str) -> str:
     )
 
 
-def row(one: Fidelity) -> list[str]:
+def row(count: Fidelity) -> list[str]:
     """A count's row of the table of figures."""
-    of_decided = f"{one.same_sign} of {one.decided}"
-    numbers = (one.pairs, one.undecided_in_time, one.undecided_in_exact, one.decided)
-    error = "" if one.rms_error is None else f"{one.rms_error:.3f}"
-    slope = "" if one.slope is None else f"{one.slope:.2f}"
+    of_decided = f"{count.same_sign} of {count.decided}"
+    numbers = (count.pairs, count.undecided_in_time, count.undecided_in_exact, count.decided)
+    error = "" if count.rms_error is None else f"{count.rms_error:.3f}"
+    slope = "" if count.slope is None else f"{count.slope:.2f}"
     return [
-        one.count, *map(str, numbers), of_decided, interval(one.spearman),
-        interval(one.pearson), error, slope,
+        count.count, *map(str, numbers), of_decided, interval(count.spearman),
+        interval(count.pearson), error, slope,
     ]  # fmt: skip
 
 
-def across_row(one: CrossSection) -> list[str]:
+def across_row(count: CrossSection) -> list[str]:
     """A count's row of the table of workloads beside each other."""
-    scatter = "" if one.scatter is None else f"{one.scatter:.2f}-fold"
-    return [one.count, str(one.workloads), interval(one.spearman), scatter]
+    scatter = "" if count.scatter is None else f"{count.scatter:.2f}-fold"
+    return [count.count, str(count.workloads), interval(count.spearman), scatter]
 
 
 def workload_rows(result: FidelityResult) -> tuple[list[str], list[list[str]]]:
     """Headings, and what an operation of each workload costs by each count and in real time."""
-    counts = [one.count for one in result.across]
+    counts = [item.count for item in result.across]
     return ["workload", *counts, "time, ns"], [
-        [one.workload, *(number(one.exact.get(count)) for count in counts), number(one.time)]
-        for one in result.workloads
+        [item.workload, *(number(item.exact.get(count)) for count in counts), number(item.time)]
+        for item in result.workloads
     ]
 
 
 def band_rows(result: FidelityResult) -> list[list[str]]:
     """Of each count and size of change: how often the sign was right."""
     return [
-        [band_name(band), one.count, f"{band.same_sign} of {band.decided}", str(band.undecided)]
-        for one in result.all
-        for band in one.bands
+        [band_name(band), count.count, f"{band.same_sign} of {band.decided}", str(band.undecided)]
+        for count in result.all
+        for band in count.bands
         if band.decided or band.undecided
     ]
 
@@ -209,30 +208,16 @@ def band_name(band: SizeBand) -> str:
 # Counted changes against those in real time: a point a pair, both intervals, the line of agreement.
 
 SIZE = 460
-
-
 _ROOM = 60
-
-
 _NAME = 30
-
-
 _FAR = 0.2
 """Decades from the line from which a pair is named."""
-
-
 _PER_CHARACTER, _LINE = 6.5, 12.0
 """Pixels that a name takes."""
-
-
 _MOST = 3.0
 """Changes beyond a thousandfold are drawn at the edge (log10 of 1000)."""
-
-
 _NEAR_ONE = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Marks of axes that reach no further than to a third and three times."""
-
-
 _COLOURS = {True: charts.BETTER, False: charts.WORSE, None: charts.RULE}
 """By agreement; None: one of the two has not decided."""
 
@@ -290,7 +275,9 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> charts.Drawing:
 
 def _reach(pair: FidelityPair, count: str) -> float:
     """How far from one the pair goes, its intervals with it: none is cut off where the axes end."""
-    ends = [end for one in (pair.time, pair.exact[count]) for end in (one.ratio, one.low, one.high)]
+    ends = [
+        end for change in (pair.time, pair.exact[count]) for end in (change.ratio, change.low, change.high)
+    ]
     return max(abs(math.log10(max(end, 1e-9))) for end in ends)
 
 
@@ -310,7 +297,7 @@ class _Axes:
 
     def _both(self, title: str) -> dict[str, Any]:
         marks = _NEAR_ONE if self.most < 0.5 else (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100)
-        values = [math.log10(one) for one in marks if abs(math.log10(one)) <= self.most]
+        values = [math.log10(mark) for mark in marks if abs(math.log10(mark)) <= self.most]
         axis = self._altair.Axis(
             title=title, grid=False, values=values, labelExpr="format(pow(10, datum.value), '.3~g')",
             domainColor=charts.RULE, tickColor=charts.RULE, labelColor=charts.MUTED,
@@ -341,9 +328,9 @@ def _names(pairs: Sequence[FidelityPair], count: str, most: float) -> dict[int, 
     for place in sorted(far, key=lambda at: -_off(pairs[at], count)):
         pair = pairs[place]
         name = shortened(f"{pair.treatment.partition('=')[2] or pair.treatment}, {pair.workload}", _NAME)
-        left, y = (pixels * math.log10(one.ratio) for one in (pair.exact[count], pair.time))
+        left, y = (pixels * math.log10(change.ratio) for change in (pair.exact[count], pair.time))
         right = left + _PER_CHARACTER * len(name)
-        if all(abs(y - other) > _LINE or right < start or end < left for start, end, other in taken):
+        if all(abs(y - height) > _LINE or right < start or end < left for start, end, height in taken):
             names[place] = name
             taken.append((left, right, y))
     return names
@@ -356,8 +343,8 @@ def _off(pair: FidelityPair, count: str) -> float:
 
 def _point(pair: FidelityPair, count: str, most: float, name: str) -> dict[str, Any]:
     def logs(change: Change) -> tuple[float, float, float]:
-        three = (math.log10(max(one, 1e-9)) for one in (change.ratio, change.low, change.high))
-        ratio, low, high = (max(-most, min(most, one)) for one in three)
+        three = (math.log10(max(value, 1e-9)) for value in (change.ratio, change.low, change.high))
+        ratio, low, high = (max(-most, min(most, value)) for value in three)
         return ratio, low, high
 
     counted, time = logs(pair.exact[count]), logs(pair.time)

@@ -22,47 +22,19 @@ from ktrial.model.profile import Profile
 from ktrial.report.call_tree import Stack, Stacks, aligned, stacks, stacks_of_both
 from ktrial.report.templating import environment, text_of
 
-# Flame graphs as SVG: one profile, or the difference between two.
-#
-# As in Brendan Gregg's flamegraph.pl (his differential flame graphs, 2014): a frame is as wide as what it
-# and its callees ran in the second profile (or the first, for what vanished), and its colour says by how
-# much its own instructions grew (red) or shrank (blue). There are flamegraph.pl (Perl) and inferno (Rust);
-# no library for Python was found that draws a difference as one file, and none that shows both profiles'
-# numbers.
-
 SMALLEST = 0.0001
 """In a file of its own, a frame below this share is left out: a ninth of a pixel on a usual screen."""
-
-
 _WIDTHS = ("width: first", "width: second")
-
-
 _ROW = 17
-
-
 _IN_PAGE = 4
 """Where the legend of a drawing in a page begins."""
-
-
 _LEGEND_HEIGHT = 58
-
-
 _LINE = 18
-
-
 _STATIC_WIDTH = 1200
-
-
 _COLUMN = 6.7
 """Pixels: what labels are made for where no script fits them to the window."""
-
-
 _STRENGTHS = 6
-
-
 _REMARKS = ("Instructions an operation; counted, not time.", "Tap a frame to zoom; Ctrl-F to search.")
-
-
 _KERNEL_COLOURS = 5
 
 
@@ -79,7 +51,7 @@ class _Bar(NamedTuple):
     width: str
     facts: str
     """Its caller's index and both widths, for the script."""
-    said: str
+    tooltip: str
     """Name and numbers, a line each."""
     colour: str
     label: str
@@ -98,16 +70,14 @@ class _Around(NamedTuple):
 
 
 _DIFFERENCE = _Legend(("m6", "m4", "m2", "d0", "p2", "p4", "p6"), "own instructions: fewer, more")
-
-
-_ONE = _Legend(("k0", "k1", "k2", "module", "user"), "kernel; green: module; blue: user program")
+_SINGLE = _Legend(("k0", "k1", "k2", "module", "user"), "kernel; green: module; blue: user program")
 
 
 def of_profile(profile: Profile) -> str:
     """One profile's flame graph: an SVG file that needs nothing else."""
     drawn = flame_frames({}, stacks(profile), SMALLEST)
-    whole = drawn.frames[0].whole.after
-    heading = (f"{number_format.number(whole)} instructions an operation",)
+    total = drawn.frames[0].inclusive.after
+    heading = (f"{number_format.number(total)} instructions an operation",)
     title = f"{profile.workload} on {profile.label}"
     return _draw(drawn, title, heading, Width.AFTER, difference=False, alone=True)
 
@@ -140,8 +110,8 @@ class FlameFrame(NamedTuple):
     parent: int
     """Index of its caller; -1 for the first frame, which is `ALL`."""
     depth: int
-    own: Sides
-    whole: Sides
+    exclusive: Sides
+    inclusive: Sides
     """Its own and what it called."""
 
 
@@ -202,7 +172,7 @@ def _draw(
     depth = max(frame.depth for frame in drawn.frames)
     bottom = top + _ROW * depth
     colours = _differences(drawn.frames) if difference else _kinds(drawn.frames)
-    resting = _said(drawn.frames[0], drawn.frames[0], difference=difference)
+    resting = _tooltip(drawn.frames[0], drawn.frames[0], difference=difference)
     remarks = remarks_of(drawn, alone=alone)
     said_top = bottom + _ROW + _LINE
     template = environment().get_template("flame_graph.svg.j2")
@@ -213,7 +183,7 @@ def _draw(
         side=width.value,
         widths=_WIDTHS,
         around=_Around(Markup(style()), Markup(script())) if alone else None,
-        legend=_DIFFERENCE if difference else _ONE,
+        legend=_DIFFERENCE if difference else _SINGLE,
         legend_top=legend_top,
         top=top,
         bars=_bars(drawn.frames, bottom, colours, width, difference=difference),
@@ -234,13 +204,13 @@ def remarks_of(drawn: Frames, *, alone: bool = False) -> tuple[str, ...]:
 def _bars(
     drawn: Sequence[FlameFrame], bottom: int, colours: Sequence[str], width: Width, *, difference: bool
 ) -> list[_Bar]:
-    whole = drawn[0].whole[width] or 1.0
+    total = drawn[0].inclusive[width] or 1.0
     starts: list[float] = []
     next_start: list[float] = []
     bars = []
     for frame, colour in zip(drawn, colours, strict=True):
         start = next_start[frame.parent] if frame.parent >= 0 else 0.0
-        share = frame.whole[width] / whole
+        share = frame.inclusive[width] / total
         if frame.parent >= 0:
             next_start[frame.parent] += share
         starts.append(start)
@@ -250,8 +220,8 @@ def _bars(
                 x=_six_digits(start * 100),
                 y=bottom - _ROW * frame.depth,
                 width=_six_digits(share * 100),
-                facts=f"{frame.parent} {_six_digits(frame.whole.before)} {_six_digits(frame.whole.after)}",
-                said="\n".join(_said(frame, drawn[0], difference=difference)),
+                facts=" ".join((str(frame.parent), *map(_six_digits, frame.inclusive))),
+                tooltip="\n".join(_tooltip(frame, drawn[0], difference=difference)),
                 colour=colour,
                 label=_label(frame.name, share),
             )
@@ -266,20 +236,20 @@ def _label(name: str, share: float) -> str:
     return name if len(name) <= fits else f"{name[: fits - 1]}…"
 
 
-def _said(frame: FlameFrame, whole: FlameFrame, *, difference: bool) -> tuple[str, ...]:
+def _tooltip(frame: FlameFrame, root: FlameFrame, *, difference: bool) -> tuple[str, ...]:
     if not difference:
-        share = number_format.share_of(frame.whole.after / (whole.whole.after or 1.0))
+        share = number_format.share_of(frame.inclusive.after / (root.inclusive.after or 1.0))
         return (
             frame.name,
-            f"{number_format.number(frame.whole.after)} instructions an operation; {share}",
-            f"its own: {number_format.number(frame.own.after)}",
+            f"{number_format.number(frame.inclusive.after)} instructions an operation; {share}",
+            f"its own: {number_format.number(frame.exclusive.after)}",
         )
-    part = frame.whole.difference / whole.whole.difference if whole.whole.difference else None
+    part = frame.inclusive.difference / root.inclusive.difference if root.inclusive.difference else None
     of_all = f"; {number_format.share_of(part)} of the difference" if part is not None else ""
     return (
         frame.name,
-        f"{_change(frame.whole.before, frame.whole.after)}{of_all}",
-        f"its own: {_change(frame.own.before, frame.own.after)}",
+        f"{_change(frame.inclusive.before, frame.inclusive.after)}{of_all}",
+        f"its own: {_change(frame.exclusive.before, frame.exclusive.after)}",
     )
 
 
@@ -290,13 +260,13 @@ def _change(before: float, after: float) -> str:
 
 def _differences(drawn: Sequence[FlameFrame]) -> list[str]:
     """Classes by own difference; strength by its square root, so that the largest hides no others."""
-    most = max(abs(frame.own.difference) for frame in drawn) or 1.0
+    most = max(abs(frame.exclusive.difference) for frame in drawn) or 1.0
 
     def colour(difference: float) -> str:
         strength = round(_STRENGTHS * math.sqrt(abs(difference) / most))
         return f"{'p' if difference > 0 else 'm'}{strength}" if strength else "d0"
 
-    return [colour(frame.own.difference) for frame in drawn]
+    return [colour(frame.exclusive.difference) for frame in drawn]
 
 
 def _kinds(drawn: Sequence[FlameFrame]) -> list[str]:
@@ -327,8 +297,8 @@ ALL = "all"
 @dataclass
 class _Node:
     name: str
-    own: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    whole: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    exclusive: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    inclusive: list[float] = field(default_factory=lambda: [0.0, 0.0])
     callees: dict[str, "_Node"] = field(default_factory=dict)
 
 
@@ -349,7 +319,7 @@ def flame_frames(before: Stacks, after: Stacks, limit: float = 0.0, most: int | 
         # Of frames that are equally large, all or none.
         least = max(least, min((reach for reach in reaches if reach > reaches[most]), default=1.0))
     drawn = tuple(
-        FlameFrame(node.name, parent, depth, _sides(node.own), _sides(node.whole))
+        FlameFrame(node.name, parent, depth, _sides(node.exclusive), _sides(node.inclusive))
         for node, parent, depth, _ in _walk(root, least)
     )
     return Frames(drawn, len(reaches) - len(drawn), least)
@@ -357,11 +327,11 @@ def flame_frames(before: Stacks, after: Stacks, limit: float = 0.0, most: int | 
 
 def _add(root: _Node, stack: Stack, side: int, instructions: float) -> None:
     node = root
-    node.whole[side] += instructions
+    node.inclusive[side] += instructions
     for name in stack:
         node = node.callees.setdefault(name, _Node(name))
-        node.whole[side] += instructions
-    node.own[side] += instructions
+        node.inclusive[side] += instructions
+    node.exclusive[side] += instructions
 
 
 def _walk(root: _Node, least: float) -> Iterator[tuple[_Node, int, int, float]]:
@@ -376,7 +346,7 @@ def _walk(root: _Node, least: float) -> Iterator[tuple[_Node, int, int, float]]:
         node, parent, depth, reach = waiting.pop()
         yield node, parent, depth, reach
         for callee in sorted(node.callees.values(), key=lambda callee: callee.name, reverse=True):
-            shares = [size / whole for size, whole in zip(_sizes(callee), wholes, strict=True) if whole]
+            shares = [size / total for size, total in zip(_sizes(callee), wholes, strict=True) if total]
             reached = min(reach, max(shares, default=0.0))
             if reached > 0 and reached >= least:
                 waiting.append((callee, index, depth + 1, reached))
@@ -385,7 +355,7 @@ def _walk(root: _Node, least: float) -> Iterator[tuple[_Node, int, int, float]]:
 
 def _sizes(node: _Node) -> tuple[float, ...]:
     """In the two profiles, and of their difference."""
-    return *node.whole, abs(node.whole[1] - node.whole[0])
+    return *node.inclusive, abs(node.inclusive[1] - node.inclusive[0])
 
 
 def _sides(values: list[float]) -> Sides:
@@ -414,9 +384,9 @@ def _frame_data(frame: FlameFrame) -> Iterator[str | float]:
     """Name, caller, instructions before and after, their difference; its own, where it called something."""
     yield printable(frame.name)
     yield frame.parent
-    yield from _sides_data(frame.whole)
-    if frame.own != frame.whole:
-        yield from _sides_data(frame.own)
+    yield from _sides_data(frame.inclusive)
+    if frame.exclusive != frame.inclusive:
+        yield from _sides_data(frame.exclusive)
 
 
 def _sides_data(sides: Sides) -> Iterator[float]:

@@ -30,32 +30,24 @@ from ktrial.report.charts import axis_marks
 from ktrial.report.proof import shares
 from ktrial.report.templating import environment, page_script, style_of
 
-# The page of one workload's history.
-
 Links = Mapping[int, str]
 """A study's number → its page, as seen from this one."""
-
-
 Reasons = Mapping[tuple[int, str, str], int]
 """A study's number, workload and treatment → which of the reasons on its page explains what that has against
 the baseline."""
-
-
 Proofs = Mapping[int, Sequence[Proof]]
 """A study's number → what was measured about the causes of its differences."""
-
-
 Crumbs = tuple[tuple[str, str], ...]
 """Text and place of the links at the top."""
 
 
 def site_environment(*, served: bool = False) -> Environment:
     """Templates of pages that link to each other. `served`: by `ktrial serve`: they show what runs."""
-    made = environment()
-    made.globals.update(script=page_script(live=served), whole=False, served=served)
-    made.filters["why_link"] = _why_link
-    made.filters["measured_causes"] = _measured_causes
-    return made
+    templates = environment()
+    templates.globals.update(script=page_script(live=served), whole=False, served=served)
+    templates.filters["why_link"] = _why_link
+    templates.filters["measured_causes"] = _measured_causes
+    return templates
 
 
 def style() -> Markup:
@@ -69,7 +61,7 @@ def history_page(
     crumbs: Crumbs = (),
     sheet: str = "",
     json: str = "",
-    made: Environment | None = None,
+    environment: Environment | None = None,
     baselines: Mapping[int, str] | None = None,
     reasons: Reasons | None = None,
     proofs: Proofs | None = None,
@@ -81,7 +73,7 @@ def history_page(
     where on that page.
     """
     name, parameters = _in_two(history.workload)
-    template = (made or site_environment()).get_template("history.html.j2")
+    template = (environment or site_environment()).get_template("history.html.j2")
     facts: dict[str, Any] = {
         "title": name,
         "parameters": parameters,
@@ -136,8 +128,8 @@ def _measured_causes(place: tuple[Line, ChangePoint], proofs: Proofs) -> str:
     if ends is None:
         return ""
     key = (line.workload, ends[0].treatment, ends[1].treatment)
-    own = (one for number in {each.study_id for each in ends} for one in proofs.get(number, ()))
-    proof = next((one for one in own if one.difference_key == key), None)
+    step_proofs = (proof for number in {point.study_id for point in ends} for proof in proofs.get(number, ()))
+    proof = next((proof for proof in step_proofs if proof.difference_key == key), None)
     return "; ".join(shares(proof)) if proof else ""
 
 
@@ -222,27 +214,13 @@ _FIELDS: tuple[Field[VersionRow], ...] = (
 # Drawn by hand: a site has some dozens of them, and Altair takes a second for ten.
 
 LEFT, RIGHT, TOP, BOTTOM = 74.0, 22.0, 30.0, 58.0
-
-
 _PER_CHARACTER, _GAP = 7.0, 10.0
-
-
 HEIGHT = 240.0
-
-
 _LEAST_WIDTH, _PER_POINT, _MOST_WIDTH = 340.0, 92.0, 960.0
-
-
 _MOST_LABELS = 14
-
-
 _NAME = 16
-
-
 _BREAK = "v-3l-6,-3l12,-4l-12,-4l6,-3v-3"
 """The zigzag that marks an axis which is cut off."""
-
-
 _Scale = Callable[[float], float]
 
 
@@ -317,12 +295,12 @@ def picture(line: Line) -> HistoryPicture:
         path="M" + "L".join(f"{dot.x},{dot.y}" for dot in dots) if dots else "",
         marks=tuple(
             Mark(
-                x(one.place - 0.5),
-                one.verdict.value,
-                f"{VERDICTS[one.verdict].symbol} {number_format.step(one.ratio, one.after)}",
-                f"{one.since} → {one.version}",
+                x(change.place - 0.5),
+                change.verdict.value,
+                f"{VERDICTS[change.verdict].symbol} {number_format.step(change.ratio, change.after)}",
+                f"{change.since} → {change.version}",
             )
-            for one in line.changes
+            for change in line.changes
         ),
         ticks=tuple(Tick(y(value), text) for value, text in texts.items()),
         break_mark="" if low <= 0 <= high else f"M{left},{HEIGHT - BOTTOM}{_BREAK}",
@@ -357,8 +335,8 @@ def _limits(values: list[float]) -> tuple[float, float]:
 def _described(line: Line) -> str:
     points = "; ".join(f"{point.version}: {number_format.number(point.value)}" for point in line.points)
     changes = "; ".join(
-        f"{one.version} {number_format.step(one.ratio, one.after)} {one.verdict.value}"
-        for one in line.changes
+        f"{change.version} {number_format.step(change.ratio, change.after)} {change.verdict.value}"
+        for change in line.changes
     )
     return f"{points}. Changes: {changes or 'none'}."
 
@@ -366,8 +344,6 @@ def _described(line: Line) -> str:
 # The page on which two kernels are chosen and compared.
 
 _NOT_JUDGED = {"name": "inconclusive", "symbol": "–", "word": "not judged here"}
-
-
 _LONGEST_NAME = 120
 
 
@@ -376,10 +352,10 @@ def kernel_pairs_page(
     histories: Mapping[str, str] | None = None,
     crumbs: Crumbs = (),
     sheet: str = "",
-    made: Environment | None = None,
+    templates: Environment | None = None,
 ) -> str:
     """The page as text. `histories`: workload → its page; `sheet`: where the style sheet lies."""
-    environment = made or site_environment()
+    environment = templates or site_environment()
     template = environment.get_template("kernel_pairs.html.j2")
     facts: dict[str, Any] = {
         "title": "Two kernels",
@@ -411,7 +387,7 @@ def _data(pairs: KernelPairs, histories: Mapping[str, str]) -> dict[str, Any]:
     short = short_labels(line.workload for line in pairs.lines)
     return {
         "unit": shortened(_usual_unit(pairs), _LONGEST_NAME),
-        "kernels": [{"name": printable(one.name)} for one in pairs.kernels],
+        "kernels": [{"name": printable(kernel.name)} for kernel in pairs.kernels],
         "lines": [_line(line, short[line.workload], histories) for line in pairs.lines],
         "words": {letter.value: _words(letter) for letter in PairVerdict if letter in _SHOWN},
     }

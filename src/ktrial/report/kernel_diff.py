@@ -20,14 +20,8 @@ from ktrial.model.kernel import (
     Respect,
 )
 
-# What differs between two kernels, in words and lines: what the terminal, pages and Markdown show.
-
 ELSEWHERE = "menu not known"
-
-
 _BETWEEN = " › "
-
-
 _SHORT_DIGEST = 12
 
 
@@ -70,6 +64,43 @@ class Listing(NamedTuple):
     """Whether a short form shows all of it, however long."""
 
 
+def _in_words(respect: Respect, difference: KernelDifference) -> str:
+    if respect is Respect.OPTIONS:
+        beside = len(difference.set_beside)
+        more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
+        return number_format.counted(len(difference.decided), "option") + more
+    if respect is Respect.PATCHES and difference.patches:
+        count = len(difference.patches)
+        return f"{count}{number_format.SPACE}{'patch' if count == 1 else 'patches'}"
+    return {Respect.FLAGS: "compiler flags", Respect.PATCHES: "the order of patches"}.get(
+        respect, respect.value
+    )
+
+
+def in_words(difference: KernelDifference) -> str:
+    """`version, 82 options and compiler`."""
+    words = [_in_words(respect, difference) for respect in difference.respects]
+    *first, last = words or ["nothing that is known"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def sentence(difference: KernelDifference) -> str:
+    """`They differ in version, 82 options and compiler.`"""
+    if difference.same_content:
+        return "No difference: image, modules and configuration are the same to the last bit."
+    if difference.nothing:
+        limits = "" if not difference.unknown else ", as far as is known"
+        return f"No difference but in the image{limits}."
+    if difference.respects:
+        return f"They differ in {in_words(difference)}."
+    parts = [
+        number_format.counted(len(changes), word)
+        for word, changes in (("option", difference.options), ("module", difference.modules))
+        if changes
+    ]
+    return f"They differ in {' and '.join(parts)} that nobody decided on."
+
+
 class KernelChange(NamedTuple):
     """A difference, ready to be shown."""
 
@@ -101,47 +132,10 @@ def shown(difference: KernelDifference) -> KernelChange:
     )
 
 
-def sentence(difference: KernelDifference) -> str:
-    """`They differ in version, 82 options and compiler.`"""
-    if difference.same_content:
-        return "No difference: image, modules and configuration are the same to the last bit."
-    if difference.nothing:
-        known = "" if not difference.unknown else ", as far as is known"
-        return f"No difference but in the image{known}."
-    if difference.respects:
-        return f"They differ in {in_words(difference)}."
-    what = [
-        number_format.counted(len(changes), word)
-        for word, changes in (("option", difference.options), ("module", difference.modules))
-        if changes
-    ]
-    return f"They differ in {' and '.join(what)} that nobody decided on."
-
-
-def in_words(difference: KernelDifference) -> str:
-    """`version, 82 options and compiler`."""
-    words = [_in_words(one, difference) for one in difference.respects]
-    *first, last = words or ["nothing that is known"]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _in_words(respect: Respect, difference: KernelDifference) -> str:
-    if respect is Respect.OPTIONS:
-        beside = len(difference.set_beside)
-        more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
-        return number_format.counted(len(difference.decided), "option") + more
-    if respect is Respect.PATCHES and difference.patches:
-        count = len(difference.patches)
-        return f"{count}{number_format.SPACE}{'patch' if count == 1 else 'patches'}"
-    return {Respect.FLAGS: "compiler flags", Respect.PATCHES: "the order of patches"}.get(
-        respect, respect.value
-    )
-
-
 def _facts(before: KernelSide, after: KernelSide) -> Iterator[Fact]:
-    def fact(name: str, one: str, other: str) -> Iterator[Fact]:
-        if one or other:
-            yield Fact(name, one_line(one) or number_format.NONE, one_line(other) or number_format.NONE)
+    def fact(name: str, old: str, new: str) -> Iterator[Fact]:
+        if old or new:
+            yield Fact(name, one_line(old) or number_format.NONE, one_line(new) or number_format.NONE)
 
     yield from fact("release", before.release, after.release)
     yield from fact("version", before.package or before.version, after.package or after.version)
@@ -159,13 +153,16 @@ def _variables(side: KernelSide) -> str:
 def _groups(difference: KernelDifference) -> Iterator[MenuGroup]:
     """By menu, those of drivers behind others; last those whose menu is not known, under one title."""
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
-    for one in (*difference.decided, *difference.set_beside):
-        menus.setdefault(one.menu, []).append(one)
+    for option in (*difference.decided, *difference.set_beside):
+        menus.setdefault(option.menu, []).append(option)
     for menu in sorted(menus, key=lambda menu: (not menu, _of_drivers(menu), menu)):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
         yield MenuGroup(
             title,
-            tuple(_line(one, difference)._replace(matters=_kind(one) == "kernel") for one in menus[menu]),
+            tuple(
+                _line(option, difference)._replace(matters=_kind(option) == "kernel")
+                for option in menus[menu]
+            ),
         )
 
 
@@ -173,33 +170,39 @@ def _line(root: OptionChange, difference: KernelDifference) -> OptionLine:
     if root.against_default:
         beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
         return OptionLine(option_change(root), one_line(f"{root.prompt} ({beside})"), ())
-    followers = [one for one in difference.following(root.option) if not one.against_default]
-    alternatives = [one for one in followers if root.choice and one.choice == root.choice]
-    others = tuple(option_change(one) for one in followers if one not in alternatives)
+    followers = [option for option in difference.following(root.option) if not option.against_default]
+    alternatives = [option for option in followers if root.choice and option.choice == root.choice]
+    following = tuple(option_change(option) for option in followers if option not in alternatives)
     if not alternatives:
-        old = f"{one.removeprefix('CONFIG_')} before it was renamed" if (one := root.renamed_from) else ""
-        return OptionLine(option_change(root), one_line("; ".join(filter(None, (root.prompt, old)))), others)
+        old = (
+            f"{option.removeprefix('CONFIG_')} before it was renamed" if (option := root.renamed_from) else ""
+        )
+        return OptionLine(
+            option_change(root), one_line("; ".join(filter(None, (root.prompt, old)))), following
+        )
     members = [root, *alternatives]
-    old = ", ".join(_name(one) for one in members if one.before is not None)
-    new = ", ".join(_name(one) for one in members if one.after is not None)
+    old = ", ".join(_name(option) for option in members if option.before is not None)
+    new = ", ".join(_name(option) for option in members if option.after is not None)
     text = f"{old or number_format.NONE} → {new or number_format.NONE}"
-    return OptionLine(text, one_line(root.choice), others)
+    return OptionLine(text, one_line(root.choice), following)
 
 
-def _name(one: OptionChange) -> str:
-    return one.option.removeprefix("CONFIG_")
+def _name(option: OptionChange) -> str:
+    return option.option.removeprefix("CONFIG_")
 
 
 def _folded(difference: KernelDifference) -> Iterator[Listing]:
-    offered = [one for one in difference.options if one.cause is OptionCause.SOURCE]
+    offered = [option for option in difference.options if option.cause is OptionCause.SOURCE]
     if names := tuple(map(_renamed, difference.renamed)):
         yield Listing("renamed: the same option", names, matters=True)
     for kind, title in _OFFERED.items():
-        if names := tuple(option_change(one) for one in offered if _kind(one) == kind):
+        if names := tuple(option_change(option) for option in offered if _kind(option) == kind):
             yield Listing(title, names, matters=kind == "kernel")
-    if names := tuple(option_change(one) for one in difference.options if one.cause is OptionCause.COMPILER):
+    if names := tuple(
+        option_change(option) for option in difference.options if option.cause is OptionCause.COMPILER
+    ):
         yield Listing("follow from the compiler and its kin", names)
-    if names := tuple(option_change(one) for one in difference.options if one.of_command_line):
+    if names := tuple(option_change(option) for option in difference.options if option.of_command_line):
         yield Listing("of the command line that is built in", names)
 
 
@@ -209,52 +212,50 @@ _OFFERED = {
     "capabilities": "that tell what an architecture or driver can do one of the two does not offer",
 }
 
-
 _CAPABILITY = re.compile(
     r"CONFIG_(?:.*_)?(?:ARCH|HAVE|HAS|GENERIC|CC|AS|LD|RUSTC|NEED|NEEDS|WANT|WANTS|USE|SUPPORTS?|CAN|HELPERS?)_.*"
 )
 """Names of options without a prompt, which others select (Documentation/kbuild/kconfig-language.rst)."""
-
 
 _DRIVERS = re.compile(
     r"Device Drivers|.*(?:crypto|cipher|hash|digest|AEAD|compression|file ?system).*", re.IGNORECASE
 )
 
 
-def _kind(one: OptionChange) -> str:
-    if _CAPABILITY.fullmatch(one.option) and not one.prompt:
+def _kind(option: OptionChange) -> str:
+    if _CAPABILITY.fullmatch(option.option) and not option.prompt:
         return "capabilities"
-    of_drivers = "m" in {one.before, one.after} or _of_drivers(one.menu)
-    return "drivers" if of_drivers or one.option.startswith("CONFIG_CRYPTO_") else "kernel"
+    of_drivers = "m" in {option.before, option.after} or _of_drivers(option.menu)
+    return "drivers" if of_drivers or option.option.startswith("CONFIG_CRYPTO_") else "kernel"
 
 
 def _of_drivers(menu: Iterable[str]) -> bool:
     return any(_DRIVERS.fullmatch(title) for title in menu)
 
 
-def _renamed(one: RenamedOption) -> str:
-    before, after = (name.removeprefix("CONFIG_") for name in (one.before, one.after))
+def _renamed(option: RenamedOption) -> str:
+    before, after = (name.removeprefix("CONFIG_") for name in (option.before, option.after))
     return f"{before} → {after}"
 
 
 def _patches(difference: KernelDifference) -> Iterator[Listing]:
-    for one in difference.patches:
-        files = one.files or ("which files it touches is not known any more",)
-        yield Listing(_patch(one, difference), files, matters=True)
+    for patch in difference.patches:
+        files = patch.files or ("which files it touches is not known any more",)
+        yield Listing(_patch(patch, difference), files, matters=True)
     if difference.reordered_patches:
         yield Listing("the same patches, in another order", ())
 
 
-def _patch(one: PatchDifference, difference: KernelDifference) -> str:
-    owner = difference.before.name if one.in_first else difference.after.name
-    name = one_line(one.patch.path.rpartition("/")[2])
-    return f"{name} ({one.patch.digest[:_SHORT_DIGEST]}), in {one_line(owner)} only"
+def _patch(patch: PatchDifference, difference: KernelDifference) -> str:
+    owner = difference.before.name if patch.in_first else difference.after.name
+    name = one_line(patch.patch.path.rpartition("/")[2])
+    return f"{name} ({patch.patch.digest[:_SHORT_DIGEST]}), in {one_line(owner)} only"
 
 
 def _modules(changes: Iterable[ModuleChange]) -> Iterator[Listing]:
     kinds: dict[tuple[str, str], list[str]] = {}
-    for one in changes:
-        kinds.setdefault((one.before, one.after), []).append(one.name)
+    for module in changes:
+        kinds.setdefault((module.before, module.after), []).append(module.name)
     for (before, after), names in sorted(kinds.items()):
         if before and after:
             title = f"{before} in the first, {after} in the second"
@@ -266,8 +267,6 @@ def _modules(changes: Iterable[ModuleChange]) -> Iterator[Listing]:
 # One option of the kernel's configuration that is not the same in two kernels, in a few characters.
 
 _VALUE_COLUMNS = 24
-
-
 _LIST = 4
 """A value of so many words between commas is a list: only the words that differ are shown."""
 
@@ -283,22 +282,22 @@ class Changed(Protocol):
     def after(self) -> str | None: ...  # noqa: D102
 
 
-def option_change(one: Changed) -> str:
+def option_change(option: Changed) -> str:
     """`+LRU_GEN`: set in the second only; `−NR_CPUS=64`: in the first only; `HZ 250 → 1000`."""
-    name = one.option.removeprefix("CONFIG_")
-    if one.before is not None and one.after is not None:
-        if words := _words(one.before, one.after):
+    name = option.option.removeprefix("CONFIG_")
+    if option.before is not None and option.after is not None:
+        if words := _words(option.before, option.after):
             return f"{name} {words}"
-        old, new = (shortened(value, _VALUE_COLUMNS * 2) or '""' for value in (one.before, one.after))
+        old, new = (shortened(value, _VALUE_COLUMNS * 2) or '""' for value in (option.before, option.after))
         return f"{name} {old} → {new}"
-    value = shortened(one.after or one.before or "", _VALUE_COLUMNS)
-    sign = number_format.MINUS if one.after is None else "+"
+    value = shortened(option.after or option.before or "", _VALUE_COLUMNS)
+    sign = number_format.MINUS if option.after is None else "+"
     return f"{sign}{name}" if value == "y" else f"{sign}{name}={value}"
 
 
-def followers_of(one: OptionDifference) -> str:
+def followers_of(option: OptionDifference) -> str:
     """` (and 3 that follow)`; empty where nothing follows from it."""
-    return f" (and {len(one.followers)} that follow)" if one.followers else ""
+    return f" (and {len(option.followers)} that follow)" if option.followers else ""
 
 
 def _words(before: str, after: str) -> str:
@@ -314,20 +313,18 @@ def _words(before: str, after: str) -> str:
 # The table of facts about two kernels, side by side.
 
 _HEADING_COLUMNS = 30
-
-
-_WHOLE = 10_000
+_LONGEST_VALUE = 10_000
 """Character cells: a command line is shown as long as it is."""
 
 
 def facts_table(change: KernelChange) -> Table:
     """Release, version, source, compiler: muted where both have the same."""
-    made = table(_fields(change), change.facts, "sides")
+    shown_table = table(_fields(change), change.facts, "sides")
     rows = (
         replace(row, emphasis=Emphasis.MUTED if fact.before == fact.after else Emphasis.PLAIN)
-        for row, fact in zip(made.rows, change.facts, strict=True)
+        for row, fact in zip(shown_table.rows, change.facts, strict=True)
     )
-    return replace(made, rows=tuple(rows))
+    return replace(shown_table, rows=tuple(rows))
 
 
 def _fields(change: KernelChange) -> tuple[Field[Fact], ...]:
@@ -339,4 +336,6 @@ def _fields(change: KernelChange) -> tuple[Field[Fact], ...]:
 
 
 def _side(key: str, kernel: str) -> Column:
-    return Column(key, kernel, named=True, wraps=True, columns=_WHOLE, heading_columns=_HEADING_COLUMNS)
+    return Column(
+        key, kernel, named=True, wraps=True, columns=_LONGEST_VALUE, heading_columns=_HEADING_COLUMNS
+    )

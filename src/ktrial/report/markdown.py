@@ -26,11 +26,7 @@ from ktrial.studyfile.writer import study_toml
 # GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded.
 
 _CONSOLE_LINES = 12
-
-
 _MOST_PARTS = 8
-
-
 _MOST_MENUS = 40
 
 
@@ -87,22 +83,22 @@ def _scaling(record: StudyRecord) -> Iterator[str]:
 def _variability(record: StudyRecord) -> Iterator[str]:
     """What stands beside a verdict: a spread, or a number of modes, that is not the baseline's."""
     yield "\n".join(
-        f"- {labels.SCATTER_MARK} {code(one.workload)}, {code(one.metric)}, {code(one.treatment)}: "
-        f"{prose(comparisons.scatter_text(one))}"
-        for one in record.result.variability
+        f"- {labels.SCATTER_MARK} {code(finding.workload)}, {code(finding.metric)}, "
+        f"{code(finding.treatment)}: {prose(comparisons.scatter_text(finding))}"
+        for finding in record.result.variability
     )
 
 
 def _interactions(record: StudyRecord) -> Iterator[str]:
     meaning = prose(comparisons.INTERACTION_MEANING)
-    for one in comparisons.interaction_tables(record):
-        yield folded(f"Interaction: {bare(one.title)}", f"{meaning}\n\n{grid(one.table)}")
+    for interaction in comparisons.interaction_tables(record):
+        yield folded(f"Interaction: {bare(interaction.title)}", f"{meaning}\n\n{grid(interaction.table)}")
 
 
 def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     """The heaviest functions of each workload that has changed."""
     for why in whys:
-        difference = f"{number_format.signed(why.whole.difference)} instructions an operation"
+        difference = f"{number_format.signed(why.total.difference)} instructions an operation"
         title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
         proved = list(_proved(why.proof)) if why.proof else []
         yield folded(title, "\n\n".join([grid(attribution.functions_of_document(why)), *proved]))
@@ -119,20 +115,20 @@ def _proved(proof: Proof) -> Iterator[str]:
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     groups = study_summary.warning_groups(record)
-    shown_warnings = [one for group in groups for one in group.shown]
-    said = [_warning(one) for one in shown_warnings if not one.is_note]
+    shown_warnings = [item for group in groups for item in group.shown]
+    cautions = [_warning(item) for item in shown_warnings if not item.is_note]
     if len(record.trials) < record.planned:
         ended = f"{len(record.trials)} of {number_format.counted(record.planned, 'trial')} ended"
-        said.insert(0, f"The study is not complete: {ended}.")
-    yield "\n".join(f"> ⚠ {warning}<br>" for warning in said)
-    yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in shown_warnings if one.is_note)
+        cautions.insert(0, f"The study is not complete: {ended}.")
+    yield "\n".join(f"> ⚠ {warning}<br>" for warning in cautions)
+    yield "\n".join(f"> ℹ {_warning(item)}<br>" for item in shown_warnings if item.is_note)
     for more in (group.more for group in groups if group.more):
-        lines = "\n".join(f"- {prose(one.text)}" for one in more)
+        lines = "\n".join(f"- {prose(item.text)}" for item in more)
         yield folded(f"{len(more)} more warnings like these", lines)
     reasons = {
-        f"- {code(one.workload)}, {code(one.treatment)}: {prose(one.reason)}"
-        for one in record.result.comparisons
-        if one.reason
+        f"- {code(item.workload)}, {code(item.treatment)}: {prose(item.reason)}"
+        for item in record.result.comparisons
+        if item.reason
     }
     if reasons:
         yield folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))
@@ -151,10 +147,10 @@ def _kernels(record: StudyRecord) -> Iterator[str]:
             f"- {prose(listing.title)}: {len(listing.names)}"
             for listing in (*change.patches, *change.folded, *change.modules)
         ]
-        lines += [f"- not known: {prose(one)}" for one in change.unknown]
+        lines += [f"- not known: {prose(fact)}" for fact in change.unknown]
         left = len(lines) - _MOST_MENUS
-        whole = code(shlex.join(["ktrial", "kernel", "diff", change.before, change.after, "--all"]))
-        more = [f"- and {left} more menus and lists: {whole}"] if left > 0 else []
+        command = code(shlex.join(["ktrial", "kernel", "diff", change.before, change.after, "--all"]))
+        more = [f"- and {left} more menus and lists: {command}"] if left > 0 else []
         title = f"Kernels: {bare(change.before)} → {bare(change.after)}: {bare(change.sentence)}"
         yield folded(title, f"{table}\n\n" + "\n".join([*lines[:_MOST_MENUS], *more]))
 
@@ -206,8 +202,6 @@ def _about(record: StudyRecord) -> Iterator[str]:
 # GitHub-flavoured Markdown: text in which nothing is markup by accident, code, folded parts, tables.
 
 _LONGEST_CELL = 120
-
-
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#~|&!$]|^[-+=]|(?<=^\d)[.)])")
 """What CommonMark and GitHub read as markup, anywhere or at the start of a line."""
 

@@ -35,29 +35,15 @@ from ktrial.report.attribution import Why
 from ktrial.report.comparisons import FIELDS, ComparisonRow
 from ktrial.report.history import Crumbs, site_environment, style
 
-# The table of versions by workloads: flat in a study's report, by workload with colours as a heat map.
-
 Places = Mapping[tuple[str, str], str]
 """Workload and treatment → where the reasons of a change stand."""
-
-
 _Scatters = Mapping[comparisons.Place, tuple[Scatter, ...]]
-
-
 _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
-
-
 _LONGEST_ANSWER = 600
-
-
 _WHOLE_COLOUR = 0.5
 """The relative change from which a cell has its full colour."""
-
-
 _STRONG = 0.1
 """From this change on a cell is set in reverse on the terminal."""
-
-
 _NAME_COLUMNS, _HEADING_COLUMNS = 40, 18
 
 
@@ -86,95 +72,105 @@ def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
 
 
 def _tells_something(comparisons: Sequence[Comparison | None]) -> bool:
-    there = [one for one in comparisons if one is not None]
-    if any(one.metric == STRING_BYTES.name for one in there):
+    present = [comparison for comparison in comparisons if comparison is not None]
+    if any(comparison.metric == STRING_BYTES.name for comparison in present):
         return False
-    numbers = [number for one in there for number in (one.baseline_value, one.value) if number is not None]
+    numbers = [
+        number
+        for comparison in present
+        for number in (comparison.baseline_value, comparison.value)
+        if number is not None
+    ]
     return any(numbers) or not numbers
 
 
 def _row(record: StudyRecord, row: summary.MatrixRow, scatters: _Scatters) -> MatrixRow:
-    first = next(one for one in row.comparisons if one is not None)
+    first = next(comparison for comparison in row.comparisons if comparison is not None)
     return MatrixRow(
         name=row.name,
         workload=first.workload,
         metric=first.metric,
         unit=first.unit,
         baseline=row.baseline_value,
-        cells=tuple(_cell(record, one, scatters) for one in row.comparisons),
+        cells=tuple(_cell(record, comparison, scatters) for comparison in row.comparisons),
     )
 
 
-def _cell(record: StudyRecord, one: Comparison | None, scatters: _Scatters) -> MatrixCell:
-    scatter = scatters.get(comparisons.comparison_place(one), ()) if one else ()
-    return MatrixCell(comparison=one, why=_why(record, one), scatter=scatter)
+def _cell(record: StudyRecord, comparison: Comparison | None, scatters: _Scatters) -> MatrixCell:
+    scatter = scatters.get(comparisons.comparison_place(comparison), ()) if comparison else ()
+    return MatrixCell(comparison=comparison, why=_why(record, comparison), scatter=scatter)
 
 
-def _why(record: StudyRecord, one: Comparison | None) -> str:
-    if one is None or one.mode is not Mode.EXACT_PLUGIN or one.verdict not in _CHANGED or one.value is None:
+def _why(record: StudyRecord, comparison: Comparison | None) -> str:
+    if (
+        comparison is None
+        or comparison.mode is not Mode.EXACT_PLUGIN
+        or comparison.verdict not in _CHANGED
+        or comparison.value is None
+    ):
         return ""
-    return f"ktrial explain {record.id} --workload '{one.workload}' --to '{one.treatment}'"
+    return f"ktrial explain {record.id} --workload '{comparison.workload}' --to '{comparison.treatment}'"
 
 
 def _problems(record: StudyRecord) -> list[str]:
-    told = []
+    problems = []
     for trial in summary.failed_trials(record):
         reason = f": {trial.reason}" if trial.reason else ""
-        told.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome].sentence}{reason}")
-    return list(dict.fromkeys(told))
+        problems.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome].sentence}{reason}")
+    return list(dict.fromkeys(problems))
 
 
-def answer_of(whole: Matrix) -> list[str]:
+def answer_of(shown: Matrix) -> list[str]:
     """The study's answer; where nobody reads it through, how often each verdict came in each column."""
-    if len(whole.answer) <= _LONGEST_ANSWER:
-        return [whole.answer]
+    if len(shown.answer) <= _LONGEST_ANSWER:
+        return [shown.answer]
     return [
-        f"{told_apart(column, whole.baseline)}: {_tally(row.cells[place].comparison for row in whole.rows)}"
-        for place, column in enumerate(whole.columns)
+        f"{told_apart(column, shown.baseline)}: {_tally(row.cells[place].comparison for row in shown.rows)}"
+        for place, column in enumerate(shown.columns)
     ]
 
 
-def usual_unit(whole: Matrix) -> str:
+def usual_unit(shown: Matrix) -> str:
     """The unit of the first row: rows with another one say theirs."""
-    return whole.rows[0].unit if whole.rows else ""
+    return shown.rows[0].unit if shown.rows else ""
 
 
 def _tally(comparisons: Iterable[Comparison | None]) -> str:
-    count = Counter(one.verdict for one in comparisons if one is not None)
+    count = Counter(comparison.verdict for comparison in comparisons if comparison is not None)
     return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
 
 
-def _heat(one: Comparison) -> int:
+def _heat(comparison: Comparison) -> int:
     """How strongly a cell is coloured, in %: by the logarithm of the change, full from half or twice."""
-    if one.ratio is None or one.ratio <= 0:
+    if comparison.ratio is None or comparison.ratio <= 0:
         return 60
-    change = max(one.ratio, 1 / one.ratio) - 1
+    change = max(comparison.ratio, 1 / comparison.ratio) - 1
     return round(8 + 52 * math.sqrt(min(1.0, change / _WHOLE_COLOUR)))
 
 
-def for_programs(whole: Matrix) -> Table:
+def for_programs(shown: Matrix) -> Table:
     """A row for each comparison, as the table of comparisons has it, without the direction."""
     rows = (
         ComparisonRow(cell.comparison, scatters=cell.scatter)
-        for row in whole.rows
+        for row in shown.rows
         for cell in row.cells
         if cell.comparison is not None
     )
     return table(FIELDS, rows, "comparisons").adapted("direction", outputs=Output.JSON)
 
 
-def flat(whole: Matrix) -> Table:
+def flat(shown: Matrix) -> Table:
     """A row a metric: what a study's report shows of all treatments."""
-    return table(_fields(whole), whole.rows, "matrix")
+    return table(_fields(shown), shown.rows, "matrix")
 
 
-def heat_map(whole: Matrix, reasons: Places, histories: Mapping[str, str]) -> Table:
+def heat_map(shown: Matrix, reasons: Places, histories: Mapping[str, str]) -> Table:
     """By workload, its metrics below its name, in colours. `histories`: workload → its page."""
-    short = short_labels(workload for workload, _ in whole.by_workload)
-    fields = _fields(whole, reasons)
+    short = short_labels(workload for workload, _ in shown.by_workload)
+    fields = _fields(shown, reasons)
     rows = [
         row
-        for workload, its_rows in whole.by_workload
+        for workload, its_rows in shown.by_workload
         for row in _of_workload(workload, its_rows, short[workload], histories.get(workload, ""), fields)
     ]
     return Table(tuple(field.column for field in fields), tuple(rows), "matrix heat")
@@ -191,11 +187,11 @@ def _of_workload(
     if several:
         title = workload if short != workload else ""
         yield Row((name(short, link=history, title=title),), RowKind.HEADING)
-    for each in its_rows:
-        own, *others = (field.cell(each) for field in fields)
-        title = each.metric if several else each.name.replace(workload, short, 1)
-        first = name(title, link="" if several else history, notes=own.notes)
-        cells = (first, *others)
+    for metric_row in its_rows:
+        first_cell, *following = (field.cell(metric_row) for field in fields)
+        title = metric_row.metric if several else metric_row.name.replace(workload, short, 1)
+        first = name(title, link="" if several else history, notes=first_cell.notes)
+        cells = (first, *following)
         yield Row(cells, RowKind.PART if several else RowKind.PLAIN)
 
 
@@ -203,9 +199,9 @@ def _unit(row: MatrixRow, usual: str) -> tuple[str, ...]:
     return (row.unit,) if row.unit and row.unit != usual else ()
 
 
-def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
+def _fields(shown: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
     """`reasons`: with colours and links, as on a heat map."""
-    usual = usual_unit(whole)
+    usual = usual_unit(shown)
     return (
         Field(
             Column("workload", "workload", wraps=True, columns=_NAME_COLUMNS),
@@ -214,7 +210,7 @@ def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixR
         Field(
             Column(
                 "baseline",
-                whole.baseline,
+                shown.baseline,
                 numeric=True,
                 named=True,
                 heading_columns=_HEADING_COLUMNS,
@@ -232,28 +228,28 @@ def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixR
                 ),
                 partial(_change, place=place, reasons=reasons),
             )
-            for place, treatment in enumerate(whole.columns)
+            for place, treatment in enumerate(shown.columns)
         ),
     )
 
 
 def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
     cell = row.cells[place]
-    one = cell.comparison
-    if one is None:
+    comparison = cell.comparison
+    if comparison is None:
         return TableCell(text=number_format.NONE)
-    strong = one.ratio is not None and abs(one.ratio - 1) >= _STRONG
-    decided = one.verdict is not Verdict.INCONCLUSIVE
-    link = (reasons or {}).get((one.workload, one.treatment), "")
+    strong = comparison.ratio is not None and abs(comparison.ratio - 1) >= _STRONG
+    decided = comparison.verdict is not Verdict.INCONCLUSIVE
+    link = (reasons or {}).get((comparison.workload, comparison.treatment), "")
     return TableCell(
-        one.ratio,
-        number_format.step(one.ratio, one.value),
+        comparison.ratio,
+        number_format.step(comparison.ratio, comparison.value),
         Kind.CHANGE,
-        one.verdict,
+        comparison.verdict,
         Emphasis.STRONG if strong and decided else Emphasis.PLAIN,
         scatter=f"{labels.SCATTER_MEANING}: {', '.join(cell.scatter)}" if cell.scatter else "",
-        link=link if one.verdict in _CHANGED else "",
-        heat=_heat(one) if reasons is not None else None,
+        link=link if comparison.verdict in _CHANGED else "",
+        heat=_heat(comparison) if reasons is not None else None,
     )
 
 
@@ -261,7 +257,7 @@ def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
 
 
 def matrix_page(
-    whole: Matrix,
+    shown: Matrix,
     reasons: Sequence[Why] = (),
     *,
     histories: Mapping[str, str] | None = None,
@@ -269,27 +265,27 @@ def matrix_page(
     why_places: Places | None = None,
     crumbs: Crumbs = (),
     sheet: str = "",
-    made: Environment | None = None,
+    templates: Environment | None = None,
 ) -> str:
     """The page as text. `histories`: workload → its page; `result`: the study's page; `why_places`: workload
     and treatment → where the reasons stand, else those given in `reasons` stand in this page.
     """
-    own = {(why.workload, why.treatment): f"#why-{place}" for place, why in enumerate(reasons, start=1)}
+    places = {(why.workload, why.treatment): f"#why-{place}" for place, why in enumerate(reasons, start=1)}
     facts: dict[str, Any] = {
         "json": "matrix.json" if sheet else "",
-        "title": whole.study,
+        "title": shown.study,
         "eyebrow": "ktrial matrix",
         "question": "",
-        "matrix": whole,
-        "answer": answer_of(whole),
-        "unit": usual_unit(whole),
-        "table": heat_map(whole, why_places if why_places is not None else own, histories or {}),
+        "matrix": shown,
+        "answer": answer_of(shown),
+        "unit": usual_unit(shown),
+        "table": heat_map(shown, why_places if why_places is not None else places, histories or {}),
         "whys": [(why, attribution.functions_of_page(why)) for why in reasons],
         "graphs": [None] * len(reasons),
         "result": result,
         "crumbs": crumbs,
         "sheet": sheet,
         "style": "" if sheet else style(),
-        "foot": f"Study {whole.study_id}",
+        "foot": f"Study {shown.study_id}",
     }
-    return (made or site_environment()).get_template("matrix.html.j2").render(**facts)
+    return (templates or site_environment()).get_template("matrix.html.j2").render(**facts)

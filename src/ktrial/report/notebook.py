@@ -10,8 +10,6 @@ from ktrial.report import replication as tables
 from ktrial.report.study_summary import groups
 from ktrial.report.templating import environment
 
-# Pieces of HTML that a notebook shows: without a page around them, and without a script.
-
 _FRAGMENT = """\
 {% from "macros.html.j2" import prose with context %}
 {% from "table.html.j2" import drawn with context %}
@@ -30,7 +28,7 @@ _FRAGMENT = """\
 {% endif %}
 {{ drawn(rows) }}
 {% endfor %}
-<p>{{ prose(said) }}</p>
+<p>{{ prose(answer) }}</p>
 </div>
 """
 
@@ -49,6 +47,6 @@ def replication_fragment(replication: Replication) -> str:
     return _rendered(replication.study, "", [("", tables.verdicts(replication))], replication.said)
 
 
-def _rendered(title: str, question: str, drawn: Sequence[tuple[str, Table]], said: str) -> str:
+def _rendered(title: str, question: str, drawn: Sequence[tuple[str, Table]], answer: str) -> str:
     template = environment().from_string(_FRAGMENT)
-    return template.render(title=title, question=question, tables=drawn, said=said)
+    return template.render(title=title, question=question, tables=drawn, answer=answer)

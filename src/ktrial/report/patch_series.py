@@ -21,34 +21,16 @@ from ktrial.report.templating import environment, page_script, style_of
 from ktrial.series.result import INSIDE, SeriesCell, SeriesResult, Step, StepState
 from ktrial.series.run import Alone
 
-# A series as plain text of at most 75 columns: what is pasted into a reply to the list.
-
 COLUMNS = 75
 """Quoted once, a line of a mail still fits 80."""
-
-
 _CELL = 9
-
-
 _CELLS = 4
 """Columns of workloads side by side."""
-
-
 _SUBJECT = COLUMNS - _CELLS * _CELL - 4
-
-
 _MOST_NAMED = 12
-
-
 _MOST_NOTES = 2
-
-
 _INSIDE = "≈"
-
-
 _OPEN = "?"
-
-
 _NONE = "·"
 
 
@@ -82,7 +64,7 @@ def title(result: SeriesResult) -> str:
 def exercised(result: SeriesResult) -> str:
     """What nothing exercised: the first thing to know about all that follows."""
     changed, idle = result.selection.changed, result.not_executed
-    if not all(one.is_compared for one in result.steps):
+    if not all(step.is_compared for step in result.steps):
         return "Which functions it changes is not known: the images have no symbols with sizes."
     if not changed:
         data = sorted({name for step in result.steps for name in step.data})
@@ -106,18 +88,18 @@ def exercised(result: SeriesResult) -> str:
 
 def answer(result: SeriesResult) -> str:
     """The whole in one sentence."""
-    beyond = [one for one in (*result.cells, *result.totals) if one.decision is Decision.BEYOND]
+    beyond = [cell for cell in (*result.cells, *result.totals) if cell.decision is Decision.BEYOND]
     match result.decision:
         case Decision.BEYOND:
-            where = ", ".join(f"{_whose(one)} in {one.workload} {_beyond(one)}" for one in beyond[:6])
+            where = ", ".join(f"{_whose(cell)} in {cell.workload} {_beyond(cell)}" for cell in beyond[:6])
             more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
             return f"Beyond the limit: {where}{more}; by {_by(result)}."
         case Decision.NOT_RUN:
-            states = ", ".join(f"{one.number} {one.state.value}" for one in result.broken)
+            states = ", ".join(f"{cell.number} {cell.state.value}" for cell in result.broken)
             return f"Not all of it ran: patch {states}. What ran is within the limit."
         case Decision.UNDECIDED:
             names = {
-                one.workload for one in (*result.cells, *result.totals) if one.decision is result.decision
+                cell.workload for cell in (*result.cells, *result.totals) if cell.decision is result.decision
             }
             return (
                 f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
@@ -131,12 +113,12 @@ def sums(result: SeriesResult) -> str:
     if not result.totals:
         return ""
     if not result.is_exact:
-        wrong = [one.workload for one in result.totals if result.sum_of(one.workload) != one.difference]
+        wrong = [cell.workload for cell in result.totals if result.sum_of(cell.workload) != cell.difference]
         names = ", ".join(wrong)
         return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
     return (
         f"From base to tip, in {counted(result)} an operation, which the steps add up to exactly: "
-        + ", ".join(f"{one.workload} {exact(one.difference)}" for one in result.totals)
+        + ", ".join(f"{cell.workload} {exact(cell.difference)}" for cell in result.totals)
         + "."
     )
 
@@ -148,7 +130,7 @@ def counted(result: SeriesResult) -> str:
 
 def is_instructions(result: SeriesResult) -> bool:
     """Whether instructions are counted; else simulated time."""
-    return result.measurement.settings.kind == "exact"
+    return result.how.settings.kind == "exact"
 
 
 def _by(result: SeriesResult) -> str:
@@ -156,7 +138,7 @@ def _by(result: SeriesResult) -> str:
 
 
 def _machine(result: SeriesResult) -> str:
-    settings = result.measurement.settings
+    settings = result.how.settings
     cpus = f" on {settings.cpus} CPUs" if settings.cpus > 1 else ""
     return cpus + (f", cycles as on {settings.model.name}" if settings.model else "")
 
@@ -178,7 +160,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "base": f"{result.series.base}{f' ({base.release})' if base else ''}"
         + (f"; {why}" if (why := result.steps[0].why) else ""),
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
-        "ran": ", ".join(one.label for one in result.measurement.workloads) if result.totals else "nothing",
+        "ran": ", ".join(use.label for use in result.how.workloads) if result.totals else "nothing",
         "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
@@ -192,7 +174,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
 
 def _marks(result: SeriesResult) -> str:
     """What the marks in the table stand for that readers may not know."""
-    if not any(one.is_open for one in (*result.cells, *result.totals)):
+    if not any(cell.is_open for cell in (*result.cells, *result.totals)):
         return ""
     return f"{_OPEN} other layouts of the same code say otherwise: it need not be the patch's"
 
@@ -208,31 +190,31 @@ def alone_lines(result: SeriesResult, alone: Sequence[Alone]) -> Iterator[str]:
     """What each patch costs alone, and whether it depends on the others."""
     if alone:
         yield "Alone on the base:"
-    for one in alone:
+    for patch in alone:
         costs = [
             f"{cell.workload} {_change(cell)}"
-            for cell in one.cells
-            if cell.is_told or cell.workload in one.depends
+            for cell in patch.cells
+            if cell.is_told or cell.workload in patch.depends
         ]
-        said = one.why or ", ".join(costs) or "inside the margin"
-        yield _wrapped(one_line(f"{one.number:>3} {said}"), "  ", "      ")
-        if one.depends:
-            there = (result.cell(one.number, name) for name in one.depends)
-            among = ", ".join(f"{cell.workload} {_change(cell)}" for cell in there if cell)
+        text = patch.why or ", ".join(costs) or "inside the margin"
+        yield _wrapped(one_line(f"{patch.number:>3} {text}"), "  ", "      ")
+        if patch.depends:
+            among_others = (result.cell(patch.number, name) for name in patch.depends)
+            among = ", ".join(f"{cell.workload} {_change(cell)}" for cell in among_others if cell)
             yield _wrapped(f"it depends on the patches before it: among them {among}", "      ", "      ")
 
 
 def changed_workloads(result: SeriesResult) -> list[str]:
     """The workloads that have something to tell, in their order."""
-    told = {one.workload for one in (*result.cells, *result.totals) if one.is_told}
-    return [use.label for use in result.measurement.workloads if use.label in told]
+    changed = {cell.workload for cell in (*result.cells, *result.totals) if cell.is_told}
+    return [use.label for use in result.how.workloads if use.label in changed]
 
 
 def _tables(result: SeriesResult) -> Iterator[str]:
     names = changed_workloads(result)
     for start in range(0, max(1, len(names)), _CELLS):
         yield "\n".join(_table(result, names[start : start + _CELLS]))
-    quiet = [use.label for use in result.measurement.workloads if use.label not in names]
+    quiet = [use.label for use in result.how.workloads if use.label not in names]
     if result.totals and quiet:
         yield _paragraph(f"Inside the margin at every step: {', '.join(quiet)}.")
 
@@ -245,15 +227,15 @@ def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
         begin = f"{step.number:>3} {shortened(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
         yield (begin + _row(result, step, names)).rstrip()
     if names:
-        cells = (next(one for one in result.totals if one.workload == name) for name in names)
-        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(one):>{_CELL}}" for one in cells)
+        cells = (next(cell for cell in result.totals if cell.workload == name) for name in names)
+        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(cell):>{_CELL}}" for cell in cells)
 
 
 def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
     if not step.is_own or not names:
         return f" {shortened(state_text(step), _CELLS * _CELL - 1)}"
     cells = (result.cell(step.number, name) for name in names)
-    return "".join(f"{cell_text(one) if one else _NONE:>{_CELL}}" for one in cells)
+    return "".join(f"{cell_text(cell) if cell else _NONE:>{_CELL}}" for cell in cells)
 
 
 def cell_text(cell: SeriesCell) -> str:
@@ -282,7 +264,7 @@ def state_text(step: Step) -> str:
 def _about(result: SeriesResult, step: Step, top: int) -> str:
     """What there is to say about one patch beside its row; empty where there is nothing."""
     lines = [*_said_of(step)]
-    for use in result.measurement.workloads:
+    for use in result.how.workloads:
         cell = result.cell(step.number, use.label)
         if cell and cell.is_told:
             lines += _cell_lines(cell, top, counted(result))
@@ -327,15 +309,17 @@ def open_text(cell: SeriesCell) -> str:
     comparison = cell.checked[0].comparison
     if comparison.low is None or comparison.high is None:
         return f"inconclusive: {one_line(comparison.reason)}"
-    low, high = (f"{number_format.change(one, percent=False)} %" for one in (comparison.low, comparison.high))
+    low, high = (
+        f"{number_format.change(ratio, percent=False)} %" for ratio in (comparison.low, comparison.high)
+    )
     return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
 
 def beside(cell: SeriesCell) -> Iterator[str]:
     """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
-    for one in cell.checked:
-        comparison = one.comparison
-        if one.secondary and comparison.verdict not in INSIDE:
+    for metric in cell.checked:
+        comparison = metric.comparison
+        if metric.secondary and comparison.verdict not in INSIDE:
             by = (
                 f"{number_format.change(comparison.ratio, percent=False)}%"
                 if comparison.ratio
@@ -346,9 +330,9 @@ def beside(cell: SeriesCell) -> Iterator[str]:
 
 def _beyond(cell: SeriesCell) -> str:
     """By which metric: `+1.02%`, or with its name where it is not the workload's own."""
-    own, *others = cell.checked
-    if own.decision is Decision.BEYOND or not (
-        far := [one for one in others if one.decision is Decision.BEYOND]
+    first, *following = cell.checked
+    if first.decision is Decision.BEYOND or not (
+        far := [metric for metric in following if metric.decision is Decision.BEYOND]
     ):
         return _change(cell)
     ratio = far[0].comparison.ratio
@@ -384,9 +368,9 @@ def _paragraph(text: str) -> str:
     return _wrapped(one_line(text), "", "") if text else ""
 
 
-def _wrapped(text: str, first: str, others: str) -> str:
+def _wrapped(text: str, first: str, later: str) -> str:
     lines = textwrap.wrap(
-        text, COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        text, COLUMNS, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
     )
     return "\n".join(lines)
 
@@ -405,7 +389,7 @@ def steps(result: SeriesResult) -> Table:
     )
     rows = [_table_row(result, step, names) for step in result.steps[1:]]
     if names:
-        totals = {one.workload: one for one in result.totals}
+        totals = {cell.workload: cell for cell in result.totals}
         sums = (_number(cell_text(totals[name])) for name in names)
         rows.append(Row((TableCell(), TableCell("", "base to tip"), TableCell(), *sums), RowKind.SUM))
     return Table(columns, tuple(rows), "patch-series")
@@ -421,7 +405,7 @@ def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
             TableCell(step.number, str(step.number)),
             TableCell(subject, subject, Kind.PROSE),
             TableCell(state, state, Kind.PROSE),
-            *(_number(cell_text(one) if one else "") for one in cells),
+            *(_number(cell_text(cell) if cell else "") for cell in cells),
         )
     )
 
@@ -433,15 +417,9 @@ def _number(text: str) -> TableCell:
 # A series as a picture: how far each workload is from the base after each patch, in per cent.
 
 WIDTH, HEIGHT = 720.0, 240.0
-
-
 NARROW = 340.0
 """The width on a telephone: a wider picture would be scrolled, and its step not seen."""
-
-
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8.0, 166.0, 16.0, 36.0
-
-
 _LINE = 14.0
 """Between the names of two courses."""
 
@@ -501,9 +479,11 @@ def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDT
         drawn.append(Course(workload, f"{path}H{x(count) + 8}", place, f"{change}%"))
     every = max(1, count // (12 if width == WIDTH else 6))
     ticks = tuple((x(place), str(place)) for place in range(every, count + 1, every))
-    said = "; ".join(f"{one.name} {one.change}" for one in drawn) or "nothing changed"
-    said = f"Change from the base after each patch: {said}"
-    return CumulativePicture(name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, said)
+    description = "; ".join(f"{course.name} {course.change}" for course in drawn) or "nothing changed"
+    description = f"Change from the base after each patch: {description}"
+    return CumulativePicture(
+        name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, description
+    )
 
 
 def apart(heights: list[float]) -> list[float]:
@@ -517,7 +497,7 @@ def apart(heights: list[float]) -> list[float]:
 
 def _course(result: SeriesResult, name: str) -> list[float]:
     """The relative difference from the base after each patch; a patch without a number changes nothing."""
-    base = next((one.before for one in result.totals if one.workload == name), None)
+    base = next((cell.before for cell in result.totals if cell.workload == name), None)
     total, course = 0.0, list[float]()
     for patch in result.series.patches:
         cell = result.cell(patch.number, name)
@@ -531,7 +511,6 @@ def _course(result: SeriesResult, name: str) -> list[float]:
 
 _MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
 """Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
-
 
 _FOOTER = {
     True: "Instructions are counted, not time.",
@@ -572,7 +551,7 @@ def series_page(result: SeriesResult, command: str, top: int = 3, alone: Sequenc
 
 def _graphs(result: SeriesResult) -> Iterator[Graph]:
     """One of each changed cell, in the order of the table; those from base to tip last."""
-    cells = [one for one in (*result.cells, *result.totals) if one.is_told and one.profiles]
+    cells = [cell for cell in (*result.cells, *result.totals) if cell.is_told and cell.profiles]
     most = min(_MOST_FRAMES, _FRAMES_OF_A_PAGE // max(1, len(cells)))
     for cell in cells:
         if laid := _laid(cell):
@@ -585,12 +564,12 @@ def _laid(cell: SeriesCell) -> LaidStacks | None:
     """The stacks of both sides; None where no calls were followed."""
     if cell.profiles is None or cell.explanation is None:
         return None
-    followed = all(one.region.nodes is not None for one in cell.profiles)
+    followed = all(profile.region.nodes is not None for profile in cell.profiles)
     return laid_stacks(*cell.profiles, cell.explanation) if followed else None
 
 
 def _patch(result: SeriesResult, cell: SeriesCell) -> str:
-    step = next((one for one in result.steps if one.patch and one.number == cell.number), None)
+    step = next((step for step in result.steps if step.patch and step.number == cell.number), None)
     return f"{step.number} {step.patch.subject}" if step and step.patch else "base to tip"
 
 
@@ -618,13 +597,13 @@ def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
     if step.state.is_broken:
         lines.append(f"- {step.state.value}: {prose(step.why)}")
     if step.options:
-        lines.append("- options: " + ", ".join(code(str(one)) for one in step.options))
-    cells = (result.cell(step.number, use.label) for use in result.measurement.workloads)
+        lines.append("- options: " + ", ".join(code(str(option)) for option in step.options))
+    cells = (result.cell(step.number, use.label) for use in result.how.workloads)
     for cell in cells:
         if cell and cell.is_told:
             is_open = (open_text(cell),) if cell.is_open else ()
-            said = "; ".join((*map(prose, (*is_open, *beside(cell))), _functions_in_markdown(cell, top)))
-            lines.append(f"- {code(cell.workload)} {cell_text(cell)}: {said}")
+            text = "; ".join((*map(prose, (*is_open, *beside(cell))), _functions_in_markdown(cell, top)))
+            lines.append(f"- {code(cell.workload)} {cell_text(cell)}: {text}")
     if not lines:
         return ""
     return f"**{step.number} {prose(step.patch.subject)}**\n\n" + "\n".join(lines)

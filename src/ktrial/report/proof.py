@@ -9,8 +9,6 @@ from ktrial.format.sanitize import shortened
 from ktrial.format.table import Cell, Column, Field, Kind, Table, name, own, table
 from ktrial.model.attribution import GroupKind, Proof, ProofSide, Status, Together, Tried
 
-# What a proof says, in sentences for every output.
-
 _MOST_STUDIES = 3
 
 
@@ -25,14 +23,14 @@ def closing(proof: Proof) -> Iterator[str]:
     """All that helped together, what remains, and what it took."""
     if proof.together:
         yield _together(proof, proof.together)
-    if against := [one for one in proof.tested if _is_against(proof, one)]:
+    if against := [cause for cause in proof.tested if _is_against(proof, cause)]:
         yield _against(against, proof)
     elif not proof.together:
         yield "Nothing that was taken back has a part of the difference."
-    rest = proof.share(proof.unexplained)
+    unexplained = proof.share(proof.unexplained)
     yield (
         f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
-        f"instructions an operation ({number_format.share(rest)} % of the difference)."
+        f"instructions an operation ({number_format.share(unexplained)} % of the difference)."
     )
     if proof.control:
         moved = number_format.number(proof.control)
@@ -43,21 +41,21 @@ def closing(proof: Proof) -> Iterator[str]:
 
 def shares(proof: Proof) -> Iterator[str]:
     """`HRTICK +322.4 (25.8 %)`: what was measured to have a part; then what remains."""
-    measured = [one for one in proof.tested if one.status is Status.MEASURED]
-    for one in measured:
-        yield _part(proof, one.candidate.name, one.effect)
+    measured = [cause for cause in proof.tested if cause.status is Status.MEASURED]
+    for cause in measured:
+        yield _part(proof, cause.candidate.name, cause.effect)
     yield _part(proof, "not explained", proof.unexplained)
 
 
-def _is_against(proof: Proof, one: Tried) -> bool:
-    return one.status is Status.MEASURED and one.effect * proof.difference < 0
+def _is_against(proof: Proof, cause: Tried) -> bool:
+    return cause.status is Status.MEASURED and cause.effect * proof.difference < 0
 
 
 def _against(against: Sequence[Tried], proof: Proof) -> str:
     """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
-    others = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
+    beginning = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
     return (
-        f"{others}Of negative share, so that the difference is larger without: {_names(against)}; "
+        f"{beginning}Of negative share, so that the difference is larger without: {_names(against)}; "
         "no cause of it, but of something that the rest outweighs."
     )
 
@@ -68,32 +66,32 @@ def _part(proof: Proof, name: str, effect: float) -> str:
 
 def proofs_apart(proofs: Iterable[Proof], shown: Container[tuple[str, str, str]]) -> list[Proof]:
     """Those of other differences than the ones that are shown (`Proof.difference_key`)."""
-    return [one for one in proofs if one.difference_key not in shown]
+    return [proof for proof in proofs if proof.difference_key not in shown]
 
 
 def _without_part(proof: Proof) -> Iterator[str]:
     """What was tried and is no cause, what could not be tried, and what was not."""
-    moved = [one for one in proof.tested if one.status is Status.UNCERTAIN]
-    still = [one for one in proof.tested if one.status is Status.NOTHING]
+    moved = [cause for cause in proof.tested if cause.status is Status.UNCERTAIN]
+    still = [cause for cause in proof.tested if cause.status is Status.NOTHING]
     if moved:
         yield f"No part that can be told from a write that changes nothing: {_names(moved)}."
     if still:
         yield f"Not one instruction more or less, so that nothing here depends on it: {_names(still)}."
     yield from _groups(proof)
-    for one in proof.tested:
-        if one.status in {Status.REFUSED, Status.FAILED}:
-            yield f"Not measured: {one.candidate.name}: {one.reason}."
+    for cause in proof.tested:
+        if cause.status in {Status.REFUSED, Status.FAILED}:
+            yield f"Not measured: {cause.candidate.name}: {cause.reason}."
     for left in proof.left_out:
         yield f"Not tried: {left.name}: {left.reason}."
 
 
 def known_so_far(proof: Proof) -> Iterator[str]:
     """What a proof that was interrupted has found."""
-    whole = number_format.signed(proof.difference)
-    yield f"Known so far of {whole} instructions an operation, {proof.before} → {proof.after}:"
-    measured = [one for one in proof.tested if one.status is Status.MEASURED]
-    for one in measured:
-        yield f"Measured: {_part(proof, one.candidate.name, one.effect)}."
+    difference = number_format.signed(proof.difference)
+    yield f"Known so far of {difference} instructions an operation, {proof.before} → {proof.after}:"
+    measured = [cause for cause in proof.tested if cause.status is Status.MEASURED]
+    for cause in measured:
+        yield f"Measured: {_part(proof, cause.candidate.name, cause.effect)}."
     if not measured:
         yield "Nothing was measured alone yet."
     yield from _without_part(proof)
@@ -101,20 +99,20 @@ def known_so_far(proof: Proof) -> Iterator[str]:
 
 def _groups(proof: Proof) -> Iterator[str]:
     """What was found of several at once."""
-    still = [one for one in proof.groups if one.kind is GroupKind.NOTHING]
+    still = [group for group in proof.groups if group.kind is GroupKind.NOTHING]
     if still:
-        most = max((one.effect for one in still), key=abs)
+        most = max((group.effect for group in still), key=abs)
         yield (
             "No part of the difference worth dividing up, taken back in groups "
-            f"({_moved(proof, most)} at most): {'; '.join(', '.join(one.names) for one in still)}."
+            f"({_moved(proof, most)} at most): {'; '.join(', '.join(group.names) for group in still)}."
         )
-    for one in proof.groups:
-        if one.kind is GroupKind.OPEN:
-            yield f"Not divided up, {_moved(proof, one.effect)} together: {', '.join(one.names)}."
-        if one.kind is GroupKind.ONLY_TOGETHER:
+    for group in proof.groups:
+        if group.kind is GroupKind.OPEN:
+            yield f"Not divided up, {_moved(proof, group.effect)} together: {', '.join(group.names)}."
+        if group.kind is GroupKind.ONLY_TOGETHER:
             yield (
-                f"Beyond what each of them has alone, these have {_moved(proof, one.effect)} together: "
-                f"{', '.join(one.names)}."
+                f"Beyond what each of them has alone, these have {_moved(proof, group.effect)} together: "
+                f"{', '.join(group.names)}."
             )
 
 
@@ -125,7 +123,7 @@ def _moved(proof: Proof, effect: float) -> str:
 
 
 def _names(tested: Iterable[Tried]) -> str:
-    return ", ".join(one.candidate.name for one in tested)
+    return ", ".join(cause.candidate.name for cause in tested)
 
 
 def _together(proof: Proof, together: Together) -> str:
@@ -145,13 +143,13 @@ def _together(proof: Proof, together: Together) -> str:
 def _used(proof: Proof) -> str:
     used = proof.used
     trials = number_format.counted(used.trials, "trial")
-    where = _kept(proof.studies)
+    where = _studies_named(proof.studies)
     before = f", {used.stored} were in the store" if used.stored else ""
     seconds = number_format.duration(max(1.0, used.seconds))
     return f"{trials} ran{before}; {seconds} of CPU time. They are kept as {where}."
 
 
-def _kept(studies: Sequence[str]) -> str:
+def _studies_named(studies: Sequence[str]) -> str:
     if len(studies) <= _MOST_STUDIES:
         return ", ".join(studies)
     return f"{len(studies)} studies, from {studies[0]} to {studies[-1]}"
@@ -164,30 +162,32 @@ _VALUE_COLUMNS = 24
 
 def causes_table(proof: Proof) -> Table:
     """One row a candidate that was tried and whose count moved: `report.text.proof` tells of the others."""
-    shown = [one for one in proof.tested if one.status is Status.MEASURED]
+    shown = [cause for cause in proof.tested if cause.status is Status.MEASURED]
     return table(tuple(_fields(proof)), shown, "causes")
 
 
 def _fields(proof: Proof) -> Sequence[Field[Tried]]:
     return (
-        Field(Column("cause", "measured", wraps=True), lambda one: name(one.candidate.name)),
-        Field(Column("how", "as on the other side", wraps=True), _how),
+        Field(Column("cause", "measured", wraps=True), lambda cause: name(cause.candidate.name)),
+        Field(Column("how", "as on the other side", wraps=True), _opposite_value),
         Field(
             Column("effect", "its part", numeric=True),
-            lambda one: own(number_format.signed(one.effect)),
+            lambda cause: own(number_format.signed(cause.effect)),
         ),
-        Field(Column("share", "share", "%", numeric=True), lambda one: _share(proof, one)),
-        Field(Column("spread", "over the perturbations", "%", numeric=True), lambda one: _spread(proof, one)),
+        Field(Column("share", "share", "%", numeric=True), lambda cause: _share(proof, cause)),
+        Field(
+            Column("spread", "over the perturbations", "%", numeric=True), lambda cause: _spread(proof, cause)
+        ),
     )
 
 
-def _how(one: Tried) -> Cell:
+def _opposite_value(cause: Tried) -> Cell:
     """`HRTICK → NO_HRTICK in the second`."""
-    candidate = one.candidate
-    given = candidate.value_on(one.side) or number_format.NONE
-    has = candidate.after if one.side is ProofSide.TO else candidate.before
-    where = "second" if one.side is ProofSide.TO else "first"
-    change = f"{_value(has)} → {_value(given)}, in the {where}"
+    candidate = cause.candidate
+    value = candidate.value_on(cause.side) or number_format.NONE
+    has = candidate.after if cause.side is ProofSide.TO else candidate.before
+    where = "second" if cause.side is ProofSide.TO else "first"
+    change = f"{_value(has)} → {_value(value)}, in the {where}"
     return Cell(change, change, Kind.NAME)
 
 
@@ -195,12 +195,12 @@ def _value(text: str) -> str:
     return shortened(text, _VALUE_COLUMNS) or '""'
 
 
-def _share(proof: Proof, one: Tried) -> Cell:
-    return own(number_format.share(proof.share(one.effect)))
+def _share(proof: Proof, cause: Tried) -> Cell:
+    return own(number_format.share(proof.share(cause.effect)))
 
 
-def _spread(proof: Proof, one: Tried) -> Cell:
-    return own(spread(proof, one.effects))
+def _spread(proof: Proof, cause: Tried) -> Cell:
+    return own(spread(proof, cause.effects))
 
 
 def spread(proof: Proof, effects: tuple[float, ...]) -> str:
@@ -208,7 +208,7 @@ def spread(proof: Proof, effects: tuple[float, ...]) -> str:
     shares = proof.shares(effects) if effects else None
     if shares is None:
         return number_format.NONE
-    low, high = (number_format.share(one) for one in shares)
+    low, high = (number_format.share(share) for share in shares)
     return low if low == high else f"{low} to {high}"
 
 
@@ -223,26 +223,28 @@ def proof_as_json(proof: Proof) -> dict[str, Any]:
         "to": list(proof.values_after),
         "difference": proof.difference,
         "control": proof.control,
-        "causes": [_tested(proof, one) for one in proof.tested],
-        "groups": [one.model_dump(mode="json") | {"share": proof.share(one.effect)} for one in proof.groups],
+        "causes": [_tested(proof, item) for item in proof.tested],
+        "groups": [
+            item.model_dump(mode="json") | {"share": proof.share(item.effect)} for item in proof.groups
+        ],
         "together": None if proof.together is None else _together_as_json(proof),
         "unexplained": proof.unexplained,
         "unexplained_share": proof.share(proof.unexplained),
-        "left_out": [one.model_dump(mode="json") for one in proof.left_out],
+        "left_out": [item.model_dump(mode="json") for item in proof.left_out],
         "estimated": proof.estimated.model_dump(mode="json"),
         "used": proof.used.model_dump(mode="json"),
         "studies": list(proof.studies),
     }
 
 
-def _tested(proof: Proof, one: Tried) -> dict[str, Any]:
+def _tested(proof: Proof, cause: Tried) -> dict[str, Any]:
     return {
-        **one.candidate.model_dump(mode="json"),
-        "side": one.side.value,
-        "given": one.candidate.value_on(one.side),
-        "status": one.status.value,
-        "reason": one.reason,
-        **_effects(proof, one.effects),
+        **cause.candidate.model_dump(mode="json"),
+        "side": cause.side.value,
+        "given": cause.candidate.value_on(cause.side),
+        "status": cause.status.value,
+        "reason": cause.reason,
+        **_effects(proof, cause.effects),
     }
 
 

@@ -11,8 +11,6 @@ from ktrial.model.study import StudyRecord, build_of, treatments
 from ktrial.model.trial import Provenance, Trial
 from ktrial.report.study_summary import treatment_labels
 
-# What the trials ran on: everything in their provenance, each distinct value once.
-
 
 class KernelFacts(NamedTuple):
     """One kernel that trials ran on."""
@@ -38,23 +36,27 @@ def kernels(record: StudyRecord) -> tuple[KernelFacts, ...]:
     return tuple(
         dict.fromkeys(
             KernelFacts(
-                one.kernel, one.kernel_release, one.kernel_package, one.kernel_digest, one.config_digest
+                provenance.kernel,
+                provenance.kernel_release,
+                provenance.kernel_package,
+                provenance.kernel_digest,
+                provenance.config_digest,
             )
-            for one in met
+            for provenance in met
         )
     )
 
 
 _PROPERTIES: tuple[tuple[str, Callable[[Provenance], str]], ...] = (
-    ("ktrial", lambda one: one.ktrial),
-    ("Machine", lambda one: one.machine),
-    ("QEMU", lambda one: one.qemu),
-    ("CPU model", lambda one: one.cpu_model),
-    ("QEMU arguments", lambda one: " ".join(one.machine_arguments)),
-    ("Kernel command line", lambda one: one.command_line),
-    ("Guest agent", lambda one: one.agent_digest),
-    ("Seed", lambda one: str(one.seed) if one.machine else ""),
-    ("Snapshot", lambda one: one.snapshot),
+    ("ktrial", lambda provenance: provenance.ktrial),
+    ("Machine", lambda provenance: provenance.machine),
+    ("QEMU", lambda provenance: provenance.qemu),
+    ("CPU model", lambda provenance: provenance.cpu_model),
+    ("QEMU arguments", lambda provenance: " ".join(provenance.machine_arguments)),
+    ("Kernel command line", lambda provenance: provenance.command_line),
+    ("Guest agent", lambda provenance: provenance.agent_digest),
+    ("Seed", lambda provenance: str(provenance.seed) if provenance.machine else ""),
+    ("Snapshot", lambda provenance: provenance.snapshot),
 )
 
 
@@ -126,14 +128,14 @@ def builds_as_json(record: StudyRecord) -> list[dict[str, Any]]:
     """The same for other programs; docs/commands.md names every field."""
     return [
         {
-            "name": one.name,
-            "treatments": list(one.treatments),
-            **one.build.model_dump(mode="json"),
-            "package": one.package,
-            "compiler": one.compiler,
-            "digest": one.digest,
+            "name": kernel.name,
+            "treatments": list(kernel.treatments),
+            **kernel.build.model_dump(mode="json"),
+            "package": kernel.package,
+            "compiler": kernel.compiler,
+            "digest": kernel.digest,
         }
-        for one in built_kernels(record)
+        for kernel in built_kernels(record)
     ]
 
 
@@ -192,13 +194,13 @@ def _kernel_names(record: StudyRecord) -> tuple[str, ...]:
         for level in factor.levels
     ]
     fixed = [record.study.machine.kernel] if record.study.machine.kernel else []
-    named = dict.fromkeys((*levels, *fixed)) or dict.fromkeys(one.name for one in kernels(record))
+    named = dict.fromkeys((*levels, *fixed)) or dict.fromkeys(kernel.name for kernel in kernels(record))
     return tuple(name for name in named if name not in record.study.builds)
 
 
 def _files(record: StudyRecord) -> Iterator[str]:
     """What kernels were built from that no package holds."""
-    builds = [one.build for one in built_kernels(record)]
+    builds = [kernel.build for kernel in built_kernels(record)]
     sources = (build.source for build in builds if not build.source.startswith("debian:"))
     configs = (build.config for build in builds if build.config_digest)
     patches = (patch.path for build in builds for patch in build.patches)

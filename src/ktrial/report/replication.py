@@ -31,10 +31,7 @@ from ktrial.model.replication import (
 from ktrial.model.study import StudyRecord
 from ktrial.report.templating import environment, style_of
 
-# The tables of a replication: verdicts then and now, numbers that are not identical, what else differs.
-
 MOST_NUMBERS = 200
-
 
 _WORDS = {
     Word.CONSISTENT: Emphasis.GOOD,
@@ -43,10 +40,7 @@ _WORDS = {
     Word.UNBOUNDED: Emphasis.CAUTION,
 }
 
-
 _VALUE_COLUMNS = 60
-
-
 _NO_PAGE = Output.TERMINAL | Output.MARKDOWN | Output.PROGRAMS
 
 
@@ -57,7 +51,7 @@ def verdicts(replication: Replication) -> Table:
 
 def numbers(replication: Replication) -> Table:
     """A row a number that is not identical; no more than some."""
-    unlike = [one for one in replication.numbers if one.agreement is not Agreement.IDENTICAL]
+    unlike = [pair for pair in replication.numbers if pair.agreement is not Agreement.IDENTICAL]
     return table(_NUMBERS, unlike[:MOST_NUMBERS], "replicated-numbers")
 
 
@@ -71,19 +65,19 @@ def kernels(replication: Replication) -> Table:
     return table(_KERNELS, replication.kernels, "replicated-kernels")
 
 
-def _change(one: Comparison | None) -> Cell:
+def _change(comparison: Comparison | None) -> Cell:
     """On a page its interval stands below it: beside it, the last columns would not fit a desk."""
-    if one is None:
+    if comparison is None:
         return Cell()
-    return replace(change(one.ratio), notes=(number_format.interval(one.low, one.high),))
+    return replace(change(comparison.ratio), notes=(number_format.interval(comparison.low, comparison.high),))
 
 
-def _interval(one: Comparison | None) -> Cell:
-    return interval(one.low, one.high) if one else Cell()
+def _interval(comparison: Comparison | None) -> Cell:
+    return interval(comparison.low, comparison.high) if comparison else Cell()
 
 
-def _verdict(one: Comparison | None) -> Cell:
-    return verdict(one.verdict) if one else Cell()
+def _verdict(comparison: Comparison | None) -> Cell:
+    return verdict(comparison.verdict) if comparison else Cell()
 
 
 def _word(pair: VerdictPair) -> Cell:
@@ -91,18 +85,20 @@ def _word(pair: VerdictPair) -> Cell:
 
 
 _VERDICTS: tuple[Field[VerdictPair], ...] = (
-    Field(Column("workload", "workload", wraps=True), lambda one: name(one.before.workload)),
-    Field(Column("metric", "metric", wraps=True), lambda one: name(one.before.metric)),
-    Field(Column("treatment", "treatment", wraps=True), lambda one: name(one.before.treatment)),
-    Field(Column("before", "then", numeric=True), lambda one: _change(one.before)),
+    Field(Column("workload", "workload", wraps=True), lambda pair: name(pair.before.workload)),
+    Field(Column("metric", "metric", wraps=True), lambda pair: name(pair.before.metric)),
+    Field(Column("treatment", "treatment", wraps=True), lambda pair: name(pair.before.treatment)),
+    Field(Column("before", "then", numeric=True), lambda pair: _change(pair.before)),
     Field(
         Column("before_interval", "interval", numeric=True, outputs=_NO_PAGE),
-        lambda one: _interval(one.before),
+        lambda pair: _interval(pair.before),
     ),
-    Field(Column("before_verdict", "verdict"), lambda one: _verdict(one.before)),
-    Field(Column("now", "now", numeric=True), lambda one: _change(one.now)),
-    Field(Column("now_interval", "interval", numeric=True, outputs=_NO_PAGE), lambda one: _interval(one.now)),
-    Field(Column("now_verdict", "verdict"), lambda one: _verdict(one.now)),
+    Field(Column("before_verdict", "verdict"), lambda pair: _verdict(pair.before)),
+    Field(Column("now", "now", numeric=True), lambda pair: _change(pair.now)),
+    Field(
+        Column("now_interval", "interval", numeric=True, outputs=_NO_PAGE), lambda pair: _interval(pair.now)
+    ),
+    Field(Column("now_verdict", "verdict"), lambda pair: _verdict(pair.now)),
     Field(Column("word", "replication"), _word),
 )
 
@@ -120,22 +116,22 @@ def _off(pair: NumberPair) -> Cell:
 
 
 _NUMBERS: tuple[Field[NumberPair], ...] = (
-    Field(Column("workload", "workload", wraps=True), lambda one: name(one.workload)),
-    Field(Column("metric", "metric", wraps=True), lambda one: name(one.metric)),
-    Field(Column("treatment", "treatment", wraps=True), lambda one: name(one.treatment)),
+    Field(Column("workload", "workload", wraps=True), lambda pair: name(pair.workload)),
+    Field(Column("metric", "metric", wraps=True), lambda pair: name(pair.metric)),
+    Field(Column("treatment", "treatment", wraps=True), lambda pair: name(pair.treatment)),
     Field(
         Column("perturbation", "perturbation", numeric=True),
-        lambda one: Cell(one.perturbation, str(one.perturbation)),
+        lambda pair: Cell(pair.perturbation, str(pair.perturbation)),
     ),
-    Field(Column("before", "then", numeric=True), lambda one: _value(one.before)),
-    Field(Column("now", "now", numeric=True), lambda one: _value(one.now)),
+    Field(Column("before", "then", numeric=True), lambda pair: _value(pair.before)),
+    Field(Column("now", "now", numeric=True), lambda pair: _value(pair.now)),
     Field(Column("off", "off", "%", numeric=True), _off),
-    Field(Column("agreement", "agreement"), lambda one: own(one.agreement.value)),
+    Field(Column("agreement", "agreement"), lambda pair: own(pair.agreement.value)),
 )
 
 
-def _of(one: Circumstance) -> str:
-    return ", ".join(one.treatments) or "all"
+def _of(circumstance: Circumstance) -> str:
+    return ", ".join(circumstance.treatments) or "all"
 
 
 def _short(text: str) -> Cell:
@@ -143,31 +139,31 @@ def _short(text: str) -> Cell:
 
 
 _CIRCUMSTANCES: tuple[Field[Circumstance], ...] = (
-    Field(Column("what", "what", wraps=True), lambda one: name(one.what)),
-    Field(Column("before", "then", wraps=True), lambda one: _short(one.before)),
-    Field(Column("now", "now", wraps=True), lambda one: _short(one.now)),
-    Field(Column("treatments", "treatments", wraps=True), lambda one: name(_of(one))),
+    Field(Column("what", "what", wraps=True), lambda pair: name(pair.what)),
+    Field(Column("before", "then", wraps=True), lambda pair: _short(pair.before)),
+    Field(Column("now", "now", wraps=True), lambda pair: _short(pair.now)),
+    Field(Column("treatments", "treatments", wraps=True), lambda pair: name(_of(pair))),
 )
 
 
-def _same(one: KernelHad) -> Cell:
-    if one.same:
+def _same(kernel: KernelHad) -> Cell:
+    if kernel.same:
         return own("the same", emphasis=Emphasis.GOOD)
-    return own("stands in" if one.how else "not had", emphasis=Emphasis.CAUTION)
+    return own("stands in" if kernel.how else "not had", emphasis=Emphasis.CAUTION)
 
 
 _KERNELS: tuple[Field[KernelHad], ...] = (
-    Field(Column("kernel", "kernel", wraps=True), lambda one: name(one.asked)),
+    Field(Column("kernel", "kernel", wraps=True), lambda pair: name(pair.asked)),
     Field(Column("same", "is"), _same),
-    Field(Column("how", "from", wraps=True), lambda one: name(one.how or one.problem)),
-    Field(Column("release", "release", wraps=True), lambda one: name(one.release)),
+    Field(Column("how", "from", wraps=True), lambda pair: name(pair.how or pair.problem)),
+    Field(Column("release", "release", wraps=True), lambda pair: name(pair.release)),
 )
 
 
 # The page of a replication: both results side by side, and what differs between the two runs.
 
 
-def replication_page(replication: Replication, before: StudyRecord, now: StudyRecord) -> str:
+def replication_page(replication: Replication, before: StudyRecord, after: StudyRecord) -> str:
     """The page as text: it needs no network and has no script."""
     unlike = len(replication.numbers) - replication.count(Agreement.IDENTICAL)
     return (
@@ -178,7 +174,7 @@ def replication_page(replication: Replication, before: StudyRecord, now: StudyRe
             eyebrow="ktrial replicate",
             question=before.study.question,
             replication=replication,
-            answers=(("Then", before.result.answer), ("Now", now.result.answer)),
+            answers=(("Then", before.result.answer), ("Now", after.result.answer)),
             verdicts=verdicts(replication),
             numbers=numbers(replication),
             bounds=replication.count(Agreement.UNBOUNDED) + replication.said_of(Word.UNBOUNDED),

@@ -7,15 +7,12 @@ from ktrial.format import number_format
 from ktrial.format.table import Cell, Column, Field, Output, Table, name, table
 from ktrial.model.parallel import CoefficientEstimate, ScalingCurve, ScalingPoint, Waits
 
-# The table of scaling: throughput over CPUs, of each workload under each treatment.
-
 SCALING_MEANING = (
     "Speed-up is the throughput by that of the fewest CPUs, efficiency what of each added CPU is used. The "
     "law is Gunther's Universal Scalability Law: contention σ is the share that is done one after another, "
     "coherence κ what each pair of CPUs costs; in brackets their intervals at 95 % over the seeds. A "
     "contention above 1 is no share: several CPUs then get less done than one."
 )
-
 
 _NOTHING = 1e-7
 """Below it a coefficient is what the fit left of zero."""
@@ -83,44 +80,43 @@ def _peak(curve: ScalingCurve) -> Cell:
     return Cell(curve.peak, f"{curve.peak:.0f}" if curve.peak <= 4 * most else f"beyond {4 * most}")
 
 
-def _limit(low: bool, what: str) -> Field[ScalingCurve]:
+def _limit(low: bool, coefficient: str) -> Field[ScalingCurve]:
     end = "low" if low else "high"
-    column = Column(f"{what}_{end}", numeric=True, outputs=Output.PROGRAMS)
+    column = Column(f"{coefficient}_{end}", numeric=True, outputs=Output.PROGRAMS)
 
     def cell(curve: ScalingCurve) -> Cell:
-        estimate: CoefficientEstimate | None = getattr(curve, what)
+        estimate: CoefficientEstimate | None = getattr(curve, coefficient)
         return Cell(getattr(estimate, end) if estimate else None)
 
     return Field(column, cell)
 
 
 _POINTS: tuple[Field[ScalingRow], ...] = (
-    Field(Column("workload", "workload", wraps=True), lambda it: name(it.curve.workload)),
-    Field(Column("treatment", "treatment", wraps=True), lambda it: name(it.curve.treatment)),
-    Field(Column("cpus", "CPUs", numeric=True), lambda it: Cell(it.point.cpus, str(it.point.cpus))),
+    Field(Column("workload", "workload", wraps=True), lambda row: name(row.curve.workload)),
+    Field(Column("treatment", "treatment", wraps=True), lambda row: name(row.curve.treatment)),
+    Field(Column("cpus", "CPUs", numeric=True), lambda row: Cell(row.point.cpus, str(row.point.cpus))),
     Field(
         Column("throughput", "throughput", "ops/s", numeric=True),
-        lambda it: Cell(it.point.throughput, number_format.number(it.point.throughput)),
+        lambda row: Cell(row.point.throughput, number_format.number(row.point.throughput)),
     ),
-    Field(Column("lowest", numeric=True, outputs=Output.PROGRAMS), lambda it: Cell(it.point.lowest)),
-    Field(Column("highest", numeric=True, outputs=Output.PROGRAMS), lambda it: Cell(it.point.highest)),
-    Field(Column("speed_up", "speed-up", numeric=True), lambda it: _ratio(it.point.speed_up)),
-    Field(Column("efficiency", "efficiency", "%", numeric=True), lambda it: _share(it.point.efficiency)),
-    Field(Column("seeds", numeric=True, outputs=Output.PROGRAMS), lambda it: Cell(it.curve.seeds)),
+    Field(Column("lowest", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.point.lowest)),
+    Field(Column("highest", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.point.highest)),
+    Field(Column("speed_up", "speed-up", numeric=True), lambda row: _ratio(row.point.speed_up)),
+    Field(Column("efficiency", "efficiency", "%", numeric=True), lambda row: _share(row.point.efficiency)),
+    Field(Column("seeds", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.curve.seeds)),
 )
 
-
 _LAWS: tuple[Field[ScalingCurve], ...] = (
-    Field(Column("workload", "workload", wraps=True), lambda it: name(it.workload)),
-    Field(Column("treatment", "treatment", wraps=True), lambda it: name(it.treatment)),
+    Field(Column("workload", "workload", wraps=True), lambda row: name(row.workload)),
+    Field(Column("treatment", "treatment", wraps=True), lambda row: name(row.treatment)),
     Field(
         Column("rate", "rate of one", "ops/s", numeric=True),
-        lambda it: Cell(it.rate, number_format.number(it.rate or 0.0)),
+        lambda row: Cell(row.rate, number_format.number(row.rate or 0.0)),
     ),
-    Field(Column("contention", "contention σ", numeric=True), lambda it: _coefficient(it.contention)),
+    Field(Column("contention", "contention σ", numeric=True), lambda row: _coefficient(row.contention)),
     _limit(True, "contention"),
     _limit(False, "contention"),
-    Field(Column("coherence", "coherence κ", numeric=True), lambda it: _coefficient(it.coherence)),
+    Field(Column("coherence", "coherence κ", numeric=True), lambda row: _coefficient(row.coherence)),
     _limit(True, "coherence"),
     _limit(False, "coherence"),
     Field(Column("peak", "peak at CPUs", numeric=True), _peak),
@@ -146,11 +142,11 @@ def _waits_share(value: float) -> Cell:
 
 
 _WAITS: tuple[Field[Waits], ...] = (
-    Field(Column("workload", "workload", wraps=True), lambda it: name(it.workload)),
-    Field(Column("treatment", "treatment", wraps=True), lambda it: name(it.treatment)),
-    Field(Column("cpus", "CPUs", numeric=True), lambda it: Cell(it.cpus, str(it.cpus))),
-    Field(Column("waiting", "waiting", "%", numeric=True), lambda it: _waits_share(it.waiting)),
-    Field(Column("waiting_in", "waiting in", wraps=True), lambda it: name(it.waiting_in)),
-    Field(Column("idle", "idle", "%", numeric=True), lambda it: _waits_share(it.idle)),
-    Field(Column("asleep_in", "asleep in", wraps=True), lambda it: name(it.asleep_in)),
+    Field(Column("workload", "workload", wraps=True), lambda row: name(row.workload)),
+    Field(Column("treatment", "treatment", wraps=True), lambda row: name(row.treatment)),
+    Field(Column("cpus", "CPUs", numeric=True), lambda row: Cell(row.cpus, str(row.cpus))),
+    Field(Column("waiting", "waiting", "%", numeric=True), lambda row: _waits_share(row.waiting)),
+    Field(Column("waiting_in", "waiting in", wraps=True), lambda row: name(row.waiting_in)),
+    Field(Column("idle", "idle", "%", numeric=True), lambda row: _waits_share(row.idle)),
+    Field(Column("asleep_in", "asleep in", wraps=True), lambda row: name(row.asleep_in)),
 )

@@ -11,18 +11,10 @@ from ktrial.format import number_format
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
 
-# What monitors read over time, as small pictures: a counter's rate, a level as it is. Drawn by hand, as a
-# result may have some dozens of them.
-
 WIDTH, HEIGHT, ROOM = 300.0, 90.0, 4.0
-
-
 _FEWEST = 4
 """Moments; fewer are no course of events."""
-
-
 _MOST = 16
-
 
 _SHOWN = (
     *("stat.cpu.user", "stat.cpu.system", "stat.cpu.iowait", "stat.ctxt", "vmstat.pgfault"),
@@ -71,7 +63,7 @@ class WorkloadSeries(NamedTuple):
 
 def by_workload(record: StudyRecord) -> tuple[WorkloadSeries, ...]:
     """The study's workloads of which something was read over time, in the order of reading."""
-    names = dict.fromkeys(each.sampled.workload for each in record.sampled)
+    names = dict.fromkeys(trial.sampled.workload for trial in record.sampled)
     exact = is_exact(record)
     return tuple(sparkline for name in names if (sparkline := _of(name, record.sampled, exact=exact)))
 
@@ -99,9 +91,9 @@ def whole_cost(record: StudyRecord) -> str:
     if not record.sampled:
         return ""
     exact = is_exact(record)
-    worst = max(record.sampled, key=lambda one: one.sampled.cost)
+    worst = max(record.sampled, key=lambda trial: trial.sampled.cost)
     where = f"{worst.sampled.workload}, {worst.treatment}"
-    total = number_format.counted(sum(one.sampled.readings for one in record.sampled), "reading")
+    total = number_format.counted(sum(trial.sampled.readings for trial in record.sampled), "reading")
     most = cost(worst.sampled, exact=exact)
     return f"monitors: {total} while programs ran; the dearest, {where}: {most}"
 
@@ -113,35 +105,35 @@ def rate(times: Sequence[float], values: Sequence[float]) -> list[tuple[float, f
 
 
 def _of(workload: str, everything: Sequence[TrialSampled], *, exact: bool) -> WorkloadSeries | None:
-    own = [one for one in everything if one.sampled.workload == workload]
-    long = [one for one in own if len(one.sampled.times) >= _FEWEST]
+    trials = [trial for trial in everything if trial.sampled.workload == workload]
+    long = [trial for trial in trials if len(trial.sampled.times) >= _FEWEST]
     pictures = tuple(_pictures(long))[:_MOST]
-    costs = tuple(f"{one.treatment}: {cost(one.sampled, exact=exact)}." for one in long)
+    costs = tuple(f"{trial.treatment}: {cost(trial.sampled, exact=exact)}." for trial in long)
     return WorkloadSeries(workload, pictures, costs) if pictures else None
 
 
-def _pictures(own: Sequence[TrialSampled]) -> Iterator[SeriesPicture]:
-    names = sorted({one.name for each in own for one in each.sampled.series})
-    wanted = (name for pattern in _SHOWN for name in names if fnmatchcase(name, pattern))
-    for name in dict.fromkeys(wanted):
+def _pictures(trials: Sequence[TrialSampled]) -> Iterator[SeriesPicture]:
+    names = sorted({series.name for trial in trials for series in trial.sampled.series})
+    shown_names = (name for pattern in _SHOWN for name in names if fnmatchcase(name, pattern))
+    for name in dict.fromkeys(shown_names):
         lines = [
-            (each.treatment, points_of(each.sampled, one), one)
-            for each in own
-            for one in each.sampled.series
-            if one.name == name
+            (trial.treatment, points_of(trial.sampled, series), series)
+            for trial in trials
+            for series in trial.sampled.series
+            if series.name == name
         ]
         yield _picture(name, lines)
 
 
-def points_of(sampled: Sampled, one: Series) -> list[tuple[float, float]]:
+def points_of(sampled: Sampled, series: Series) -> list[tuple[float, float]]:
     """What is drawn of one series: time in seconds and value; a counter's are its rates."""
-    if one.kind is SeriesKind.COUNTER:
-        return rate(sampled.times, one.values)
-    return list(zip(sampled.times, one.values, strict=True))
+    if series.kind is SeriesKind.COUNTER:
+        return rate(sampled.times, series.values)
+    return list(zip(sampled.times, series.values, strict=True))
 
 
 def _picture(name: str, lines: Sequence[tuple[str, list[tuple[float, float]], Series]]) -> SeriesPicture:
-    points = [point for _, own, _ in lines for point in own]
+    points = [point for _, points_, _ in lines for point in points_]
     end = max((time for time, _ in points), default=0.0) or 1.0
     values = [value for _, value in points] or [0.0]
     counted = lines[0][2].kind is SeriesKind.COUNTER
@@ -155,9 +147,9 @@ def _picture(name: str, lines: Sequence[tuple[str, list[tuple[float, float]], Se
 
     dashes = ("", "6 3", "2 2", "8 3 2 3")
     courses = tuple(
-        Course(treatment, "M" + "L".join(map(place, own)), dashes[number % len(dashes)])
-        for number, (treatment, own, _) in enumerate(lines)
-        if own
+        Course(treatment, "M" + "L".join(map(place, points_)), dashes[number % len(dashes)])
+        for number, (treatment, points_, _) in enumerate(lines)
+        if points_
     )
     unit = lines[0][2].unit
     return SeriesPicture(
@@ -169,7 +161,9 @@ def _picture(name: str, lines: Sequence[tuple[str, list[tuple[float, float]], Se
         seconds=number_format.duration(end),
         courses=courses,
         description="; ".join(
-            f"{treatment}: {_range([value for _, value in own])}" for treatment, own, _ in lines if own
+            f"{treatment}: {_range([value for _, value in points_])}"
+            for treatment, points_, _ in lines
+            if points_
         ),
     )
 

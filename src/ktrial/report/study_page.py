@@ -44,19 +44,9 @@ from ktrial.report.provenance import built_kernels
 from ktrial.report.templating import chart_colours, environment, page_script, style_of
 from ktrial.studyfile.writer import study_toml
 
-# The HTML page: one file, readable without ktrial and without a network.
-#
-# Of a large study what is closed at first is made by the page's script when it is opened; without scripts
-# it stands in its place, flame graphs excepted. A page that is `whole` has all of it open, with every
-# picture.
-
 _CONSOLE_CHARACTERS = 6000
 """The console's last characters that a failed trial shows."""
-
-
 _MOST_COMPARISONS = 60
-
-
 _MOST_CHARTS = 30
 """What a page shows of several treatments, or of its workloads, before it folds them."""
 
@@ -107,15 +97,15 @@ def study_page(record: StudyRecord, whys: Sequence[Why] = (), *, whole: bool = F
 def _links(whys: Sequence[Why]) -> dict[tuple[str, str, str], str]:
     """Workload, treatment and baseline of a comparison → where its reasons stand in the page."""
     return {
-        (one.workload, why.treatment, why.baseline): f"#why-{place}"
+        (comparison.workload, why.treatment, why.baseline): f"#why-{place}"
         for place, why in enumerate(whys, start=1)
-        for one in why.comparisons
+        for comparison in why.comparisons
     }
 
 
 def _graphs(whys: Sequence[Why], *, whole: bool) -> dict[str, Any]:
-    made = flame_graph.drawn_in_page if whole else flame_graph.frames_in_page
-    graphs = [Markup(made(why.frames, _title(why))) if why.frames else None for why in whys]
+    embed = flame_graph.drawn_in_page if whole else flame_graph.frames_in_page
+    graphs = [Markup(embed(why.frames, _title(why))) if why.frames else None for why in whys]
     drawn = any(graphs)
     return {
         "graphs": graphs,
@@ -130,9 +120,9 @@ def _title(why: Why) -> str:
 
 
 def _environment() -> Environment:
-    made = environment()
-    made.globals.update(console_end=console_end)
-    return made
+    templates = environment()
+    templates.globals.update(console_end=console_end)
+    return templates
 
 
 def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
@@ -253,23 +243,11 @@ def console_end(trial: Trial) -> str:
 
 LARGE = 900_000
 """A page of more bytes is packed; in a smaller one browsers without scripts show all that is closed."""
-
-
 _CLOSED = re.compile(r'<noscript class="later">(.*?)</noscript>', re.DOTALL)
-
-
 _WORD = re.compile(r"<[^<>]*>|[A-Za-z_][A-Za-z0-9_]{3,}")
-
-
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-
-
 _FIRST, _MOST_WORDS = 0xE000, 6400
-
-
 _OFTEN = 3
-
-
 _MARK = "<!-- parts -->"
 """Where the packed parts go."""
 

@@ -12,11 +12,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import BESIDE_THE_OWN, STRING_BYTES, Direction, Mode
 
-# A study's record as reports show it: comparisons in groups, levels, verdicts counted, warnings.
-
 _MOST_OF_A_KIND = 4
-
-
 _SHOWN_OF_MANY = 3
 
 
@@ -71,9 +67,9 @@ def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
     Bytes of string instructions and modelled cycles stand beside a workload's own metric, and always say so.
     """
-    own = Counter(workload for workload, metric in places if metric not in BESIDE_THE_OWN)
+    metrics_of = Counter(workload for workload, metric in places if metric not in BESIDE_THE_OWN)
     return tuple(
-        f"{workload}, {metric}" if own[workload] > 1 or metric in BESIDE_THE_OWN else workload
+        f"{workload}, {metric}" if metrics_of[workload] > 1 or metric in BESIDE_THE_OWN else workload
         for workload, metric in places
     )
 
@@ -90,9 +86,15 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
     """Metrics by treatments: the same comparisons, for a look at all treatments at once."""
     compared = groups(record)
     by_place = [
-        {(one.workload, one.metric, one.mode): one for one in group.comparisons} for group in compared
+        {
+            (comparison.workload, comparison.metric, comparison.mode): comparison
+            for comparison in group.comparisons
+        }
+        for group in compared
     ]
-    places = dict.fromkeys((one.workload, one.metric, one.mode) for one in record.result.comparisons)
+    places = dict.fromkeys(
+        (comparison.workload, comparison.metric, comparison.mode) for comparison in record.result.comparisons
+    )
     names = row_names([place[:2] for place in places])
     return tuple(
         _matrix_row(name, tuple(comparisons_of.get(place) for comparisons_of in by_place))
@@ -101,7 +103,7 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
 
 
 def _matrix_row(name: str, comparisons: tuple[Comparison | None, ...]) -> MatrixRow:
-    values = (one.baseline_value for one in comparisons if one)
+    values = (comparison.baseline_value for comparison in comparisons if comparison)
     return MatrixRow(name, next((value for value in values if value is not None), None), comparisons)
 
 
@@ -111,7 +113,11 @@ def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
     planned = (trial.planned.treatment.label for trial in record.trials)
     return tuple(
         dict.fromkeys(
-            (*(one.baseline for one in compared), *(one.treatment for one in compared), *sorted(planned))
+            (
+                *(group.baseline for group in compared),
+                *(group.treatment for group in compared),
+                *sorted(planned),
+            )
         )
     )
 

@@ -17,23 +17,15 @@ from ktrial.report.call_tree import call_tree_table
 from ktrial.report.kernel_diff import facts_table, shown
 from ktrial.report.proof import causes_table, closing, headline
 
-# Templates of pages and pictures: all that they are given is escaped, control characters written out.
-
 _USUAL_WIDTH = 10.0
-
-
 _FEWEST_TO_SORT = 3
-
-
 _KIND_CLASSES = {Kind.CHANGE: "cell", Kind.BAR: "wide-bar", Kind.PROSE: "words"}
-
-
 _ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 
 
 def environment() -> Environment:
     """Templates of this package, by the names of their files."""
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("ktrial.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -42,10 +34,10 @@ def environment() -> Environment:
         finalize=_finalized,
     )
     # A page without a script of its own has all that it says in its place.
-    made.globals.update(
+    templates.globals.update(
         number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True, served=False
     )
-    made.filters.update(
+    templates.filters.update(
         breakable=_breakable,
         with_shares_whole=_with_shares_whole,
         capital=_capital,
@@ -61,7 +53,7 @@ def environment() -> Environment:
         proof_table=causes_table,
         sorts=_sorts,
     )
-    return made
+    return templates
 
 
 def text_of(name: str) -> str:
@@ -77,9 +69,9 @@ def style_of(*names: str) -> Markup:
 def chart_colours() -> Markup:
     """What turns a chart's colours into the page's own, for the dark and for paper."""
     rules = (
-        f'svg [{what}="{colour}"]{{{what}:var(--{variable})}}'
+        f'svg [{attribute}="{colour}"]{{{attribute}:var(--{variable})}}'
         for colour, variable in charts.VARIABLES.items()
-        for what in ("fill", "stroke")
+        for attribute in ("fill", "stroke")
     )
     return Markup("\n".join(rules))
 
@@ -116,8 +108,8 @@ def _sorts(table: Table) -> bool:
 
 def _percent_of(column: Column, table: Table) -> str:
     """A column's part of the table's width, in %."""
-    whole = sum(one.width or _USUAL_WIDTH for one in table.columns)
-    return f"{100 * (column.width or _USUAL_WIDTH) / whole:.3g}"
+    total = sum(other_column.width or _USUAL_WIDTH for other_column in table.columns)
+    return f"{100 * (column.width or _USUAL_WIDTH) / total:.3g}"
 
 
 def _classes(part: Column | Row) -> str:
@@ -146,14 +138,8 @@ def _classes_in(cell: Cell, column: Column, table: Table) -> str:
 # The scripts of pages: each page has one, inside it, and its content policy lets no other run.
 
 _SECTIONS = ("address.js", "sections.js", "tables.js", "search.js")
-
-
 _KERNEL_PAIRS = ("kernel_pairs.js",)
-
-
 _LIVE = ("live.js",)
-
-
 _FLAME_GRAPHS = ("flame_frames.js", "flame_graph.js")
 
 
@@ -170,12 +156,12 @@ def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False, live:
     `kernel_pairs` what compares two kernels; `live`: what shows the studies that run now.
     """
     # Frames are drawn before they come to life, so their listener is the first.
-    own = (
+    extra = (
         *(_FLAME_GRAPHS if flame_graphs else ()),
         *(_KERNEL_PAIRS if kernel_pairs else ()),
         *(_LIVE if live else ()),
     )
-    names = (*_SECTIONS, *own)
+    names = (*_SECTIONS, *extra)
     text = "\n".join(text_of(name) for name in names)
     return Script(Markup(text), f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")
 
@@ -185,6 +171,6 @@ def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False, live:
 
 def kernel_difference_page(difference: KernelDifference) -> str:
     """The page as text."""
-    made = environment()
-    template = made.get_template("kernel_difference_page.html.j2")
+    templates = environment()
+    template = templates.get_template("kernel_difference_page.html.j2")
     return template.render(change=shown(difference), style=style_of())

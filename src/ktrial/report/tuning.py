@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ktrial.format import labels, number_format
@@ -41,13 +42,9 @@ from ktrial.model.tuning import (
     TunedInteraction,
 )
 from ktrial.model.workload import Direction
-from ktrial.optimize.deployment_files import Answer, texts
-from ktrial.optimize.search_space import search_of
 from ktrial.report.charts import axis_marks
 from ktrial.report.markdown import block, code, folded, grid, prose
 from ktrial.report.templating import environment, page_script, style_of
-
-# What a search is after, what it varies, and what its answer rests on, in words.
 
 
 def configuration_text(configuration: Mapping[str, str]) -> str:
@@ -59,17 +56,21 @@ def configuration_text(configuration: Mapping[str, str]) -> str:
 
 def goal_text(goal: Goal) -> str:
     """`higher rps, with p99 <= 20 ms`."""
-    objectives = " and ".join(f"{one.direction.value} {one.metric}" for one in goal.objectives)
+    objectives = " and ".join(
+        f"{objective.direction.value} {objective.metric}" for objective in goal.objectives
+    )
     return f"{objectives}, with {', '.join(map(str, goal.guards))}" if goal.guards else objectives
 
 
 def two_estimates(tuned: Tuned) -> str:
     """`Fresh runs alone show +8.40 %, the runs of the search let expect +9.80 %: …`; empty where only fresh
     runs count."""
-    own = [each for each in tuned.finalists if each.configuration == tuned.candidate]
-    if not own or own[0].fresh is None or own[0].expected is None:
+    candidates = [finalist for finalist in tuned.finalists if finalist.configuration == tuned.candidate]
+    if not candidates or candidates[0].fresh is None or candidates[0].expected is None:
         return ""
-    fresh, expected = (number_format.change(each) for each in (own[0].fresh, own[0].expected))
+    fresh, expected = (
+        number_format.change(finalist) for finalist in (candidates[0].fresh, candidates[0].expected)
+    )
     return (
         f"Fresh runs alone show {fresh}, the runs of the search let expect {expected}: both count, "
         "as far as they agree."
@@ -103,8 +104,6 @@ def values_text(dimension: Dimension) -> str:
 # The tables of a search: confirmation, the settings of its answer, what was taken back, what mattered.
 
 _VALUE_COLUMNS = 30
-
-
 _CHOICES_COLUMNS = 60
 
 
@@ -113,7 +112,7 @@ class AnsweredSetting(NamedTuple):
 
     name: str
     was: str
-    now: str
+    value: str
     effect: Effect | None
     """Its own, or that of several together."""
 
@@ -128,17 +127,19 @@ def finalists(tuned: Tuned) -> Table:
     fields: tuple[Field[Finalist], ...] = (
         Field(
             Column("settings", "finalist", wraps=True, columns=1000),
-            lambda one: name(configuration_text(one.configuration), notes=one.broken),
+            lambda finalist: name(configuration_text(finalist.configuration), notes=finalist.broken),
         ),
-        Field(Column("change", "change", numeric=True), lambda one: change(one.comparison.ratio)),
+        Field(Column("change", "change", numeric=True), lambda finalist: change(finalist.comparison.ratio)),
         Field(
             Column("interval", "interval", "%", numeric=True),
-            lambda one: interval(one.comparison.low, one.comparison.high),
+            lambda finalist: interval(finalist.comparison.low, finalist.comparison.high),
         ),
-        Field(Column("verdict", "verdict"), lambda one: verdict(one.comparison.verdict)),
+        Field(Column("verdict", "verdict"), lambda finalist: verdict(finalist.comparison.verdict)),
         Field(
             Column("answer", "answer"),
-            lambda one: own("the answer" if one.configuration == tuned.confirmed else number_format.NONE),
+            lambda finalist: own(
+                "the answer" if finalist.configuration == tuned.confirmed else number_format.NONE
+            ),
         ),
     )
     return _stacked(fields, tuned.finalists)
@@ -146,10 +147,12 @@ def finalists(tuned: Tuned) -> Table:
 
 def settings(tuned: Tuned, in_force: Mapping[str, str]) -> Table:
     """Each setting of the answer, with its own effect. `in_force`: as read back."""
-    own_effect = {each: effect for effect in tuned.kept for each in effect.names}
+    own_effect = {setting: effect for effect in tuned.kept for setting in effect.names}
     rows = (
-        AnsweredSetting(each, tuned.space[each].default, in_force.get(each, value), own_effect.get(each))
-        for each, value in (tuned.confirmed or {}).items()
+        AnsweredSetting(
+            setting, tuned.space[setting].default, in_force.get(setting, value), own_effect.get(setting)
+        )
+        for setting, value in (tuned.confirmed or {}).items()
     )
     return _stacked(_SETTINGS, rows)
 
@@ -161,7 +164,11 @@ def taken_back(dropped: Iterable[Effect]) -> Table:
 
 def front(tuned: Tuned) -> Table:
     """Configurations of which none is better than another in both objectives."""
-    objectives = [field for place, one in enumerate(tuned.goal.objectives) for field in _front_of(place, one)]
+    objectives = [
+        field
+        for place, objective in enumerate(tuned.goal.objectives)
+        for field in _front_of(place, objective)
+    ]
     fields: tuple[Field[FrontPoint], ...] = (
         Field(
             Column("settings", "none of these is better in both", wraps=True, columns=1000),
@@ -192,15 +199,15 @@ def runs(tuned: Tuned) -> Table:
     """Every run of the search."""
     metric = tuned.goal.objectives[0].metric
 
-    def value(one: Observation) -> Cell:
-        return own("failed") if one.failure else number(one.values.get(metric))
+    def value(run: Observation) -> Cell:
+        return own("failed") if run.failure else number(run.values.get(metric))
 
     fields: tuple[Field[Observation], ...] = (
         *_RUNS,
         Field(Column("value", metric, numeric=True, named=True), value),
         Field(
             Column("seconds", "seconds", numeric=True),
-            lambda one: Cell(one.seconds, f"{one.seconds:.2f}", emphasis=Emphasis.MUTED),
+            lambda run: Cell(run.seconds, f"{run.seconds:.2f}", emphasis=Emphasis.MUTED),
         ),
     )
     return replace(_stacked(fields, tuned.observations), name="stack runs")
@@ -224,19 +231,19 @@ def _on_fresh_runs(point: FrontPoint, place: int) -> Comparison | None:
 
 
 def _objective(point: FrontPoint, place: int) -> Cell:
-    one = _on_fresh_runs(point, place)
-    return change(one.ratio if one else point.ratios[place])
+    comparison = _on_fresh_runs(point, place)
+    return change(comparison.ratio if comparison else point.ratios[place])
 
 
 def _confirmed_interval(point: FrontPoint, place: int) -> Cell:
-    one = _on_fresh_runs(point, place)
-    return interval(one.low, one.high) if one else Cell()
+    comparison = _on_fresh_runs(point, place)
+    return interval(comparison.low, comparison.high) if comparison else Cell()
 
 
 def _confirmed_verdict(point: FrontPoint, place: int) -> Cell:
-    one = _on_fresh_runs(point, place)
-    if one:
-        return verdict(one.verdict)
+    comparison = _on_fresh_runs(point, place)
+    if comparison:
+        return verdict(comparison.verdict)
     return own("as it was" if not point.configuration else "not confirmed")
 
 
@@ -244,9 +251,11 @@ def _stacked(fields: Iterable[Field[Of]], rows: Iterable[Of]) -> Table:
     return replace(table(fields, rows, "stack"), stacks=True)
 
 
-def _metric(one: Comparison) -> Cell:
-    notes = (one.reason,) if one.reason else ()
-    return name(f"{one.metric}, {one.unit}" if one.unit else one.metric, notes=notes)
+def _metric(comparison: Comparison) -> Cell:
+    notes = (comparison.reason,) if comparison.reason else ()
+    return name(
+        f"{comparison.metric}, {comparison.unit}" if comparison.unit else comparison.metric, notes=notes
+    )
 
 
 def _effect(effect: Effect | None) -> Cell:
@@ -255,8 +264,8 @@ def _effect(effect: Effect | None) -> Cell:
 
 def _own_effect(setting: AnsweredSetting) -> Cell:
     cell = _effect(setting.effect)
-    others = [each for each in setting.effect.names if each != setting.name] if setting.effect else []
-    return replace(cell, text=f"{cell.text} (with {', '.join(others)})") if others else cell
+    beside = [knob for knob in setting.effect.names if knob != setting.name] if setting.effect else []
+    return replace(cell, text=f"{cell.text} (with {', '.join(beside)})") if beside else cell
 
 
 def _interval(effect: Effect | None) -> Cell:
@@ -269,85 +278,79 @@ def _value(text: str) -> Cell:
 
 _CONFIRMATION: tuple[Field[Comparison], ...] = (
     Field(Column("metric", "confirmed on fresh runs", wraps=True), _metric),
-    Field(Column("before", "before", numeric=True), lambda one: number(one.baseline_value)),
-    Field(Column("after", "after", numeric=True), lambda one: number(one.value)),
-    Field(Column("change", "change", numeric=True), lambda one: change(one.ratio)),
-    Field(Column("interval", "interval", "%", numeric=True), lambda one: interval(one.low, one.high)),
-    Field(Column("verdict", "verdict"), lambda one: verdict(one.verdict)),
+    Field(Column("before", "before", numeric=True), lambda row: number(row.baseline_value)),
+    Field(Column("after", "after", numeric=True), lambda row: number(row.value)),
+    Field(Column("change", "change", numeric=True), lambda row: change(row.ratio)),
+    Field(Column("interval", "interval", "%", numeric=True), lambda row: interval(row.low, row.high)),
+    Field(Column("verdict", "verdict"), lambda row: verdict(row.verdict)),
 )
-
 
 _SETTINGS: tuple[Field[AnsweredSetting], ...] = (
-    Field(Column("setting", "setting", wraps=True), lambda it: name(it.name)),
-    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.was)),
-    Field(Column("now", "now", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.now)),
+    Field(Column("setting", "setting", wraps=True), lambda row: name(row.name)),
+    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda row: _value(row.was)),
+    Field(Column("now", "now", wraps=True, columns=_VALUE_COLUMNS), lambda row: _value(row.value)),
     Field(Column("effect", "its own effect", numeric=True, wraps=True), _own_effect),
-    Field(Column("interval", "interval", "%", numeric=True), lambda it: _interval(it.effect)),
+    Field(Column("interval", "interval", "%", numeric=True), lambda row: _interval(row.effect)),
 )
-
 
 _TAKEN_BACK: tuple[Field[Effect], ...] = (
-    Field(Column("setting", "setting"), lambda one: name(", ".join(one.names))),
-    Field(Column("value", "value"), lambda one: _value(", ".join(one.values))),
+    Field(Column("setting", "setting"), lambda row: name(", ".join(row.names))),
+    Field(Column("value", "value"), lambda row: _value(", ".join(row.values))),
     Field(Column("effect", "effect", numeric=True), _effect),
     Field(Column("interval", "interval", "%", numeric=True), _interval),
-    Field(Column("why", "why"), lambda one: Cell(one.reason, one.reason, Kind.PROSE)),
+    Field(Column("why", "why"), lambda row: Cell(row.reason, row.reason, Kind.PROSE)),
 )
 
-
 _IMPORTANCE: tuple[Field[Importance], ...] = (
-    Field(Column("knob", "knob"), lambda one: name(one.name)),
+    Field(Column("knob", "knob"), lambda row: name(row.name)),
     Field(
         Column("share", "share", "%", numeric=True),
-        lambda one: Cell(one.share, number_format.share(one.share)),
+        lambda row: Cell(row.share, number_format.share(row.share)),
     ),
     Field(
         Column("interval", "interval", "%", numeric=True),
-        lambda one: Cell(
-            (one.low, one.high), f"{number_format.share(one.low)} … {number_format.share(one.high)}"
+        lambda row: Cell(
+            (row.low, row.high), f"{number_format.share(row.low)} … {number_format.share(row.high)}"
         ),
     ),
     Field(
         Column("share_bar", "share", hidden=True, outputs=Output.HTML | Output.TERMINAL),
-        lambda one: Cell(one.share, kind=Kind.BAR),
+        lambda row: Cell(row.share, kind=Kind.BAR),
     ),
 )
-
 
 _INTERACTIONS: tuple[Field[TunedInteraction], ...] = (
-    Field(Column("one", "one"), lambda it: name(f"{it.first}={it.first_values[1]}")),
-    Field(Column("other", "other"), lambda it: name(f"{it.second}={it.second_values[1]}")),
+    Field(Column("one", "one"), lambda row: name(f"{row.first}={row.first_values[1]}")),
+    Field(Column("other", "other"), lambda row: name(f"{row.second}={row.second_values[1]}")),
     Field(
         Column("ratio", "together, beside what each does alone", numeric=True),
-        lambda it: change(it.ratio),
+        lambda row: change(row.ratio),
     ),
-    Field(Column("interval", "interval", "%", numeric=True), lambda it: interval(it.low, it.high)),
+    Field(Column("interval", "interval", "%", numeric=True), lambda row: interval(row.low, row.high)),
 )
 
-
 _SPACE: tuple[Field[Dimension], ...] = (
-    Field(Column("knob", "knob"), lambda one: name(one.name)),
-    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda one: _value(one.default)),
+    Field(Column("knob", "knob"), lambda row: name(row.name)),
+    Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda row: _value(row.default)),
     Field(
         Column("searched", "searched", wraps=True, columns=_CHOICES_COLUMNS),
-        lambda one: name(values_text(one)),
+        lambda row: name(values_text(row)),
     ),
     Field(
         Column("summary", "what it does", wraps=True),
-        lambda one: Cell(one.summary, one.summary, Kind.PROSE),
+        lambda row: Cell(row.summary, row.summary, Kind.PROSE),
     ),
 )
 
-
 _RUNS: tuple[Field[Observation], ...] = (
-    Field(Column("run", "run", numeric=True), lambda one: Cell(one.order, str(one.order + 1))),
-    Field(Column("purpose", "for"), lambda one: own(one.purpose.value)),
+    Field(Column("run", "run", numeric=True), lambda row: Cell(row.order, str(row.order + 1))),
+    Field(Column("purpose", "for"), lambda row: own(row.purpose.value)),
     Field(
         Column("settings", "settings"),
-        lambda one: Cell(
-            text=configuration_text(one.configuration),
+        lambda row: Cell(
+            text=configuration_text(row.configuration),
             kind=Kind.PROSE,
-            notes=(one.failure,) if one.failure else (),
+            notes=(row.failure,) if row.failure else (),
         ),
     ),
 )
@@ -356,15 +359,9 @@ _RUNS: tuple[Field[Observation], ...] = (
 # A search as a picture: its runs along the bottom, each relative to the baseline upwards.
 
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
-
-
 WIDE, NARROW, HEIGHT = 900.0, 400.0, 300.0
 """Of a picture, in its own units: on a telephone a wide one would have letters that nobody can read."""
-
-
 _PLACE_OF_A_NUMBER = 70.0
-
-
 _Scale = Callable[[float], float]
 
 
@@ -425,12 +422,12 @@ def picture(tuned: Tuned, width: float = WIDE) -> TuningPicture | None:
         Dot(
             x=x(place),
             y=y(ratio) if ratio is not None else HEIGHT - BOTTOM,
-            purpose=one.purpose.value,
-            baseline=not one.configuration,
+            purpose=run.purpose.value,
+            baseline=not run.configuration,
             failed=ratio is None,
-            title=_title(one, ratio),
+            title=_title(run, ratio),
         )
-        for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True))
+        for place, (run, ratio) in enumerate(zip(tuned.observations, ratios, strict=True))
     )
     return TuningPicture(
         width=width,
@@ -440,7 +437,7 @@ def picture(tuned: Tuned, width: float = WIDE) -> TuningPicture | None:
         dots=dots,
         best=_best(tuned, ratios, x, y),
         zero=y(1.0),
-        ticks=tuple(Tick(y(one), text) for one, text in _ticks(low, high).items()),
+        ticks=tuple(Tick(y(run), text) for run, text in _ticks(low, high).items()),
         runs=tuple(
             Tick(x(place), str(place + 1)) for place in _places(count, int(width / _PLACE_OF_A_NUMBER))
         ),
@@ -452,11 +449,11 @@ def _ratios(tuned: Tuned) -> list[float | None]:
     metric = tuned.goal.objectives[0].metric
     before = tuned.baseline.get(metric)
     ratios: list[float | None] = []
-    for place, one in enumerate(tuned.observations):
+    for place, run in enumerate(tuned.observations):
         level = tuned.drift[place] if place < len(tuned.drift) else 1.0
-        value = one.values.get(metric)
-        known = value is not None and bool(before) and bool(level)
-        ratio = value / before / level if known and value is not None and before else None
+        value = run.values.get(metric)
+        comparable = value is not None and bool(before) and bool(level)
+        ratio = value / before / level if comparable and value is not None and before else None
         ratios.append(ratio if ratio is not None and math.isfinite(ratio) else None)
     return ratios
 
@@ -465,8 +462,8 @@ def _best(tuned: Tuned, ratios: list[float | None], x: _Scale, y: _Scale) -> str
     higher = tuned.goal.objectives[0].direction is Direction.HIGHER
     best: float | None = None
     steps: list[str] = []
-    for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True)):
-        if one.purpose not in {Purpose.CALIBRATE, Purpose.EXPLORE} or ratio is None:
+    for place, (run, ratio) in enumerate(zip(tuned.observations, ratios, strict=True)):
+        if run.purpose not in {Purpose.CALIBRATE, Purpose.EXPLORE} or ratio is None:
             continue
         better = best is None or (ratio > best if higher else ratio < best)
         best = ratio if better else best
@@ -474,16 +471,18 @@ def _best(tuned: Tuned, ratios: list[float | None], x: _Scale, y: _Scale) -> str
     return f"M{'L'.join(steps)}" if steps else ""
 
 
-def _title(one: Observation, ratio: float | None) -> str:
-    what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "as it was"
-    said = one.failure or number_format.change(ratio)
-    return f"run {one.order + 1}, {one.purpose.value}: {what}: {said}"
+def _title(run: Observation, ratio: float | None) -> str:
+    settings_text = ", ".join(f"{name}={value}" for name, value in run.configuration.items()) or "as it was"
+    result = run.failure or number_format.change(ratio)
+    return f"run {run.order + 1}, {run.purpose.value}: {settings_text}: {result}"
 
 
 def _ticks(low: float, high: float) -> dict[float, str]:
     """Ratio → its text: round changes in per cent."""
     changes = axis_marks((low - 1) * 100, (high - 1) * 100)
-    return {1 + one / 100: f"{number_format.signed(one)}{number_format.SPACE}%" for one in changes}
+    return {
+        1 + percent / 100: f"{number_format.signed(percent)}{number_format.SPACE}%" for percent in changes
+    }
 
 
 def _places(count: int, most: int) -> list[int]:
@@ -505,75 +504,87 @@ PURPOSES = {
 def tuning_page(
     study: Study,
     tuned: Tuned,
-    answer: Answer | None = None,
+    in_force: Mapping[str, str] = MappingProxyType({}),
     *,
     number: int | None = None,
     whole: bool = False,
 ) -> str:
-    """The page as text. `answer`: with the settings as they were read back; `number`: in its store; `whole`:
-    all sections open."""
-    made = environment()
-    search, _ = search_of(study)
-    return made.get_template("tuning.html.j2").render(
-        study=study,
-        tuned=tuned,
-        left_out=search.left_out,
-        estimates=two_estimates(tuned),
-        undecided=configuration_text(tuned.undecided) if tuned.undecided else "",
-        revalidating=revalidating(study, number),
-        charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
-        purposes=PURPOSES,
-        used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
-        corners=[(one, corners(one)) for one in tuned.interactions],
-        tables={
-            "confirmation": confirmation(tuned.comparisons),
-            "finalists": finalists(tuned),
-            "settings": settings(tuned, answer.in_force if answer else {}),
-            "taken_back": taken_back(tuned.dropped),
-            "front": front(tuned),
-            "importance": importance(tuned.importance),
-            "space": space(tuned.space.dimensions),
-            "runs": runs(tuned),
-        },
-        wanted=goal_text,
-        failed=[one for one in tuned.observations if one.failure],
-        style=style_of("tuning.css"),
-        script=page_script(),
-        opened=whole,
+    """The page of a search as text: its path, the confirmation, what was kept, what was taken back.
+
+    `in_force`: the answer's settings, as they were read back; `number`: in its store; `whole`: all sections
+    open.
+    """
+    return (
+        environment()
+        .get_template("tuning.html.j2")
+        .render(
+            study=study,
+            tuned=tuned,
+            left_out=study.search.left_out if study.search else (),
+            estimates=two_estimates(tuned),
+            undecided=configuration_text(tuned.undecided) if tuned.undecided else "",
+            revalidating=revalidating(study, number),
+            charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
+            purposes=PURPOSES,
+            used=list(dict.fromkeys(item.purpose for item in tuned.observations)),
+            corners=[(item, corners(item)) for item in tuned.interactions],
+            tables={
+                "confirmation": confirmation(tuned.comparisons),
+                "finalists": finalists(tuned),
+                "settings": settings(tuned, in_force),
+                "taken_back": taken_back(tuned.dropped),
+                "front": front(tuned),
+                "importance": importance(tuned.importance),
+                "space": space(tuned.space.dimensions),
+                "runs": runs(tuned),
+            },
+            wanted=goal_text,
+            failed=[item for item in tuned.observations if item.failure],
+            style=style_of("tuning.css"),
+            script=page_script(),
+            opened=whole,
+        )
     )
 
 
-def corners(one: TunedInteraction) -> tuple[tuple[float, float], tuple[float, float]]:
+def corners(interaction: TunedInteraction) -> tuple[tuple[float, float], tuple[float, float]]:
     """Heights, 0 to 100 from the top, of two lines: the first knob's change, without and with the second."""
-    low, high = min(one.corners), max(one.corners)
+    low, high = min(interaction.corners), max(interaction.corners)
     wide = high - low or 1.0
-    neither, first, second, both = (round(90 - 80 * (each - low) / wide, 1) for each in one.corners)
+    neither, first, second, both = (
+        round(90 - 80 * (height - low) / wide, 1) for height in interaction.corners
+    )
     return (neither, first), (second, both)
 
 
 # A search as GitHub-flavoured Markdown: the answer, its settings, the confirmation; the rest folded.
 
 _MOST_FAILURES = 10
-
-
 _NOT_SHOWN = ("answer.json", "undo.sh", "tuned/")
 
 
 def tuning_markdown(
-    study: Study, tuned: Tuned, answer: Answer | None = None, number: int | None = None
+    study: Study,
+    tuned: Tuned,
+    in_force: Mapping[str, str] = MappingProxyType({}),
+    files: Mapping[str, str] = MappingProxyType({}),
+    number: int | None = None,
 ) -> str:
-    """The answer of a search, with a line feed at its end. `answer`: with its settings as read back;
-    `number`: in its store."""
+    """The answer of a search as GitHub-flavoured Markdown, with a line feed at its end; the rest is folded.
+
+    `in_force`: the answer's settings, as they were read back; `files`: what is installed, by names; `number`:
+    in its store.
+    """
     parts = [
         *_head(study, tuned, number),
         *_confirmation(tuned),
-        *_settings(tuned, answer),
+        grid(settings(tuned, in_force)) if tuned.confirmed else "",
         *_taken_back(tuned),
         *_front(tuned),
         *_what_mattered(tuned),
         *_failed(tuned),
         *_searched(study, tuned),
-        *_files(answer),
+        *_files(files),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -594,7 +605,7 @@ def _head(study: Study, tuned: Tuned, number: int | None) -> Iterator[str]:
         labels.MODE_NAMES[tuned.mode],
     )
     yield " · ".join(facts)
-    yield "\n".join(f"> ℹ {prose(one.text)} → {prose(one.advice)}<br>" for one in tuned.warnings)
+    yield "\n".join(f"> ℹ {prose(warning.text)} → {prose(warning.advice)}<br>" for warning in tuned.warnings)
 
 
 def _confirmation(tuned: Tuned) -> Iterator[str]:
@@ -605,11 +616,6 @@ def _confirmation(tuned: Tuned) -> Iterator[str]:
     if tuned.seen is not None and tuned.comparisons and tuned.noise:
         seen = number_format.change(tuned.seen)
         yield f"The best single run of the search showed {seen}: chance is in that."
-
-
-def _settings(tuned: Tuned, answer: Answer | None) -> Iterator[str]:
-    if tuned.confirmed:
-        yield grid(settings(tuned, answer.in_force if answer else {}))
 
 
 def _taken_back(tuned: Tuned) -> Iterator[str]:
@@ -631,10 +637,10 @@ def _what_mattered(tuned: Tuned) -> Iterator[str]:
 
 
 def _failed(tuned: Tuned) -> Iterator[str]:
-    failed = [one for one in tuned.observations if one.failure]
+    failed = [run for run in tuned.observations if run.failure]
     lines = [
-        f"- run {one.order + 1}, {code(configuration_text(one.configuration))}: {prose(one.failure)}"
-        for one in failed[:_MOST_FAILURES]
+        f"- run {run.order + 1}, {code(configuration_text(run.configuration))}: {prose(run.failure)}"
+        for run in failed[:_MOST_FAILURES]
     ]
     left = len(failed) - len(lines)
     lines += [f"- and {left} more"] if left else []
@@ -643,17 +649,20 @@ def _failed(tuned: Tuned) -> Iterator[str]:
 
 def _searched(study: Study, tuned: Tuned) -> Iterator[str]:
     dimensions = tuned.space.dimensions
-    left_out = search_of(study)[0].left_out
-    lines = "\n".join(f"- left out: {code(one.name)}: {prose(one.reason)}" for one in left_out)
+    left_out = study.search.left_out if study.search else ()
+    lines = "\n".join(f"- left out: {code(knob.name)}: {prose(knob.reason)}" for knob in left_out)
     yield folded(
         f"What was searched: {number_format.counted(len(dimensions), 'knob')}",
         f"{grid(space(dimensions))}\n\n{lines}".rstrip(),
     )
 
 
-def _files(answer: Answer | None) -> Iterator[str]:
+def _files(files: Mapping[str, str]) -> Iterator[str]:
     """What is installed, as far as it is short."""
-    if answer:
-        files = {name: content for name, content in texts(answer).items() if not name.startswith(_NOT_SHOWN)}
-        body = "\n\n".join(f"{code(name)}:\n\n{block(content)}" for name, content in files.items())
-        yield folded("To install it", body) if files else ""
+    short = (
+        f"{code(name)}:\n\n{block(content)}"
+        for name, content in files.items()
+        if not name.startswith(_NOT_SHOWN)
+    )
+    if body := "\n\n".join(short):
+        yield folded("To install it", body)

@@ -4,14 +4,17 @@ from ktrial.errors import KtrialError
 
 
 class SeriesError(KtrialError):
-    """The series cannot be measured."""
+    """The series cannot be measured: {problem}."""
+
+
+class NothingMeasured(SeriesError):
+    """The workloads do not run on the base: {problem}."""
+
+    hint = "--workload names others; ktrial workload list shows them"
 
 
 class SeriesNotChosen(SeriesError):
-    """It is not clear which series is meant."""
+    """Which series is meant is not clear: {problem}."""
 
     hint = "give BASE..TIP, or --mbox FILE --onto SOURCE, or --quilt DIR --onto SOURCE"
     exit_code = 2
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"Which series is meant is not clear: {problem}.")

@@ -80,14 +80,16 @@ class Live:
     def _running(self, store: Store) -> list[dict[str, Any]]:
         studies = running_studies(store)
         states = store.study_states() if studies else {}
-        shown = [one for one in studies if one.study_id in states]
-        self._known = {one.study_id: self._so_far(store, one.study_id, states[one.study_id]) for one in shown}
-        return [_told(one, self._known[one.study_id]) for one in shown]
+        shown = [study for study in studies if study.study_id in states]
+        self._known = {
+            study.study_id: self._progress(store, study.study_id, states[study.study_id]) for study in shown
+        }
+        return [_as_json(study, self._known[study.study_id]) for study in shown]
 
-    def _so_far(self, store: Store, number: int, state: str) -> _SoFar:
-        known = self._known.get(number)
-        if known and known.state == state:
-            return known
+    def _progress(self, store: Store, number: int, state: str) -> _SoFar:
+        before = self._known.get(number)
+        if before and before.state == state:
+            return before
         stored = store.find(number)
         record = record_of(store, stored, store.trials(number, counted=False))
         counts = study_summary.verdict_counts(record)
@@ -99,51 +101,51 @@ class Live:
             planned=record.planned,
             verdicts=[
                 {
-                    "name": one.value,
+                    "name": verdict.value,
                     "count": count,
-                    "symbol": VERDICTS[one].symbol,
-                    "word": VERDICTS[one].word,
+                    "symbol": VERDICTS[verdict].symbol,
+                    "word": VERDICTS[verdict].word,
                 }
-                for one, count in counts
+                for verdict, count in counts
             ],
             answer=printable(record.result.answer)[:_LONGEST_ANSWER] if record.trials else "",
         )
 
 
-def _told(one: RunningStudy, so_far: _SoFar) -> dict[str, Any]:
-    now = datetime.now(UTC)
-    left = [each.seconds_left for each in one.runs if each.seconds_left is not None]
-    finished = max(so_far.finished, *(each.finished for each in one.runs))
+def _as_json(study: RunningStudy, progress: _SoFar) -> dict[str, Any]:
+    moment = datetime.now(UTC)
+    left = [run.seconds_left for run in study.runs if run.seconds_left is not None]
+    finished = max(progress.finished, *(run.finished for run in study.runs))
     return {
-        "id": one.study_id,
-        "name": so_far.name,
-        "page": f"results/{one.study_id}.html",
-        "alive": one.is_alive,
+        "id": study.study_id,
+        "name": progress.name,
+        "page": f"results/{study.study_id}.html",
+        "alive": study.is_alive,
         "finished": finished,
-        "failed": so_far.failed,
-        "planned": max(finished, so_far.planned, *(each.planned for each in one.runs)),
-        "left": number_format.duration(max(1, math.ceil(max(left)))) if left and one.is_alive else "",
-        "verdicts": so_far.verdicts,
-        "answer": so_far.answer,
-        "runs": [_run(each, now) for each in one.runs],
+        "failed": progress.failed,
+        "planned": max(finished, progress.planned, *(run.planned for run in study.runs)),
+        "left": number_format.duration(max(1, math.ceil(max(left)))) if left and study.is_alive else "",
+        "verdicts": progress.verdicts,
+        "answer": progress.answer,
+        "runs": [_run(run, moment) for run in study.runs],
     }
 
 
-def _run(one: Activity, now: datetime) -> dict[str, Any]:
+def _run(run: Activity, moment: datetime) -> dict[str, Any]:
     return {
-        "user": printable(one.user),
-        "host": printable(one.host),
-        "process": one.process,
-        "alive": is_alive(one, now),
-        "stopping": one.stopping,
-        "started": one.started.isoformat(),
-        "heard": "" if is_alive(one, now) else one.heard.isoformat(timespec="seconds"),
+        "user": printable(run.user),
+        "host": printable(run.host),
+        "process": run.process,
+        "alive": is_alive(run, moment),
+        "stopping": run.stopping,
+        "started": run.started.isoformat(),
+        "heard": "" if is_alive(run, moment) else run.heard.isoformat(timespec="seconds"),
         "doing": [
             {
-                "what": printable(each.what),
-                "where": printable(each.where),
-                "since": each.since.isoformat(timespec="seconds"),
+                "what": printable(step.what),
+                "where": printable(step.where),
+                "since": step.since.isoformat(timespec="seconds"),
             }
-            for each in one.doing
+            for step in run.doing
         ],
     }

@@ -21,7 +21,7 @@ from ktrial.errors import KtrialError
 from ktrial.report.history import site_environment
 from ktrial.report.site.front_page import SHEET, crumbs, notice_page
 from ktrial.serve.content import Content
-from ktrial.serve.errors import ServeError, ServeUsageError
+from ktrial.serve.errors import AddressNotHad, BadAddress
 from ktrial.serve.live import Live
 
 _SECONDS_TO_END = 3
@@ -79,29 +79,20 @@ def _address(text: str) -> "ipaddress.IPv4Address | ipaddress.IPv6Address":
     try:
         return ipaddress.ip_address("127.0.0.1" if text == "localhost" else text.strip("[]"))
     except ValueError:
-        raise ServeUsageError(
-            f"'{text}' is no address of this machine: write numbers, 127.0.0.1 or ::1.",
-            hint=(
-                "leave it out, and pages are seen on this machine alone; --address 0.0.0.0 takes all "
-                "of its addresses"
-            ),
-        ) from None
+        raise BadAddress(address=text, problem="write numbers, 127.0.0.1 or ::1") from None
 
 
 def _listening(address: str, port: int) -> socket.socket:
     ip = _address(address)
-    made = socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET)
+    listener = socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((str(ip), port))
-        made.listen(128)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((str(ip), port))
+        listener.listen(128)
     except OSError as error:
-        made.close()
-        raise ServeError(
-            f"Nothing can be served at {ip}, port {port}: {error.strerror}.",
-            hint="take another port: ktrial serve --port 8001; with --port 0 any that is free",
-        ) from error
-    return made
+        listener.close()
+        raise AddressNotHad(address=ip, port=port, problem=error.strerror) from error
+    return listener
 
 
 # What answers requests: pages by their places, and the events of what runs. GET and HEAD, nothing else.
@@ -110,7 +101,6 @@ def _listening(address: str, port: int) -> socket.socket:
 
 _TYPES = {"html": "text/html", "json": "application/json", "css": "text/css"}
 
-
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
@@ -118,14 +108,9 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-
 _GLANCE_SECONDS = 0.25
-
-
 _GLANCES_BETWEEN_SIGNS = 60
 """A connection on which nothing is said is taken for dead by proxies, often after a minute."""
-
-
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -173,8 +158,8 @@ def _for_its_names(served: Served, endpoint: Endpoint) -> Endpoint:
         host = request.url.hostname or ""
         if is_its_own(host, served.names):
             return await endpoint(request)
-        said = f"This server does not answer for “{host[:100]}”: ktrial serve --name HOST lets it."
-        return _notice(request, 421, "Another host", said)
+        notice = f"This server does not answer for “{host[:100]}”: ktrial serve --name HOST lets it."
+        return _notice(request, 421, "Another host", notice)
 
     return checked
 
@@ -182,7 +167,7 @@ def _for_its_names(served: Served, endpoint: Endpoint) -> Endpoint:
 def is_its_own(host: str, names: Collection[str]) -> bool:
     """Whether requests for a host are answered: an address, localhost, this machine's name, a given one."""
     plain = host.strip("[]").rstrip(".").lower()
-    if plain in {"localhost", socket.gethostname().lower(), *(one.lower() for one in names)}:
+    if plain in {"localhost", socket.gethostname().lower(), *(name.lower() for name in names)}:
         return True
     try:
         ipaddress.ip_address(plain)
@@ -192,9 +177,9 @@ def is_its_own(host: str, names: Collection[str]) -> bool:
 
 
 async def _page(served: Served, request: Request) -> Response:
-    place, asked = request.path_params["place"] or "index.html", request.query_params
+    place, query = request.path_params["place"] or "index.html", request.query_params
     try:
-        text = await run_sync(served.content.text, place, (asked.get("from"), asked.get("to")))
+        text = await run_sync(served.content.text, place, (query.get("from"), query.get("to")))
     except KtrialError as error:
         return _notice(request, 503, "Not now", f"{error.message}. {error.advice}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told here and not to the browser
@@ -202,10 +187,10 @@ async def _page(served: Served, request: Request) -> Response:
         return _notice(request, 500, "A bug", "This is a bug in ktrial; who started the server is told more.")
     if text is None:
         raise HTTPException(404)
-    return _whole(request, text, place.rpartition(".")[2])
+    return _page_response(request, text, place.rpartition(".")[2])
 
 
-def _whole(request: Request, text: str, form: str) -> Response:
+def _page_response(request: Request, text: str, form: str) -> Response:
     tag = f'"{sha256(text.encode()).hexdigest()[:32]}"'
     headers = {**_HEADERS, "Cache-Control": "no-cache", "ETag": tag}
     if request.headers.get("if-none-match") == tag:
@@ -213,22 +198,22 @@ def _whole(request: Request, text: str, form: str) -> Response:
     return Response(text, media_type=_TYPES[form], headers=headers)
 
 
-def _notice(request: Request, status: int, title: str, said: str) -> Response:
+def _notice(request: Request, status: int, title: str, text: str) -> Response:
     up = "../" * (request.scope["path"].count("/") - 1)
     links = tuple((text, place) for text, place in crumbs(up)[:1])
-    text = notice_page(title, said, links, f"{up}{SHEET}", "", site_environment())
+    text = notice_page(title, text, links, f"{up}{SHEET}", "", site_environment())
     return Response(text, status_code=status, media_type="text/html", headers=_HEADERS)
 
 
 async def _events(served: Served) -> AsyncIterator[str]:
     """What runs, each time that it has changed."""
-    said: Any = None
+    last: Any = None
     silent = 0
     while not served.stopping.is_set():
         text = await run_sync(served.live.text)
         silent += 1
-        if text != said:
-            said, silent = text, 0
+        if text != last:
+            last, silent = text, 0
             yield f"event: running\ndata: {text}\n\n"
         elif silent >= _GLANCES_BETWEEN_SIGNS:
             silent = 0

@@ -41,13 +41,11 @@ class Watcher:
         self._kept = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as resources:
-            self._said, self._complaints = (
-                resources.enter_context(_memory(name)) for name in ("said", "stderr")
-            )
+        with contextlib.ExitStack() as kept:
+            self._said, self._complaints = (kept.enter_context(_memory(name)) for name in ("said", "stderr"))
             self._child = self._spawn()
-            resources.callback(self._kill)
-            self._kept = resources.pop_all()
+            kept.callback(self._kill)
+            self._kept = kept.pop_all()
         return self
 
     def __exit__(
@@ -55,11 +53,11 @@ class Watcher:
     ) -> None:
         self._kept.close()
 
-    def wait_until_ready(self, check: Callable[[], None] = _nobody_asks, patience: float = PATIENCE) -> None:
-        """Return as soon as it watches. `check` is called now and then, and may raise to end the wait."""
+    def wait_until_ready(self, asked: Callable[[], None] = _nobody_asks, patience: float = PATIENCE) -> None:
+        """Return as soon as it watches. `asked` is called now and then, and may raise to end the wait."""
         end = time.monotonic() + patience
         while self._tracer.ready not in _text(self._said):
-            check()
+            asked()
             if self._child.poll() is not None:
                 raise self._failed(f"ended before it watched anything: {self._last_words()}")
             if time.monotonic() > end:

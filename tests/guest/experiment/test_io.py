@@ -8,6 +8,7 @@ import pytest
 from ktrial import workloads
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment import guest_storage
+from ktrial.experiment.explain import stored_explanations
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.design import Factor, FactorKind
@@ -181,7 +182,7 @@ def test_another_default_of_read_ahead_is_named_as_the_cause_without_being_told(
     study = a_study(a_use("seq-read", size=16), kernels=("debian:6.12", "debian:7.2"), disk=disk)
     with open_store(tmp_path / "trials.db") as store:
         record = run(study, store=store, jobs=1)
-        (why,) = whys(store, record)
+        (why,) = whys(store, record, stored_explanations)
     first, *_ = why.causes
     assert first.startswith("block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → ")
     assert "read requests 128 → " in first

@@ -15,6 +15,7 @@ import pytest
 from tests.support.guests import headers
 from tests.support.places import SUPPORT
 
+from ktrial.experiment.explain import stored_explanations
 from ktrial.experiment.session import run
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.modules import resolve
@@ -91,7 +92,7 @@ def measured(directory: Path, study: Study) -> tuple[StudyRecord, tuple[Why, ...
     """What was found, and why."""
     with open_store(directory / "trials.db") as store:
         record = run(study, store=store)
-        return record, whys(store, record)
+        return record, whys(store, record, stored_explanations)
 
 
 def compared(record: StudyRecord) -> dict[tuple[str, str], Comparison]:

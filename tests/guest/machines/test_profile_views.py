@@ -9,6 +9,7 @@ import pytest
 from ktrial import report
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import kernel_entries
+from ktrial.experiment.explain import stored_explanations
 from ktrial.experiment.profile import profile
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
@@ -71,10 +72,10 @@ def test_what_both_kernels_run_is_one_frame_however_it_is_called(forks: tuple[Pr
         one for one in drawn if path(drawn, one)[-3:] == ["__x64_sys_fork", "kernel_clone", "copy_process"]
     )
     assert "x64_sys_call" in path(drawn, process)
-    assert process.whole.before > 10_000
-    assert process.whole.after > 10_000
+    assert process.inclusive.before > 10_000
+    assert process.inclusive.after > 10_000
     apart = flame_frames(before, after).frames
-    assert all(0 in one.whole for one in apart if one.name == "copy_process")
+    assert all(0 in one.inclusive for one in apart if one.name == "copy_process")
 
 
 def path(drawn: tuple[FlameFrame, ...], frame: FlameFrame) -> list[str]:
@@ -124,9 +125,9 @@ def test_the_report_says_why_with_what_the_trials_kept(tmp_path: Path) -> None:
     )
     with open_store(tmp_path / "trials.db") as store:
         record = run(study, store=store)
-        (why,) = report.whys(store, record)
+        (why,) = report.whys(store, record, stored_explanations)
     assert why.workload == "syscall"
-    assert sum(part.difference for part in why.rows[:-1]) == pytest.approx(why.whole.difference)
+    assert sum(part.difference for part in why.rows[:-1]) == pytest.approx(why.total.difference)
     assert why.unexplained == 0
     assert why.frames
     assert {

@@ -16,7 +16,6 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.experiment.single_kernel import study_on
 from ktrial.model.history import Across, Agreement
 from ktrial.model.study import MachineSettings, Stopping, StudyRecord, Timing
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.stats.interactions import exact_agreement, interaction_p
 from ktrial.store.store import open_store
@@ -165,7 +164,7 @@ def test_other_kernels_of_one_name_are_told(tmp_path: Path) -> None:
 
 def test_the_site_shows_each_machine_and_averages_nothing(tmp_path: Path) -> None:
     with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2)))) as store:
-        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+        build(store, tmp_path / "site", notes=tmp_path / "cache")
     page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
     parser = html5lib.HTMLParser()
     parser.parse(page)
@@ -179,7 +178,7 @@ def test_the_site_shows_each_machine_and_averages_nothing(tmp_path: Path) -> Non
 
 def test_one_machine_has_nothing_to_compare_with(tmp_path: Path) -> None:
     with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1)))) as store:
-        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+        build(store, tmp_path / "site", notes=tmp_path / "cache")
     assert 'id="machines"' not in (tmp_path / "site/index.html").read_text(encoding="utf-8")
 
 

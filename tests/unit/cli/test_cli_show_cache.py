@@ -23,6 +23,7 @@ from ktrial.analysis.result import record
 from ktrial.cli import output_cache, show_cache
 from ktrial.cli.render.recorded import Recorder, recorded, replay
 from ktrial.cli.render.study_result import print_result
+from ktrial.experiment.explain import stored_explanations
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import MachineSettings, Study, StudyRecord
 from ktrial.model.workload import Command, Mode, WorkloadUse
@@ -271,7 +272,7 @@ def test_a_result_that_was_just_printed_is_shown_at_once(
     first = show()
     forget(cache)
     with open_store(store) as opened:
-        reasons = whys(opened, result)
+        reasons = whys(opened, result, stored_explanations)
     show_cache.keep_result(str(store), result, recorded(result, reasons))
     assert shown(store) == (first, "")
 

@@ -8,9 +8,8 @@ from tests.support.tuning import a_result, a_study
 from tests.unit.report.test_report_text import rendered
 
 from ktrial.optimize.deployment_files import answer_of
-from ktrial.report import tuning
-from ktrial.report import tuning as tuning_markdown
-from ktrial.report.tuning import picture
+from ktrial.optimize.deployment_files import texts as installed
+from ktrial.report.tuning import picture, tuning_markdown, tuning_page
 
 
 @pytest.fixture
@@ -19,8 +18,10 @@ def texts() -> tuple[str, str]:
     tuned = a_result()
     study = a_study(tuned)
     answer = answer_of(study, tuned, {"vm.vfs_cache_pressure": "400"}, "6.12.1-test")
-    pair = (tuning.tuning_page(study, tuned, answer), tuning_markdown.tuning_markdown(study, tuned, answer))
-    return pair[0].replace("\u00a0", " "), pair[1].replace("\u00a0", " ")
+    assert answer
+    page = tuning_page(study, tuned, answer.in_force)
+    markdown = tuning_markdown(study, tuned, answer.in_force, installed(answer))
+    return page.replace("\u00a0", " "), markdown.replace("\u00a0", " ")
 
 
 def test_both_have_the_whole_answer(texts: tuple[str, str]) -> None:
@@ -38,12 +39,12 @@ def test_both_tell_what_fresh_runs_show_alone_and_what_the_search_let_expect(tex
     for text in texts:
         assert "Fresh runs alone show +11.10 %, the runs of the search let expect +13.30 %" in text
     without = a_result().model_copy(update={"finalists": ()})
-    assert "Fresh runs alone" not in tuning.tuning_page(a_study(without), without)
+    assert "Fresh runs alone" not in tuning_page(a_study(without), without)
 
 
 def test_every_run_is_drawn_where_its_number_is() -> None:
     tuned = a_result().model_copy(update={"drift": (1.0, 1.02, 1.0, 0.99)})
-    page = tuning.tuning_page(a_study(tuned), tuned)
+    page = tuning_page(a_study(tuned), tuned)
     assert_searches_are_true(page, tuned)
     assert_corners_are_true(page, tuned)
 
@@ -83,7 +84,7 @@ def test_markdown_of_a_search_without_a_gain_has_no_settings() -> None:
     tuned = a_result().model_copy(
         update={"confirmed": None, "comparisons": (), "kept": (), "front": (), "answer": "No gain: so it is."}
     )
-    text = tuning_markdown.tuning_markdown(a_study(tuned), tuned)
+    text = tuning_markdown(a_study(tuned), tuned)
     assert "**No gain: so it is.**" in text
     assert "Its own effect" not in text
     assert "To install it" not in text
@@ -94,9 +95,9 @@ def test_hostile_text_is_no_markup() -> None:
     failed = tuned.observations[2].model_copy(update={"failure": HOSTILE})
     tuned = tuned.model_copy(update={"answer": HOSTILE, "observations": (*tuned.observations, failed)})
     study = a_study(tuned).model_copy(update={"name": HOSTILE})
-    html = rendered(tuning_markdown.tuning_markdown(study, tuned))
+    html = rendered(tuning_markdown(study, tuned))
     assert "<script" not in html
     assert "<a " not in html
-    page = tuning.tuning_page(study, tuned)
+    page = tuning_page(study, tuned)
     assert_only_its_own_script_runs(page)
     assert "<script" not in without_its_script(page)

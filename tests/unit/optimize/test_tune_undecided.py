@@ -10,7 +10,7 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import sources
 from tests.support.tuning import HIGHER, LOWER, TunableMachine, a_comparison, a_result, a_search, a_study
 
-from ktrial.experiment.observer import Observer
+from ktrial.experiment.observer import Silent
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.study import Search, Study
@@ -19,8 +19,7 @@ from ktrial.model.workload import Mode
 from ktrial.optimize.revalidation import RevalidationOutcome, judged, revalidation_of, shown_again
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search
-from ktrial.report import tuning
-from ktrial.report import tuning as tuning_markdown
+from ktrial.report.tuning import tuning_markdown, tuning_page
 from ktrial.store.store import open_store
 from ktrial.studyfile.errors import NothingTuned
 
@@ -109,10 +108,10 @@ def test_the_files_say_what_the_new_runs_showed() -> None:
 def test_page_and_markdown_tell_the_candidate_and_how_it_is_measured_again() -> None:
     tuned = open_result(said_of(1.03))
     study = a_study(tuned).model_copy(update={"name": "of 6.12"})
-    page, markdown = tuning.tuning_page(study, tuned), tuning_markdown.tuning_markdown(study, tuned)
+    page, markdown = tuning_page(study, tuned), tuning_markdown(study, tuned)
     # By its number in its store, where there is one: several searches may have the same name.
-    assert "ktrial revalidate 7<" in tuning.tuning_page(study, tuned, number=7)
-    assert "`ktrial revalidate 7`" in tuning_markdown.tuning_markdown(study, tuned, number=7)
+    assert "ktrial revalidate 7<" in tuning_page(study, tuned, number=7)
+    assert "`ktrial revalidate 7`" in tuning_markdown(study, tuned, number=7)
     assert "Undecided: <bdi>vm.vfs_cache_pressure=400, boot:nohz=off</bdi>." in page
     assert "<code><bdi>ktrial revalidate &#39;of 6.12&#39;</bdi></code>" in page
     assert "Undecided: `vm.vfs_cache_pressure=400, boot:nohz=off`." in markdown
@@ -122,8 +121,8 @@ def test_page_and_markdown_tell_the_candidate_and_how_it_is_measured_again() -> 
 def test_with_an_answer_or_without_a_candidate_nothing_is_undecided() -> None:
     for tuned in (a_result(), open_result(said_of(0.97))):
         texts = (
-            tuning.tuning_page(a_study(tuned), tuned),
-            tuning_markdown.tuning_markdown(a_study(tuned), tuned),
+            tuning_page(a_study(tuned), tuned),
+            tuning_markdown(a_study(tuned), tuned),
         )
         assert not any("Undecided" in text for text in texts)
         assert ("ktrial revalidate tune" in texts[0]) == (tuned.confirmed is not None)
@@ -142,7 +141,7 @@ def small_gain(seed: int) -> TunableMachine:
 
 def small_search(machine: TunableMachine) -> Study:
     study = with_space(
-        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"), machine, sources(), Observer()
+        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"), machine, sources(), Silent()
     )
     assert study.search
     goal = study.search.goal.model_copy(update={"workload": "fork"})

@@ -73,8 +73,8 @@ def test_parts_that_cancel_everywhere_are_told_by_their_sum() -> None:
     tree = tree_of(before, after)
     assert tree is not None
     assert tree.gross == 910 + 900 + 80
-    assert sum(row.rest for row in tree.rows) + tree.rest == pytest.approx(90)
-    own = sum(abs(row.rest) for row in tree.rows)
+    assert sum(row.remainder for row in tree.rows) + tree.remainder == pytest.approx(90)
+    own = sum(abs(row.remainder) for row in tree.rows)
     assert own < tree.gross / 10
 
 
@@ -108,4 +108,4 @@ def test_own_parts_sum_to_the_difference_whatever_is_shown(before: Calls, after:
         assert difference == 0
         return
     assert len(tree.rows) <= most
-    assert sum(row.rest for row in tree.rows) + tree.rest == pytest.approx(difference)
+    assert sum(row.remainder for row in tree.rows) + tree.remainder == pytest.approx(difference)

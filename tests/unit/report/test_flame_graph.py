@@ -106,9 +106,9 @@ def test_a_pair_of_stacks_is_folded_in_three_columns() -> None:
 
 def test_frames_sum_to_the_profile_and_callers_hold_their_callees() -> None:
     graph = flame_frames(BEFORE, AFTER).frames
-    assert graph[0].whole == (100, 108)
-    assert sum(frame.own.before for frame in graph) == 100
-    assert sum(frame.own.after for frame in graph) == 108
+    assert graph[0].inclusive == (100, 108)
+    assert sum(frame.exclusive.before for frame in graph) == 100
+    assert sum(frame.exclusive.after for frame in graph) == 108
     for index, frame in enumerate(graph[1:], start=1):
         assert frame.parent < index
         assert frame.depth == graph[frame.parent].depth + 1

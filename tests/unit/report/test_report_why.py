@@ -18,6 +18,7 @@ from ktrial.analysis.errors import NotCounted
 from ktrial.cli.render.study_result import print_whys
 from ktrial.cli.running.study import prove_command
 from ktrial.errors import KtrialError
+from ktrial.experiment.explain import stored_explanations
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import CounterDifference, Differences
 from ktrial.model.comparison import Verdict
@@ -74,10 +75,10 @@ def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
     why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
     assert len(why.parts) == TOP
     above = why.rows[:-1]
-    assert sum(part.difference for part in above) == pytest.approx(why.whole.difference)
+    assert sum(part.difference for part in above) == pytest.approx(why.total.difference)
     assert sum(part.share or 0 for part in above) == pytest.approx(1)
     # One function did not change at all; the user's program is a row, too.
-    assert why.others.name == "26\u00a0other rows"
+    assert why.remainder.name == "26\u00a0other rows"
     assert why.unexplained == 0
 
 
@@ -96,13 +97,13 @@ def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
     record: StudyRecord, tmp_path: Path
 ) -> None:
     with open_store(str(tmp_path / "store.db")) as store:
-        reasons = report.whys(store, stored(record, store))
+        reasons = report.whys(store, stored(record, store), stored_explanations)
     changed = [one.workload for one in record.result.comparisons if one.verdict in CHANGED]
     assert [why.workload for why in reasons] == changed
     assert len(changed) < len(record.result.comparisons)
     for why in reasons:
         assert (why.baseline, why.treatment) == ("debian:6.1", "debian:6.12")
-        assert why.whole.difference == pytest.approx(0.8)
+        assert why.total.difference == pytest.approx(0.8)
         assert why.frames
 
 
@@ -111,7 +112,7 @@ def test_a_study_without_profiles_has_none(record: StudyRecord, tmp_path: Path) 
         kept = store.study(record.study)
         for trial in record.trials:
             store.add_trial(kept, trial)
-        assert report.whys(store, record.model_copy(update={"id": kept})) == ()
+        assert report.whys(store, record.model_copy(update={"id": kept}), stored_explanations) == ()
 
 
 def test_the_page_has_each_why_linked_from_its_comparison(page: str, whys: tuple[Why, ...]) -> None:
@@ -137,8 +138,8 @@ def test_the_frames_of_a_page_are_those_of_the_drawing(page: str, whys: tuple[Wh
         assert [one[:2] for one in data["frames"]] == [[one.name, one.parent] for one in why.frames.frames]
         for values, frame in zip(data["frames"], why.frames.frames, strict=True):
             whole, own = values[2:5], values[5:8] or values[2:5]
-            assert whole == pytest.approx([*frame.whole, frame.whole.difference])
-            assert own == pytest.approx([*frame.own, frame.own.difference])
+            assert whole == pytest.approx([*frame.inclusive, frame.inclusive.difference])
+            assert own == pytest.approx([*frame.exclusive, frame.exclusive.difference])
 
 
 def test_what_else_differs_is_said_beside_the_functions(page: str) -> None:
@@ -246,9 +247,9 @@ def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
     def explain_record(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr("ktrial.report.attribution.explain_record", explain_record)
+    monkeypatch.setattr("ktrial.experiment.explain.explain_record", explain_record)
     with open_store(str(tmp_path / "store.db")) as store:
-        assert report.whys(store, stored(record, store)) == ()
+        assert report.whys(store, stored(record, store), stored_explanations) == ()
 
 
 def test_the_next_command_measures_the_first_change_that_is_not_measured(whys: tuple[Why, ...]) -> None:
@@ -261,12 +262,12 @@ def test_the_next_command_measures_the_first_change_that_is_not_measured(whys: t
 
 def test_the_next_command_is_of_the_largest_change(whys: tuple[Why, ...]) -> None:
     (why, *_), study = whys, a_counted_record()
-    faster = why.whole._replace(before=2000.0, after=1900.0, difference=-100.0)
-    slower = why.whole._replace(before=200.0, after=230.0, difference=30.0)
-    several = (why._replace(workload="pipe", whole=faster), why._replace(workload="fork", whole=slower))
+    faster = why.total._replace(before=2000.0, after=1900.0, difference=-100.0)
+    slower = why.total._replace(before=200.0, after=230.0, difference=30.0)
+    several = (why._replace(workload="pipe", total=faster), why._replace(workload="fork", total=slower))
     assert "--workload fork " in prove_command(study, several, None)
     assert "--workload fork " in prove_command(study, several[::-1], None)
-    new = why._replace(workload="mmap", whole=why.whole._replace(before=None, difference=3.0))
+    new = why._replace(workload="mmap", total=why.total._replace(before=None, difference=3.0))
     assert "--workload mmap " in prove_command(study, (*several, new), None)
 
 

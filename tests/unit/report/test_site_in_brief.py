@@ -11,7 +11,6 @@ from tests.support.drawings import assert_only_its_own_script_runs, without_its_
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_failures
 from tests.support.stored_results import a_store
 
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
 from ktrial.store.store import open_store
 
@@ -31,9 +30,9 @@ def store(tmp_path: Path) -> Path:
     return a_store(tmp_path, *records)
 
 
-def built(store: Path, full: int | None, site: str = "site", cache: str = "cache") -> Site:
+def built(store: Path, full: int | None, site: str = "site", notes: str = "notes") -> Site:
     with open_store(str(store)) as opened:
-        return build(opened, store.parent / site, full=full, cache=PageCache(store.parent / cache))
+        return build(opened, store.parent / site, full=full, notes=store.parent / notes)
 
 
 def results(store: Path, site: str = "site") -> dict[int, str]:
@@ -51,16 +50,16 @@ def in_brief(store: Path) -> set[int]:
 
 def test_what_is_not_made_whole_is_in_brief_and_each_run_makes_more_whole(store: Path) -> None:
     first = built(store, full=1)
-    assert (first.results, first.made, first.in_brief) == (4, 1, 3)
+    assert (first.results, first.rendered, first.in_brief) == (4, 1, 3)
     assert len(in_brief(store)) == 3
     assert "3 pages of 4 results are in brief" in front(store)
     second = built(store, full=2)
-    assert (second.made, second.in_brief) == (2, 1)
+    assert (second.rendered, second.in_brief) == (2, 1)
     assert built(store, full=0).in_brief == 1, "what is whole stays whole"
     assert built(store, full=None).in_brief == 0
     assert in_brief(store) == set()
     assert "in brief" not in front(store)
-    built(store, full=None, site="at once", cache="another")
+    built(store, full=None, site="at once", notes="another")
     assert results(store, "at once") == results(store)
 
 

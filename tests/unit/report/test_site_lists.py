@@ -11,7 +11,6 @@ from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.stored_results import a_store
 
 from ktrial.report.site import front_page
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
 from ktrial.store.store import open_store
 
@@ -31,7 +30,7 @@ def store(tmp_path: Path) -> Path:
 
 def built(store: Path) -> Site:
     with open_store(str(store)) as opened:
-        return build(opened, store.parent / "site", full=0, cache=PageCache(store.parent / "cache"))
+        return build(opened, store.parent / "site", full=0, notes=store.parent / "notes")
 
 
 def page(store: Path, place: str) -> str:

@@ -17,12 +17,12 @@ from tests.support.report_records import FIVE, a_hostile_record, a_record, a_stu
 from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
 from tests.support.stored_results import a_store, fifty_results
 
+from ktrial.experiment.explain import stored_explanations
 from ktrial.experiment.session import run
 from ktrial.model.machine import Boot
-from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
 from ktrial.serve.content import Content
-from ktrial.serve.errors import ServeError, ServeUsageError
+from ktrial.serve.errors import AddressNotHad, BadAddress
 from ktrial.serve.live import Live
 from ktrial.serve.server import Served, Server, application, is_its_own, is_loopback
 from ktrial.store.store import Store, open_store
@@ -35,7 +35,7 @@ class Site:
     def __init__(self, store: Path) -> None:
         self.store = store
         self.bugs: list[Exception] = []
-        content = Content(self.opened, PageCache(store.parent / "cache"))
+        content = Content(self.opened, stored_explanations)
         self.served = Served(content, Live(self.opened), ("ktrial.example.org",), self.bugs.append)
         self.application = application(self.served)
         self.client = TestClient(self.application, base_url="http://127.0.0.1:8000")
@@ -64,7 +64,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def places(site: Site, directory: Path) -> list[str]:
     """What `ktrial site` writes of the same store."""
     with open_store(site.store) as store:
-        build(store, directory, cache=PageCache(directory.parent / "cache of the site"))
+        build(store, directory, explain=stored_explanations, notes=directory.parent / "notes")
     return sorted(str(file.relative_to(directory)) for file in directory.rglob("*.*"))
 
 
@@ -287,12 +287,12 @@ def test_a_study_that_runs_is_on_its_page_without_what_takes_long(tmp_path: Path
 
 
 def test_a_port_that_is_taken_is_told(server: Server) -> None:
-    with pytest.raises(ServeError, match=f"127.0.0.1, port {server.port}: Address already in use"):
+    with pytest.raises(AddressNotHad, match=f"127.0.0.1, port {server.port}: Address already in use"):
         Server(None, "127.0.0.1", server.port, lambda: None)
 
 
 def test_addresses_are_numbers_and_some_are_reached_from_here_alone() -> None:
     assert [is_loopback(one) for one in ("127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9")] == [True] * 5
     assert [is_loopback(one) for one in ("0.0.0.0", "192.0.2.7", "::")] == [False] * 3
-    with pytest.raises(ServeUsageError, match=r"example\.org"):
+    with pytest.raises(BadAddress, match=r"example\.org"):
         is_loopback("example.org")

@@ -365,8 +365,9 @@ def matrix(
         record = _measured(wanted, study or "", opened, jobs)
         if html:
             from ktrial.cli.console import write_page
+            from ktrial.cli.running.stored_reasons import explain
 
-            page = matrix_page(matrix_of(record), whys(opened, record))
+            page = matrix_page(matrix_of(record), whys(opened, record, explain))
             write_page(html, page, "the same command again, which measures nothing twice")
     _print(matrix_of(record, all_metrics=json or csv), html, json=json, csv=csv)
     if wanted is not None and study_summary.failed_trials(record):
@@ -564,6 +565,12 @@ def _behind(one: "KernelCandidate", place: int, margin: float) -> str:
 # `ktrial systems OLD NEW`: is a change the same on all machines of a store?
 
 
+class OneMachine(HistoryError):
+    """Store {store}: no two machines have measured both {old} and {new} in one of these workloads."""
+
+    hint = "measure them with this store on another machine: ktrial matrix --kernels {old},{new}"
+
+
 @examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
 def systems(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
@@ -599,13 +606,7 @@ def systems(
         wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
         rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
     if not rows:
-        raise HistoryError(
-            f"Store {name}: no two machines have measured both {first} and {second} in one of these "
-            "workloads.",
-            hint=(
-                f"measure them with this store on another machine: ktrial matrix --kernels {first},{second}"
-            ),
-        )
+        raise OneMachine(store=name, old=first, new=second)
     if json:
         print_json([row.model_dump(mode="json") for row in rows])
         return

@@ -47,6 +47,7 @@ def report(
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
+    from ktrial.cli.running.stored_reasons import explain
     from ktrial.cli.running.study import default_report, write_report
     from ktrial.cli.studies import is_bundle, open_named
     from ktrial.store.location import default_location
@@ -66,7 +67,7 @@ def report(
         record = record_of(opened, stored.id)
         if stored.study.search and not any(rows.values()):
             record = with_confirmation(record, stored, opened)
-        reasons = () if csv else reports.whys(opened, record)
+        reasons = () if csv else reports.whys(opened, record, explain)
     if markdown:
         typer.echo(reports.study_markdown(record, reasons), nl=False)
     elif csv:
@@ -139,6 +140,7 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.render.recorded import recorded
     from ktrial.cli.render.study_result import MOST_WORKLOADS
+    from ktrial.cli.running.stored_reasons import explain
     from ktrial.cli.studies import open_named
     from ktrial.report import whys
     from ktrial.report.csv_and_json import record_as_json
@@ -154,7 +156,7 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
             _print_consoles(record)
             return ""
         most = None if form == "json" else MOST_WORKLOADS + 1
-        name, reasons = opened.name, whys(opened, record, most, graphs=False)
+        name, reasons = opened.name, whys(opened, record, explain, most, graphs=False)
     return (
         json_text(record_as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
     )
@@ -276,9 +278,7 @@ def site(
         str | None,
         typer.Option(metavar="N|all", help="How many more results get whole pages now; else 50."),
     ] = None,
-    whys: Annotated[
-        bool, typer.Option("--whys/--no-whys", help="Say what changes are made of; kept for the next time.")
-    ] = True,
+    whys: Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")] = True,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -290,14 +290,16 @@ def site(
     All links are relative: it opens from disk, and any web server can show it.
     """
     from ktrial.cli.console import print_json, say
+    from ktrial.cli.running.stored_reasons import explain
     from ktrial.cli.studies import open_existing
     from ktrial.report.site.site import MOST_AT_ONCE, build
 
     most = MOST_AT_ONCE if full is None else _most(full)
     with open_existing(store) as opened:
-        built = build(opened, directory.expanduser().absolute(), reasons=whys, full=most, tell=say)
+        place = directory.expanduser().absolute()
+        built = build(opened, place, explain=explain if whys else None, full=most, tell=say)
     if json:
-        facts = {"pages": built.pages, "made": built.made, "results": built.results}
+        facts = {"pages": built.pages, "made": built.rendered, "results": built.results}
         print_json({"index": str(built.front), **facts, "in_brief": built.in_brief, "lists": built.lists})
     else:
         print(f"site: {built.front} ({built.pages} pages)")
@@ -354,9 +356,7 @@ def serve(
             "--name", metavar="HOST", help="A name that requests may be for, behind a proxy; may be repeated."
         ),
     ] = None,
-    whys: Annotated[
-        bool, typer.Option("--whys/--no-whys", help="Say what changes are made of; kept for the next time.")
-    ] = True,
+    whys: Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")] = True,
     store: StoreOption = None,
 ) -> None:
     """Show the store in a browser; studies that run are live.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.analysis.errors import CheckUsageError
+from ktrial.analysis.errors import BadLimit
 from ktrial.cli.options.completion import kernel_names, workload_names, workload_sets
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 
     Raises BaselineLacks where an option asks for something else.
     """
+    from ktrial.analysis.errors import BaselineLacks
     from ktrial.cli.command_line import BadOption
 
     if given.words:
@@ -122,11 +123,7 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
     labels = {use.label: use for use in there.workloads}
     for name in given.workloads:
         if name not in labels:
-            raise CheckUsageError(
-                f"Baseline {baseline.label} was not measured with workload {name}; it has "
-                f"{', '.join(labels)}.",
-                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
-            )
+            raise BaselineLacks(name=baseline.label, what=f"workload {name}", there=", ".join(labels))
     if given.workloads:
         there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
     wanted = _settings(given)
@@ -138,11 +135,7 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
     }
     for option, (asked, new, old) in pairs.items():
         if asked and new != old:
-            raise CheckUsageError(
-                f"Baseline {baseline.label} was not measured with {option} {_words(new)}; it has "
-                f"{_words(old)}.",
-                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
-            )
+            raise BaselineLacks(name=baseline.label, what=f"{option} {_words(new)}", there=_words(old))
     return there
 
 
@@ -159,19 +152,14 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
             size = notation.margin(match["size"] if match else text)
         except ValueError as error:
             problem = str(error).replace("a margin", "a limit")
-            raise CheckUsageError(
-                f"--max {text}: {problem}.", hint="write --max +1%, or for one workload --max fork=+2%"
-            ) from None
+            raise BadLimit(text=text, problem=problem) from None
         workload = match["workload"] if match else None
         if workload is None:
             common = size
         elif workload in labels:
             own[workload] = size
         else:
-            raise CheckUsageError(
-                f"--max {text}: the workloads are {', '.join(labels)}.",
-                hint="write --max +1%, or for one workload --max fork=+2%",
-            )
+            raise BadLimit(text=text, problem=f"the workloads are {', '.join(labels)}")
     return {label: own.get(label, common) for label in labels}
 
 

@@ -196,7 +196,7 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
             f"{part.name} {number_format.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]
         ]
         parts = ", ".join(shown) or "no function differs"
-        text = f"{where}: {number_format.signed(why.whole.difference)}: {parts}"
+        text = f"{where}: {number_format.signed(why.total.difference)}: {parts}"
         left = len(why.parts) > _MOST_FUNCTIONS
         console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
         if why.proof:

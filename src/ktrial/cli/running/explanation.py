@@ -90,12 +90,12 @@ def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
                     store,
                     perturbations=how.perturbations,
                     budget=budget,
-                    candidates=how.candidates,
-                    each_alone=how.each,
+                    wanted=how.candidates,
+                    each=how.each,
                     jobs=how.jobs,
                     observer=observer,
                     tell=_tell,
-                    on_interruption=lambda proof: print_known_so_far(proof, messages()),
+                    known_so_far=lambda proof: print_known_so_far(proof, messages()),
                 ),
             )
 

@@ -19,7 +19,7 @@ from ktrial.format.table import Output, Table
 from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Effect, Space, Tuned
-from ktrial.optimize.deployment_files import Answer, answer_of, write_answer
+from ktrial.optimize.deployment_files import Answer, answer_of, texts, write_answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report import tuning as tables
 from ktrial.report.tuning import goal_text, left_open, two_estimates
@@ -84,7 +84,9 @@ def markdown_of_search(stored: StoredStudy, store: Store) -> str:
     """The search as Markdown. Raises Interrupted where it has not ended."""
     from ktrial.report.tuning import tuning_markdown
 
-    return tuning_markdown(stored.study, *_ended(stored, store), stored.id)
+    tuned, answer = _ended(stored, store)
+    in_force, files = (answer.in_force, texts(answer)) if answer else ({}, {})
+    return tuning_markdown(stored.study, tuned, in_force, files, stored.id)
 
 
 def with_confirmation(record: StudyRecord, stored: StoredStudy, store: Store) -> StudyRecord:
@@ -147,7 +149,9 @@ def _written(
 
     path = html or reports_beside(store) / f"{study.name}-{number}.html"
     return write_page(
-        path, tuning_page(study, tuned, answer, number=number, whole=whole), f"ktrial report {number}"
+        path,
+        tuning_page(study, tuned, answer.in_force if answer else {}, number=number, whole=whole),
+        f"ktrial report {number}",
     )
 
 

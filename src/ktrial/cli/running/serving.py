@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ktrial.cli import bug_report
 from ktrial.cli.error_handling import tell
-from ktrial.serve.errors import ServeError
+from ktrial.cli.running.stored_reasons import explain
+from ktrial.serve.errors import ServeExtraMissing
 from ktrial.store.errors import StoreForbidden
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
@@ -44,7 +45,7 @@ def serving(
             kind="warning",
         )
     opener = _opener(store)
-    served = Served(Content(opener, reasons=reasons), Live(opener), names, _tell_bug)
+    served = Served(Content(opener, explain if reasons else None), Live(opener), names, _tell_bug)
     server = Server(application(served), address, port, ended)
     try:
         yield server
@@ -60,10 +61,7 @@ def _check_packages() -> None:
         try:
             import_module(package)
         except ImportError as error:
-            raise ServeError(
-                f"ktrial serve needs {package}, which is not installed.",
-                hint="install what belongs to it: pip install 'ktrial[serve]'",
-            ) from error
+            raise ServeExtraMissing(package=package) from error
 
 
 def _opener(location: str | None) -> Callable[[], Store]:

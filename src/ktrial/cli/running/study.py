@@ -27,6 +27,7 @@ from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
 from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_result import print_result, print_whys
+from ktrial.cli.running.stored_reasons import explain
 from ktrial.errors import Interrupted
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.preflight import check_factors
@@ -107,7 +108,7 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
             record = on_machine(
                 study, store=store, observer=observer, jobs=options.jobs, retry_failed=options.retry_failed
             )
-        name, reasons = store.name, whys(store, record)
+        name, reasons = store.name, whys(store, record, explain)
     if not options.json:
         print_result(record, output())
         print_whys(reasons, output())
@@ -135,7 +136,7 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
     """
     if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
         return ""
-    open_ones = [why for why in whys if why.proof is None and why.whole.difference]
+    open_ones = [why for why in whys if why.proof is None and why.total.difference]
     if not open_ones:
         return ""
     why = max(open_ones, key=_relative)
@@ -148,7 +149,7 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
 
 def _relative(why: Why) -> float:
     """How large the difference is, beside what it was before."""
-    return abs(why.whole.difference) / why.whole.before if why.whole.before else math.inf
+    return abs(why.total.difference) / why.total.before if why.total.before else math.inf
 
 
 def _print_next(ended: Ended, store: str | None) -> None:

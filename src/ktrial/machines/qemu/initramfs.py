@@ -23,6 +23,7 @@ from ktrial.target import BOOT_PLAN_PATH
 
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""
+
 BALLAST = "/ktrial/ballast"
 _OURS = ("/init", "/ktrial")
 _THE_KERNELS = ("/dev", "/proc", "/sys")
@@ -87,9 +88,7 @@ def _carried(carried: CarriedFile, links: dict[str, InitramfsEntry], machine: st
 def _links(boot: Boot, machine: str) -> dict[str, InitramfsEntry]:
     """The carried links by their paths, none of which leads through another one of them."""
     targets = {
-        _guest_path(carried.host, carried.guest, machine): carried.link.encode()
-        for carried in boot.files
-        if carried.link
+        _guest_path(each.host, each.guest, machine): each.link.encode() for each in boot.files if each.link
     }
     raw = {guest: InitramfsEntry(guest, stat.S_IFLNK | 0o777, target) for guest, target in targets.items()}
     links = {}
@@ -139,14 +138,12 @@ def write(files: tuple[InitramfsEntry, ...], output: int, machine: str) -> None:
             raise MachineError(
                 machine=machine, problem=f"cannot stage the initial RAM disk: {problem}"
             ) from None
-        finished = subprocess.run(
+        done = subprocess.run(
             _COMMAND, cwd=root, input=b"\0".join(names), stdout=output, stderr=subprocess.PIPE, check=False
         )
-    if finished.returncode:
-        message = finished.stderr.decode(errors="replace").strip()
-        raise MachineError(
-            machine=machine, problem=f"cpio fails with status {finished.returncode}: {message}"
-        )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise MachineError(machine=machine, problem=f"cpio fails with status {done.returncode}: {said}")
 
 
 def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
@@ -165,9 +162,7 @@ def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
         place.chmod(entry.mode)
     for directory in _DIRECTORIES:
         (root / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    modes = {
-        root / entry.guest.lstrip("/"): stat.S_IMODE(entry.mode) for entry in files if entry.is_directory
-    }
+    modes = {root / each.guest.lstrip("/"): stat.S_IMODE(each.mode) for each in files if each.is_directory}
     # Last, and never followed here: nothing may be written through one.
     for entry in files:
         if entry.is_link and isinstance(entry.source, bytes):
@@ -223,19 +218,19 @@ def followed(path: str, targets: Mapping[str, str]) -> str:
 
     `targets`: the path of a link → what it holds. A target that leads above the root means the root.
     """
-    real, waiting, followed_links = "/", path.strip("/").split("/"), 0
+    done, waiting, followed_links = "/", path.strip("/").split("/"), 0
     while waiting:
         part = waiting.pop(0)
         if part in {"", "."}:
             continue
-        candidate = posixpath.dirname(real) if part == ".." else posixpath.join(real, part)
-        target = targets.get(candidate)
+        here = posixpath.dirname(done) if part == ".." else posixpath.join(done, part)
+        target = targets.get(here)
         if target is None or part == "..":
-            real = candidate
+            done = here
             continue
         followed_links += 1
         if followed_links > _MOST_LINKS:
             raise TooManyLinks
-        real = "/" if target.startswith("/") else real
+        done = "/" if target.startswith("/") else done
         waiting = [*target.split("/"), *waiting]
-    return real
+    return done

@@ -13,7 +13,6 @@ from ktrial.report.call_tree import Stack, stacks
 
 SAMPLES = 10_000
 """About so many samples: a stack of a ten-thousandth of all instructions still has one."""
-
 _KERNEL_START = 0xFFFFFFFF81000000
 _PROGRAM_START = 0x401000
 _APART = 16
@@ -36,13 +35,15 @@ class PerfScript:
 
 
 def _samples(counts: dict[Stack, int], period: int, command: str, places: dict[str, int]) -> Iterator[str]:
-    now = 0
+    clock = 0
     for stack, samples in zip(counts, _shared_out(list(counts.values()), period), strict=True):
         lines = "".join(f"{_frame(name, stack, places)}\n" for name in reversed(stack))
         for _ in range(samples):
-            now += period
-            seconds, rest = divmod(now, 10**9)
-            yield (f"{command} 1/1 [000] {seconds:5d}.{rest:09d}: {period:10d} instructions: \n{lines}\n")
+            clock += period
+            seconds, nanoseconds = divmod(clock, 10**9)
+            yield (
+                f"{command} 1/1 [000] {seconds:5d}.{nanoseconds:09d}: {period:10d} instructions: \n{lines}\n"
+            )
 
 
 def _shared_out(counts: Sequence[int], period: int) -> list[int]:
