@@ -13,7 +13,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.pages import ROOT, write, written
 
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.model.trial import Trial
 
 
@@ -34,7 +34,7 @@ def main() -> int:
     return int(not all(lines))
 
 
-class Told(Silent):
+class Told(Observer):
     """Tells on standard error which trials have ended: a study takes minutes."""
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:

@@ -13,7 +13,7 @@ from docs.measured.study_numbers import StudyNumbers, complete
 from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.experiment import profile as profiling
 from ktrial.experiment import session
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.proof import Proving, prove
 from ktrial.experiment.resources import installed
 from ktrial.file_digests import digest_of_file
@@ -71,9 +71,14 @@ class Measuring:
 
     def proof(self, asked: AttributionQuestion, *names: str) -> Proof:
         """What these things have of a difference, as `explain --prove` says. Raises KtrialError."""
-        observer = self._observer or Silent()
+        observer = self._observer or Observer()
         how = Proving(
-            self._store, perturbations=1, wanted=names, each=True, jobs=self._jobs, observer=observer
+            self._store,
+            perturbations=1,
+            candidates=names,
+            each_alone=True,
+            jobs=self._jobs,
+            observer=observer,
         )
         return prove(asked, how).proof
 

@@ -1,6 +1,5 @@
 """The root of the errors: a message that says what is wrong, and a hint what to do next."""
 
-import inspect
 from typing import ClassVar
 
 from ktrial.package_names import on_this_system
@@ -14,6 +13,8 @@ class KtrialError(Exception):
     general error is raised, with its text in place.
     """
 
+    text: ClassVar[str] = ""
+    """What it says, with its facts in braces; empty where the message is given."""
     hint: ClassVar[str] = ""
     exit_code: ClassVar[int] = 1
     """What a command that ends with it returns; 2 where the command was given something wrong."""
@@ -21,12 +22,8 @@ class KtrialError(Exception):
     def __init__(self, message: str = "", /, *, hint: object = "", **facts: object) -> None:
         self.facts = facts
         self._hint = str(hint)
-        self.message = message or self._filled(type(self).__doc__ or "")
+        self.message = message or self.text.format(**facts)
         super().__init__(self.message)
-
-    def _filled(self, template: str) -> str:
-        """The first paragraph of a template, on one line, with the facts filled in."""
-        return inspect.cleandoc(template).split("\n\n")[0].replace("\n", " ").format(**self.facts)
 
     @property
     def advice(self) -> str:

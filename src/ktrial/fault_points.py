@@ -22,7 +22,7 @@ def fault_point(name: str) -> None:
         return
     _reached[name] = _reached.get(name, 0) + 1
     first, insistent = armed.removesuffix("+"), armed.endswith("+")
-    here = first in {name, f"{name}#{_reached[name]}"}
-    if here or (insistent and _reached.get(VARIABLE)):
+    reached = first in {name, f"{name}#{_reached[name]}"}
+    if reached or (insistent and _reached.get(VARIABLE)):
         _reached[VARIABLE] = 1
         os.kill(os.getpid(), signal.Signals[os.environ.get(SIGNAL, "SIGKILL")])

@@ -61,8 +61,8 @@ def remembered(path: Path, status: os.stat_result, read: Callable[[], str], *, a
         return read()
     note = cache_directory() / "digests" / digest_of_bytes(os.fsencode(path.absolute()))[:32]
     state = " ".join([this_boot(), *map(str, _identity(status))])
-    if not anew and (known := _noted(note, state)):
-        return known
+    if not anew and (digest_noted := _noted(note, state)):
+        return digest_noted
     begun = time.time_ns()
     digest = read()
     if begun - status.st_ctime_ns > _SETTLED_NS:

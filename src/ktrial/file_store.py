@@ -222,8 +222,9 @@ def _without_secrets(url: str) -> str:
 
 
 class BadFileStore(KtrialError):
-    """The store of files {url!r}: {problem}"""
+    """The store of files `url`: `problem`"""
 
+    text = "The store of files {url!r}: {problem}"
     hint = (
         "name a directory that all have mounted, or a URL of fsspec's (sftp://head/srv/ktrial, "
         "s3://bucket/ktrial); passwords and keys belong where its own programs look for them"
@@ -232,8 +233,9 @@ class BadFileStore(KtrialError):
 
 
 class FileStoreFailed(KtrialError):
-    """The store of files {url}: {problem}"""
+    """The store of files `url`: `problem`"""
 
+    text = "The store of files {url}: {problem}"
     hint = (
         "is it there, and may this user write to it? pip install fsspec, and what it asks for: s3fs, gcsfs, "
         "paramiko"

@@ -37,16 +37,16 @@ def program_digest(*rooms: str) -> str:
     from hashlib import sha256
     from importlib.resources import files
 
-    made = sha256(VERSION.encode())
-    whole = files("ktrial")
-    for each in map(whole.joinpath, rooms) if rooms else (whole,):
-        for part in _parts(each):
-            made.update(part.read_bytes())
-    return made.hexdigest()
+    digest = sha256(VERSION.encode())
+    package = files("ktrial")
+    for part_of_it in map(package.joinpath, rooms) if rooms else (package,):
+        for part in _parts(part_of_it):
+            digest.update(part.read_bytes())
+    return digest.hexdigest()
 
 
 def _parts(directory: "Traversable") -> "Iterator[Traversable]":
-    for part in sorted(directory.iterdir(), key=lambda one: one.name):
+    for part in sorted(directory.iterdir(), key=lambda item: item.name):
         if part.is_dir():
             yield from _parts(part)
         elif part.name.endswith(_SUFFIXES):

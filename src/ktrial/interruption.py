@@ -93,8 +93,8 @@ def _install() -> None:
 
 def _remove() -> None:
     number, raised = _asked.number, _asked.raised
-    for each, handler in _asked.before.items():
-        signal.signal(each, handler)
+    for signal_number, handler in _asked.before.items():
+        signal.signal(signal_number, handler)
     _asked.before.clear()
     _asked.number, _asked.raised, _asked.when = 0, False, -math.inf
     if number and not raised:

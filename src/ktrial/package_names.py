@@ -64,17 +64,17 @@ def on_this_system(advice: str, os_release: Path | None = None) -> str:
 
 def _command(packages: list[str], family: str) -> str:
     place = list(_COMMANDS).index(family)
-    wanted = [name for name in packages if name not in _OF_DEBIAN]
-    named = dict.fromkeys(_NAMES.get(name, (name,) * len(_COMMANDS))[place] for name in wanted)
-    also = "" if len(wanted) == len(packages) else f"; and {_KERNELS}"
+    needed = [name for name in packages if name not in _OF_DEBIAN]
+    named = dict.fromkeys(_NAMES.get(name, (name,) * len(_COMMANDS))[place] for name in needed)
+    also = "" if len(needed) == len(packages) else f"; and {_KERNELS}"
     return f"{_COMMANDS[family]} {' '.join(named)}{also}"
 
 
 @cache
 def _family(os_release: Path) -> str:
     """`debian`, `fedora`, `arch` or `suse`; empty where it is another or not told."""
-    said = _read(os_release)
-    words = f"{said.get('ID', '')} {said.get('ID_LIKE', '')}".split()
+    facts = _read(os_release)
+    words = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}".split()
     return next((_FAMILIES[part] for word in words for part in word.split("-") if part in _FAMILIES), "")
 
 

@@ -26,7 +26,7 @@ def installed(
     attribute: str,
     packages: Iterable[str],
     check: Callable[[str, object], tuple[str, T]],
-    known: Mapping[str, T] = MappingProxyType({}),
+    builtin: Mapping[str, T] = MappingProxyType({}),
 ) -> tuple[dict[str, T], tuple[DataWarning, ...]]:
     """Name → extension, sorted: `known`, those in modules of `packages`, and those that entry points add.
 
@@ -34,7 +34,9 @@ def installed(
     and its object, and returns the name and object to use; it raises TypeError where the object is no `kind`
     ('workload').
     """
-    everything = dict(known) | dict(check(name, own) for name, own in _built_in(attribute, packages))
+    everything = dict(builtin) | dict(
+        check(name, extension_object) for name, extension_object in _built_in(attribute, packages)
+    )
     warnings = []
     for entry in entry_points(group=group):
         try:
@@ -50,10 +52,10 @@ def _built_in(attribute: str, packages: Iterable[str]) -> Iterator[tuple[str, ob
     for package in packages:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             imported = importlib.import_module(f"{package}.{module.name}")
-            if (one := getattr(imported, attribute, None)) is not None:
-                yield module.name, one
-            for one in getattr(imported, f"{attribute}S", ()):
-                yield module.name, one
+            if (extension := getattr(imported, attribute, None)) is not None:
+                yield module.name, extension
+            for extension in getattr(imported, f"{attribute}S", ()):
+                yield module.name, extension
 
 
 def _broken(kind: str, entry: EntryPoint, error: Exception) -> DataWarning:

@@ -54,10 +54,10 @@ if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
 
     def __getattr__(name: str) -> object:
         if name not in _FROM:
-            known = ", ".join(__all__)
-            raise AttributeError(f"module 'ktrial.plugins' has no attribute {name!r}; it has {known}")
-        module, _, there = _FROM[name].partition(":")
-        return globals().setdefault(name, getattr(import_module(module), there))
+            names = ", ".join(__all__)
+            raise AttributeError(f"module 'ktrial.plugins' has no attribute {name!r}; it has {names}")
+        module, _, attribute_name = _FROM[name].partition(":")
+        return globals().setdefault(name, getattr(import_module(module), attribute_name))
 
 
 def __dir__() -> list[str]:

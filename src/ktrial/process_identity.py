@@ -19,9 +19,9 @@ def born(process: int) -> str:
     return f"{boot} {words.rpartition(')')[2].split()[_STARTTIME]}"
 
 
-def same_boot(one: str, other: str) -> bool:
+def same_boot(first: str, second: str) -> bool:
     """Whether two processes (`born`) ran since the same start of the same host."""
-    return bool(one and other) and one.split()[0] == other.split()[0]
+    return bool(first and second) and first.split()[0] == second.split()[0]
 
 
 def user() -> str:

@@ -53,13 +53,13 @@ def is_here(tool: Tool) -> bool:
     if shutil.which(tool.compiler[0]) is None:
         # It is missing, too, and the header's package has to be in the same line.
         return any((directory / tool.name).is_file() for directory in _HEADERS)
-    done = subprocess.run(
+    finished = subprocess.run(
         [*tool.compiler, "-E", "-x", "c", "-o", os.devnull, "-"],
         input=f"#include <{tool.name}>\n".encode(),
         capture_output=True,
         check=False,
     )
-    return done.returncode == 0
+    return finished.returncode == 0
 
 
 def missing_of(tools: Iterable[Tool]) -> list[Tool]:

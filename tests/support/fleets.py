@@ -13,7 +13,7 @@ from tests.support.scripted import ScriptedMachine, number_of, wait_until
 from tests.support.scripted import sources as scripted_sources
 from tests.support.tuning import TunableMachine
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder, Listener, Resources
 from ktrial.experiment.session import run
 from ktrial.fault_points import VARIABLE
@@ -99,7 +99,7 @@ def told() -> dict[str, str]:
     return dict(json.loads(told.read_text())) if told else {}
 
 
-class Heard(Silent):
+class Heard(Observer):
     """Keeps what a person is told."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def run_on(
     fleet: Fleet,
     study: Study,
     store: Store,
-    observer: Silent | None = None,
+    observer: Observer | None = None,
     jobs: int | None = None,
     sources: Resources | None = None,
 ) -> StudyRecord:

@@ -47,13 +47,13 @@ class Slow:
 
     def fetch(self, request: Request) -> Parts:
         with Path(os.environ["SLOW_LOG"]).open("a", encoding="utf-8") as log:
-            log.write(f"{request.wanted}\n")
+            log.write(f"{request.selector}\n")
         request.progress("fetching")
         time.sleep(float(os.environ.get("SLOW_SECONDS", "0")))
-        image = make.vmlinuz(request.workspace, version=f"6.1.0-{request.wanted} (someone)")
-        modules = make.module_tree(request.workspace, f"6.1.0-{request.wanted}")
+        image = make.vmlinuz(request.workspace, version=f"6.1.0-{request.selector} (someone)")
+        modules = make.module_tree(request.workspace, f"6.1.0-{request.selector}")
         packages = tuple(os.environ.get("SLOW_PACKAGES", "").split())
-        origin = Origin(provider="slow", source=request.wanted, packages=packages)
+        origin = Origin(provider="slow", source=request.selector, packages=packages)
         return Parts(image=image, modules=modules, origin=origin)
 
 

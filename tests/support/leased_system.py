@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tests.support.scripted import ScriptedMachine, number_of
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.machines import HeldLease
 from ktrial.model.machine import Boot
 from ktrial.target import Run, StepResult
@@ -35,7 +35,7 @@ class OtherSystem(ScriptedMachine):
         return number_of(boot, program)
 
 
-class Heard(Silent):
+class Heard(Observer):
     """Keeps what is told."""
 
     def __init__(self, then: Callable[[str], object] = lambda _text: None) -> None:

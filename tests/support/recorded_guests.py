@@ -147,7 +147,7 @@ class Recorder:
                     finally:
                         written["frames"] = process.frame_bytes().decode("latin-1")
                         written["console"] = process.console_text()
-                        written["said"] = process.said()
+                        written["said"] = process.messages()
             finally:
                 if ending := _NotingWatcher.endings.pop(process, None):
                     self._keep(setup, asked(setup, plan, **more), written, ending)
@@ -277,7 +277,7 @@ class _Process:
     def console_text(self) -> str:
         return self.run.console
 
-    def said(self) -> str:
+    def messages(self) -> str:
         return self.run.said
 
     def kill(self) -> None:

@@ -7,7 +7,7 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.scripted import sources as scripted_sources
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.model.design import Plan, PlannedTrial
@@ -17,7 +17,7 @@ from ktrial.model.trial import Trial
 from ktrial.store.store import Store
 
 
-class Watching(Silent):
+class Watching(Observer):
     """Keeps what it is told, and from which thread."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ktrial import machines
 from ktrial.analysis import interim
-from ktrial.analysis.errors import BadAmount, CalibrationNotThere, NothingToCalibrate
+from ktrial.analysis.errors import BadAmount, TimedError
 from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.analysis.result import metrics_of, record
 from ktrial.importers import Choices, read_all, source_file
@@ -67,7 +67,10 @@ def calibration_of(study_record: StudyRecord) -> Calibration:
             raise ValueError("it measured nothing")
         return calibrate(measured, design, study.machine.kind)
     except ValueError as error:
-        raise NothingToCalibrate(study=study.name, problem=error) from None
+        raise TimedError(
+            f"The A/A study {study.name} calibrates nothing: {error}.",
+            hint="run it with at least ten blocks: ktrial calibrate --blocks 20",
+        ) from None
 
 
 def newest_calibration(store: Store, machine: str) -> Calibration:
@@ -75,7 +78,10 @@ def newest_calibration(store: Store, machine: str) -> Calibration:
     name = f"{_NAME}{machine}"
     stored = [each for each in store.studies() if each.study.name == name]
     if not stored:
-        raise CalibrationNotThere(machine=machine)
+        raise TimedError(
+            f"The machine {machine} has not been calibrated in this store.",
+            hint=f"ktrial calibrate --machine {machine} --workload W",
+        )
     return calibration_of(record(store, max(each.id for each in stored)))
 
 

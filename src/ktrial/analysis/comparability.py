@@ -10,7 +10,7 @@ from itertools import pairwise
 from ktrial.format.labels import OUTCOMES
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.study import Study, treatments
-from ktrial.model.trial import BETWEEN_REASONS, Outcome, Provenance, Trial
+from ktrial.model.trial import BETWEEN_REASONS, WATCHED_FILES, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, Sample
 from ktrial.stats.verdict_rules import Arm
@@ -31,6 +31,7 @@ _PROGRAMS = {
     "lockstep": "build of ktrial's lockstep",
     "parallel": "build of ktrial's parallel",
     "plugin": "build of ktrial's plugin",
+    WATCHED_FILES: "set of files read around the programs (installed monitors name them)",
 }
 """As a trial notes what of ktrial's own it executed, and in words. What was not noted says nothing."""
 

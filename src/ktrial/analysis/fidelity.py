@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, prices
-from ktrial.analysis.errors import NoOneModel, NothingToFit, NotTheSameTreatments, WrongMachineForFidelity
+from ktrial.analysis.errors import FidelityUsageError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import FactorKind
@@ -69,7 +69,11 @@ def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_cost
         _check(exact, timed)
         own_pairs, without = _pairs_of(exact, timed, costs)
         if not own_pairs:
-            raise NotTheSameTreatments(exact=exact.id, timed=timed.id)
+            raise FidelityUsageError(
+                f"Studies {exact.id} and {timed.id} have no treatment with a number for the same "
+                "workload in both.",
+                hint='run the same study file with machine = "exact" and machine = "host"',
+            )
         pairs += own_pairs
         left_out += without
     counts = list(dict.fromkeys(count for pair in pairs for count in pair.exact))
@@ -104,8 +108,10 @@ def _check(exact: StudyRecord, timed: StudyRecord) -> None:
     for record, counts in ((exact, True), (timed, False)):
         kind = record.study.machine.kind
         if (kind in EXACT_MACHINES) is not counts:
-            raise WrongMachineForFidelity(
-                study=record.id, machine=kind, wanted="that counts" if counts else "in real time"
+            raise FidelityUsageError(
+                f"Study {record.id} ran on machine {kind}: a study "
+                f"{('that counts' if counts else 'in real time')} is asked for there.",
+                hint="name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED",
             )
 
 
@@ -370,7 +376,13 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
     known = dict(_operations(studies, profiles, machine))
     inside = _fitted_to(result, known, outside)
     if len(inside) < len(COSTS):
-        raise NothingToFit(operations=len(inside), least=len(COSTS))
+        raise FidelityUsageError(
+            f"Constants cannot be fitted to {len(inside)} operations: at least {len(COSTS)} need a "
+            "time and a profile.",
+            hint=(
+                "run more of the studies that count, with a machine model and calls by function (the plugin)"
+            ),
+        )
     as_before = np.ones(len(COSTS))
     factors = _factors(inside)
     before = prices(machine)
@@ -397,7 +409,11 @@ def machine_of(studies: Sequence[Both]) -> ModelledMachine:
         digest(model.model_dump()): model for exact, _ in studies if (model := exact.study.machine.model)
     }
     if len(models) != 1:
-        raise NoOneModel(models=", ".join(model.reference for model in models.values()) or "none")
+        raise FidelityUsageError(
+            "Constants are fitted to studies that are all counted on one modelled machine, not on: "
+            f"{', '.join(model.reference for model in models.values()) or 'none'}.",
+            hint="run them with --model default",
+        )
     return next(iter(models.values()))
 
 

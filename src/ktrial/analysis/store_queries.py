@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ktrial.analysis.errors import WorkloadAmbiguous
+from ktrial.analysis.errors import HistoryUsageError
 from ktrial.model.design import Treatment
 from ktrial.model.machine import Activity
 from ktrial.model.profile import Profile
@@ -37,7 +37,10 @@ def label_of(studies: Iterable[_Study], wanted: str) -> str:
     uses = [use for study in studies for use in study.workloads]
     labels = _labels(uses, wanted)
     if len(labels) > 1:
-        raise WorkloadAmbiguous(workload=wanted, count=len(labels), matching="; ".join(labels))
+        raise HistoryUsageError(
+            f"{len(labels)} workloads are called {wanted}: {'; '.join(labels)}.",
+            hint="give one as it is written there, in quotes",
+        )
     return labels[0] if labels else wanted
 
 

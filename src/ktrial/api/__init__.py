@@ -27,7 +27,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.store import store
 from ktrial.studyfile import toml_files
 from ktrial.studyfile.diagnostics import StudySource
-from ktrial.studyfile.errors import SearchNotRun
+from ktrial.studyfile.errors import TuningError
 from ktrial.studyfile.reader import load, study_from
 from ktrial.studyfile.references import Registry
 
@@ -107,7 +107,10 @@ def run(
     MachineError, StoreError; Interrupted after Ctrl-C: what has ended is stored, and the same call goes on.
     """
     if study.search:
-        raise SearchNotRun(study=study.name)
+        raise TuningError(
+            f"The study {study.name} has a section [search]: its configurations are chosen as it goes.",
+            hint=f"ktrial tune {study.name}",
+        )
     with _opened(store) as opened, machine_for(study, allow_host_changes=allow_host_changes) as machine:
         stored = session.run(study, store=opened, machine=machine, jobs=jobs, retry_failed=retry_failed)
     return StudyResult(stored, lambda: _opened(store))
@@ -215,7 +218,7 @@ def tree(attribution: Attribution) -> Tree:
 def load_measurements(path: str | Path) -> Imported:
     """What another tool measured: CSV, Phoronix, UnixBench, hyperfine, pyperf, Google Benchmark.
 
-    Raises MeasurementsUnreadable, MeasurementsTooLarge, FormatUnknown, MeasurementsDamaged, NoMeasurements.
+    Raises ImportFailed.
     """
     _warn(importers.installed()[1])
     return importers.read(importers.source_file(Path(path)))[1]

@@ -162,14 +162,16 @@ _MORE_OF_TRIAL = ("reason", "started", "seconds", "machine", "qemu", "kernel_dig
 
 
 class NoFrameLibrary(KtrialError):
-    """A frame needs {wanted}, and {none} installed."""
+    """A frame needs `wanted`, and `none` installed."""
 
+    text = "A frame needs {wanted}, and {none} installed."
     hint = "pip install {install}; or take result.comparisons, which needs neither"
 
 
 class NoSuchRows(KtrialError):
-    """There are no rows called {rows}."""
+    """There are no rows called `rows`."""
 
+    text = "There are no rows called {rows}."
     hint = "there are {known}"
     exit_code = 2
 

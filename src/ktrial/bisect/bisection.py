@@ -24,8 +24,15 @@ from ktrial.bisect.decision import (
     most_for_two,
     way,
 )
-from ktrial.bisect.errors import EndUnresolved
-from ktrial.bisect.measurement import Ground, Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
+from ktrial.bisect.measurement import (
+    Ground,
+    Laboratory,
+    Setup,
+    TrialOracle,
+    end_unresolved,
+    in_order_of_size,
+    targets_of,
+)
 from ktrial.bisect.result import (
     INTERRUPTED,
     BisectResult,
@@ -39,14 +46,10 @@ from ktrial.bisect.result import (
 from ktrial.bisect.search import NOTHING, DeltaDebugging, Items, MinimalCause, Subset
 from ktrial.errors import Interrupted
 from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, kernel_factor
-from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Explanation
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
-from ktrial.model.kernel import Kernel
-from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, StudyRecord, Timing, treatments
 from ktrial.model.trial import Trial
 
@@ -78,25 +81,25 @@ class Confirmed:
 
 
 @dataclass
-class Investigation:
+class ExactBisection:
     """Searches the subsets of a ground by exact numbers."""
 
     ground: SubsetGround
     terms: Terms
     runs: Runs
-    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    on_interruption: Callable[[BisectResult], None] = field(default=lambda _result: None)
     """Is told what is known where the search is interrupted."""
 
     def __post_init__(self) -> None:
         self.oracle: TrialOracle[Subset] = TrialOracle(
-            self.ground, Laboratory(self.terms.how, self.runs), self.terms.tell
+            self.ground, Laboratory(self.terms.measurement, self.runs), self.terms.tell
         )
         self.memory: Memory[Subset] = Memory(self.oracle, self.terms.limit)
         self.everything = self.ground.items.everything
         self.judges: list[ExactJudge[Subset]] = []
 
     def run(self) -> BisectResult:
-        """Measure both ends, search, confirm. Raises EndUnresolved, and what trials raise."""
+        """Measure both ends, search, confirm. Raises BisectError, and what trials raise."""
         for end in (NOTHING, self.everything):
             self.memory.measure(end)
             self.oracle.end(end)
@@ -110,14 +113,12 @@ class Investigation:
             causes = [self._cause(cause) for cause in search.causes]
             return self._result(search, causes, self._confirmed(search))
         except (KeyboardInterrupt, Interrupted):
-            self._tell_so_far(search)
+            self.memory.limit = len(self.memory.numbers)  # what is told rests on what has been measured
+            search.stop(INTERRUPTED)
+            self.on_interruption(
+                self._result(search, [self._cause(cause) for cause in search.causes], Confirmed())
+            )
             raise
-
-    def _tell_so_far(self, search: DeltaDebugging) -> None:
-        """What follows from the candidates that have been measured, and nothing else."""
-        self.memory.limit = len(self.memory.known)
-        search.stop(INTERRUPTED)
-        self.so_far(self._result(search, [self._cause(cause) for cause in search.causes], Confirmed()))
 
     def _confirmed(self, search: DeltaDebugging) -> Confirmed:
         if not search.causes:
@@ -134,15 +135,18 @@ class Investigation:
 
     def _cause(self, cause: MinimalCause) -> FoundCause:
         members = tuple(self._member(cause, member) for member in sorted(cause.members))
-        shares = self._asked(lambda: self._shares(cause.base | cause.items, cause.base))
-        needed_alone = self._asked(lambda: self._shares(cause.base | cause.needed, cause.base))
+        shares = self._if_allowed(lambda: self._shares(cause.base | cause.items, cause.base))
+        needed_alone = self._if_allowed(lambda: self._shares(cause.base | cause.needed, cause.base))
+        effects = {
+            judge.target.label: judge.effect(cause.base | cause.items, cause.base) for judge in self.judges
+        }
         return FoundCause(
             members=members,
             needed=self._described(sorted(cause.needed)),
             needed_alone=needed_alone if cause.needed else {},
             target=cause.target.label,
             shares=shares,
-            ratios=self._ratios(cause),
+            ratios={label: math.exp(effect) for label, effect in effects.items() if effect is not None},
         )
 
     def _member(self, cause: MinimalCause, member: int) -> FoundMember:
@@ -151,14 +155,14 @@ class Investigation:
             return FoundMember(items=items)
         closed = self.ground.items.closed
         only = closed(cause.base | {member})
-        others = closed(cause.base | (cause.members - {member}))
+        rest_of_cause = closed(cause.base | (cause.members - {member}))
         return FoundMember(
             items=items,
-            alone=self._asked(lambda: self._shares(only, cause.base)),
-            without=self._asked(lambda: self._shares(others, cause.base)),
+            alone=self._if_allowed(lambda: self._shares(only, cause.base)),
+            without=self._if_allowed(lambda: self._shares(rest_of_cause, cause.base)),
         )
 
-    def _asked(self, shares: Callable[[], Shares]) -> Shares:
+    def _if_allowed(self, shares: Callable[[], Shares]) -> Shares:
         """Shares that take more measurements, where there may be more."""
         try:
             return shares()
@@ -169,17 +173,11 @@ class Investigation:
         """What the candidate adds to the base, of the whole difference; by target."""
         shares = {}
         for judge in self._differing():
-            values = [judge.value(one) for one in (NOTHING, base, candidate, self.everything)]
+            values = [judge.value(place) for place in (NOTHING, base, candidate, self.everything)]
             if None not in values:
                 start, low, high, end = (float(value or 0.0) for value in values)
                 shares[judge.target.label] = way(start, high, end) - way(start, low, end)
         return shares
-
-    def _ratios(self, cause: MinimalCause) -> dict[str, float]:
-        effects = {
-            judge.target.label: judge.effect(cause.base | cause.items, cause.base) for judge in self.judges
-        }
-        return {label: math.exp(effect) for label, effect in effects.items() if effect is not None}
 
     def _described(self, items: Sequence[int]) -> tuple[FoundItem, ...]:
         return tuple(one for item in items for one in self.ground.described(item))
@@ -215,12 +213,12 @@ class Investigation:
             targets=tuple(self._target(judge, search) for judge in self.judges),
             causes=tuple(causes),
             alternatives=tuple(self._cause(cause) for cause in search.alternatives),
-            measured=len(self.memory.known),
+            measured=len(self.memory.numbers),
             built=getattr(self.ground, "compiled", 0),
             builds=len(digests),
             unresolved=tuple(
-                Unresolved(candidate=self.ground.label(one), problem=problem)
-                for one, problem in self.oracle.problems.items()
+                Unresolved(candidate=self.ground.label(candidate), problem=problem)
+                for candidate, problem in self.oracle.problems.items()
             ),
             notes=tuple(getattr(self.ground, "notes", ())),
             stopped=search.stopped,
@@ -231,42 +229,31 @@ class Investigation:
 
 def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
     """Measure the candidates in one study; the first is its baseline. Raises what `session.run` raises."""
-    study = study_of(f"bisect-{terms.kind}", setups, terms.how, terms.margin)
+    study = study_of(f"bisect-{terms.kind}", setups, terms.measurement, terms.margin)
     kernels = {setup.kernel.name: setup.kernel for setup in setups.values()}
-
-    def these(kernel: KernelRef, progress: Progress) -> Kernel:
-        return kernels.get(kernel.asked) or runs.sources.obtain(kernel, progress)
-
-    record = run(
-        study,
-        store=runs.store,
-        machine=runs.machine,
-        observer=runs.observer,
-        jobs=runs.jobs,
-        retry_failed=True,
-        any_settings=True,
-        sources=runs.sources.with_kernels(these),
-    )
+    record = runs.run(study, kernels, any_settings=True)
     targets = targets_of(record, terms.metrics)
     labels = tuple(setups)[:2]
     explained = {target.label: _explained(record, target, runs, labels) for target in targets}
-    return Confirmed(study.name, record, {label: one for label, one in explained.items() if one})
+    return Confirmed(
+        study.name, record, {label: explanation for label, explanation in explained.items() if explanation}
+    )
 
 
-def study_of(name: str, setups: Mapping[str, Setup], how: Measurement, margin: float) -> Study:
+def study_of(name: str, setups: Mapping[str, Setup], measurement: Measurement, margin: float) -> Study:
     """A study whose treatments are the candidates: kernels, or settings of one kernel."""
     rows = [levels_of(setup) for setup in setups.values()]
     factors = [factor for key in rows[0] if (factor := _factor(key, [row[key] for row in rows])) is not None]
-    kernel = "" if any(one.kind is FactorKind.KERNEL for one in factors) else str(rows[0][FACTOR])
-    names = [one.name for one in factors]
+    kernel = "" if any(factor.kind is FactorKind.KERNEL for factor in factors) else str(rows[0][FACTOR])
+    names = [factor.name for factor in factors]
     contents = ", ".join(f"{label} {setup.kernel.digest[:12]}" for label, setup in setups.items())
     return Study(
         name=name,
         question=f"Does what was found explain the difference? The kernels' contents: {contents}.",
-        machine=how.settings.model_copy(update={"kernel": kernel}),
+        machine=measurement.settings.model_copy(update={"kernel": kernel}),
         factors=tuple(factors),
-        workloads=how.workloads,
-        perturbations=how.perturbations,
+        workloads=measurement.workloads,
+        perturbations=measurement.perturbations,
         margin=margin,
         design=Design.LISTED,
         listed=tuple({name: row[name] for name in names} for row in rows[1:]),
@@ -290,7 +277,10 @@ def _explained(
     record: StudyRecord, target: BisectionMetric, runs: Runs, labels: tuple[str, ...]
 ) -> Explanation | None:
     """The baseline against the next treatment; None where the trials were not counted by function."""
-    profiles = [profile_of(runs.store, record, one, target.workload) for one in treatments(record.study)[:2]]
+    profiles = [
+        profile_of(runs.store, record, treatment, target.workload)
+        for treatment in treatments(record.study)[:2]
+    ]
     before, after, *_ = (*profiles, None)
     return _labelled(explain(before, after), labels) if before and after else None
 
@@ -305,8 +295,6 @@ def _labelled(explanation: Explanation, labels: tuple[str, ...]) -> Explanation:
 # A bisection over subsets in real time: blocks of trials for each question, from both ends to the result.
 
 Array = NDArray[np.float64]
-
-
 _FIRST_LOOK = 6
 
 
@@ -319,36 +307,47 @@ class TrialBlocks:
     runs: Runs
     problems: dict[Subset, str] = field(default_factory=dict)
     setups: dict[Subset, Setup] = field(default_factory=dict)
-    kept: dict[tuple[Subset, ...], tuple[Study, StudyRecord]] = field(default_factory=dict)
+    questions: dict[tuple[Subset, ...], tuple[Study, StudyRecord]] = field(default_factory=dict)
     counts: dict[tuple[Subset, ...], int] = field(default_factory=dict)
     """Blocks of each question that are known: what is told after an interruption asks for these alone."""
 
     def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
         """See Blocks. Raises what says nothing about a candidate."""
-        for one in candidates:
-            if not self._has(one):
+        for candidate in candidates:
+            if not self._has(candidate):
                 return None
         if self.counts.get(candidates, 0) < count:
-            study = self._study(candidates)
-            self.kept[candidates] = study, self._run(study, candidates, count)
+            setups = {str(at): self.setups[candidate] for at, candidate in enumerate(candidates)}
+            study = study_of("bisect", setups, self.terms.measurement, self.terms.margin)
+            study = study.model_copy(update={"timing": Timing(blocks=MOST_BLOCKS, alpha=self.terms.alpha)})
+            if candidates not in self.questions:
+                labels = ", ".join(self.ground.label(candidate) for candidate in candidates)
+                self.terms.tell(f"question {len(self.questions) + 1}: {labels}")
+            kernels = {setup.kernel.name: setup.kernel for setup in self.setups.values()}
+            record = self.runs.run(study, kernels, until=count, retry_failed=False, any_settings=True)
+            self.questions[candidates] = study, record
             self.counts[candidates] = count
-        study, record = self.kept[candidates]
-        if interim.given_up(study, record.trials):
-            lost = [one for one in candidates if self._treatment(study, one).key in self._lost(study, record)]
+        study, record = self.questions[candidates]
+        if given_up := interim.given_up(study, record.trials):
+            lost = [
+                candidate for candidate in candidates if self._treatment(study, candidate).key in given_up
+            ]
             self.problems.update(dict.fromkeys(lost, "none of its first trials completed"))
             return None
         return {
-            target: np.array([self._values(study, record, one, target, count) for one in candidates])
+            target: np.array(
+                [self._values(study, record, candidate, target, count) for candidate in candidates]
+            )
             for target in targets_of(record, self.terms.metrics)
         }
 
     def targets(self) -> tuple[BisectionMetric, ...]:
-        """What the two ends measure. Raises EndUnresolved where one of them cannot be measured."""
+        """What the two ends measure. Raises BisectError where one of them cannot be measured."""
         ends = (NOTHING, self.ground.items.everything)
         if self.blocks(ends, _FIRST_LOOK) is None:
-            wrong = next(one for one in ends if one in self.problems)
-            raise EndUnresolved(name=self.ground.label(wrong), problem=self.problems[wrong])
-        return targets_of(self.kept[ends][1], self.terms.metrics)
+            wrong = next(end for end in ends if end in self.problems)
+            raise end_unresolved(self.ground.label(wrong), self.problems[wrong])
+        return targets_of(self.questions[ends][1], self.terms.metrics)
 
     def _has(self, candidate: Subset) -> bool:
         if candidate in self.setups:
@@ -363,62 +362,35 @@ class TrialBlocks:
             return False
         return True
 
-    def _study(self, candidates: tuple[Subset, ...]) -> Study:
-        setups = {str(at): self.setups[one] for at, one in enumerate(candidates)}
-        study = study_of("bisect", setups, self.terms.how, self.terms.margin)
-        return study.model_copy(update={"timing": Timing(blocks=MOST_BLOCKS, alpha=self.terms.alpha)})
-
-    def _run(self, study: Study, candidates: tuple[Subset, ...], count: int) -> StudyRecord:
-        labels = ", ".join(self.ground.label(one) for one in candidates)
-        if candidates not in self.kept:
-            self.terms.tell(f"question {len(self.kept) + 1}: {labels}")
-        kernels = {setup.kernel.name: setup.kernel for setup in self.setups.values()}
-
-        def these(kernel: KernelRef, progress: Progress) -> Kernel:
-            return kernels.get(kernel.asked) or self.runs.sources.obtain(kernel, progress)
-
-        return run(
-            study,
-            store=self.runs.store,
-            machine=self.runs.machine,
-            observer=self.runs.observer,
-            sources=self.runs.sources.with_kernels(these),
-            until=count,
-            any_settings=True,
-        )
-
     def _treatment(self, study: Study, candidate: Subset) -> Treatment:
         levels = levels_of(self.setups[candidate])
         return Treatment(levels={factor.name: levels[factor.name] for factor in study.factors})
-
-    def _lost(self, study: Study, record: StudyRecord) -> frozenset[str]:
-        return interim.given_up(study, record.trials)
 
     def _values(
         self, study: Study, record: StudyRecord, candidate: Subset, target: BisectionMetric, count: int
     ) -> list[float]:
         key = self._treatment(study, candidate).key
-        own = {trial.planned.block: trial for trial in record.trials if trial.planned.treatment.key == key}
-        return [_value(own.get(block), target) for block in range(count)]
+        trials = {trial.planned.block: trial for trial in record.trials if trial.planned.treatment.key == key}
+        return [_value(trials.get(block), target) for block in range(count)]
 
 
 def _value(trial: Trial | None, target: BisectionMetric) -> float:
     values = [
-        one.value
-        for one in (trial.samples if trial else ())
-        if (one.workload, one.metric) == (target.workload, target.metric.name)
+        candidate.value
+        for candidate in (trial.samples if trial else ())
+        if (candidate.workload, candidate.metric) == (target.workload, target.metric.name)
     ]
     return values[0] if values and values[0] > 0 else math.nan
 
 
 @dataclass
-class SequentialInvestigation:
+class SequentialBisection:
     """Searches the subsets of a ground by tests on blocks of trials."""
 
     ground: SubsetGround
     terms: Terms
     runs: Runs
-    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    on_interruption: Callable[[BisectResult], None] = field(default=lambda _result: None)
     """Is told what is known where the search is interrupted."""
 
     def __post_init__(self) -> None:
@@ -429,7 +401,7 @@ class SequentialInvestigation:
         self.everything = self.ground.items.everything
 
     def run(self) -> BisectResult:
-        """Test both ends, search. Raises EndUnresolved, and what trials raise."""
+        """Test both ends, search. Raises BisectError, and what trials raise."""
         judges = [
             SequentialJudge(target, self.source, self.terms.margin, self.decisions, self.terms.blocks)
             for target in self.source.targets()
@@ -441,7 +413,7 @@ class SequentialInvestigation:
         except (KeyboardInterrupt, Interrupted):
             self.decisions.most = self.decisions.asked  # what is told rests on what has been decided
             search.stop(INTERRUPTED)
-            self.so_far(self._result(search, judges, notes))
+            self.on_interruption(self._result(search, judges, notes))
             raise
         return self._result(search, judges, notes)
 
@@ -461,14 +433,14 @@ class SequentialInvestigation:
         )
 
     def _cause(self, cause: MinimalCause, judges: Sequence[SequentialJudge[Subset]]) -> FoundCause:
-        whole = self._effects(judges, self.everything, NOTHING)
+        total = self._effects(judges, self.everything, NOTHING)
         added = self._effects(judges, cause.base | cause.items, cause.base)
         described = self.ground.described
         return FoundCause(
             members=tuple(FoundMember(items=described(member)) for member in sorted(cause.members)),
-            needed=tuple(item for one in sorted(cause.needed) for item in described(one)),
+            needed=tuple(item for candidate in sorted(cause.needed) for item in described(candidate)),
             target=cause.target.label,
-            shares={label: effect / whole[label] for label, effect in added.items() if whole.get(label)},
+            shares={label: effect / total[label] for label, effect in added.items() if total.get(label)},
             ratios={label: math.exp(effect) for label, effect in added.items()},
         )
 
@@ -503,7 +475,7 @@ class SequentialInvestigation:
         self, search: DeltaDebugging, judges: Sequence[SequentialJudge[Subset]], notes: Sequence[str]
     ) -> BisectResult:
         items = self.ground.items
-        left = [f"{one.label}: whether more is left was not decided" for one in search.undecided]
+        left = [f"{candidate.label}: whether more is left was not decided" for candidate in search.undecided]
         causes = tuple(self._cause(cause, judges) for cause in search.causes)
         return BisectResult(
             kind=self.terms.kind,
@@ -515,12 +487,12 @@ class SequentialInvestigation:
             targets=tuple(self._target(judge, search) for judge in judges),
             causes=causes,
             alternatives=tuple(self._cause(cause, judges) for cause in search.alternatives),
-            measured=len({one for asked in self.source.kept for one in asked}),
+            measured=len({candidate for candidates in self.source.questions for candidate in candidates}),
             built=getattr(self.ground, "compiled", 0),
             builds=len({setup.kernel.digest for setup in self.source.setups.values()}),
             unresolved=tuple(
-                Unresolved(candidate=self.ground.label(one), problem=problem)
-                for one, problem in self.source.problems.items()
+                Unresolved(candidate=self.ground.label(candidate), problem=problem)
+                for candidate, problem in self.source.problems.items()
             ),
             notes=(*getattr(self.ground, "notes", ()), *notes, *left),
             stopped=search.stopped,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ktrial.bisect.errors import BadSeries, NothingDiffers, NotOneSource
+from ktrial.bisect.errors import BadBisection, BadSeries
 from ktrial.bisect.knobs import subset_label
 from ktrial.bisect.measurement import Setup
 from ktrial.bisect.result import FoundItem
@@ -27,21 +27,11 @@ from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
 # Two configurations of one source: what is searched by `ktrial bisect config`.
 
 _PREFIX = "CONFIG_"
-
-
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
-
-
 _SWITCHES = {"bool", "tristate"}
-
-
 _TRISTATE = {"y", "m", "n"}
-
-
 _COMPILES = "building"
 """The step of a build in which the compiler runs."""
-
-
 _MOST_IN_A_NAME = 3
 
 
@@ -64,7 +54,7 @@ def default_builder() -> Builder:
     return Builder(build=build, configured=configured, menus=menu_of)
 
 
-def built(builder: Builder, wanted: Build, progress: Progress) -> tuple[Kernel, bool]:
+def built(builder: Builder, request: Build, progress: Progress) -> tuple[Kernel, bool]:
     """The kernel, and whether the compiler had to run for it. Raises KernelError."""
     steps: set[str] = set()
 
@@ -72,7 +62,7 @@ def built(builder: Builder, wanted: Build, progress: Progress) -> tuple[Kernel, 
         steps.add(what.partition(":")[0])
         progress(what, done, total)
 
-    return builder.build(wanted, told), _COMPILES in steps
+    return builder.build(request, told), _COMPILES in steps
 
 
 # Options that differ between two configurations, in groups that Kconfig accepts one after another.
@@ -106,6 +96,139 @@ class Grouped:
     def options(self) -> tuple[str, ...]:
         """All options that can be set."""
         return tuple(option for group in self.groups for option in group)
+
+
+OFF = "n"
+_NAME = re.compile(r"\w+")
+_OPTION_GROUPS_PREFIX = "CONFIG_"
+
+
+def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus) -> list[tuple[str, str]]:
+    """Pairs of an option and one that it requires."""
+    settable_set = set(settable)
+
+    def is_on(name: str, config: Config) -> bool:
+        return config.get(name, OFF) != OFF
+
+    def choice_appears(option: MenuOption) -> bool:
+        """Whether the option belongs to a choice that one of the two has not at all."""
+        members = [
+            _OPTION_GROUPS_PREFIX + member.removeprefix(_OPTION_GROUPS_PREFIX) for member in option.choice
+        ]
+        return bool(members) and not all(
+            any(is_on(member, config) for member in members) for config in (before, after)
+        )
+
+    edges = []
+    for name in settable_set:
+        option = menus.options.get(name)
+        if option is None:
+            continue
+        turned_on = is_on(name, after) and not is_on(name, before)
+        turned_off = is_on(name, before) and not is_on(name, after)
+        for required in _names(option.depends) & settable_set - {name}:
+            other_goes = is_on(required, before) and not is_on(required, after)
+            backwards = turned_off or (not turned_on and other_goes)
+            edges.append((required, name) if backwards else (name, required))
+            if choice_appears(option):
+                # One of it is on as soon as it may be: nobody can leave it out.
+                edges += [(required, name), (name, required)]
+        for text in option.selected_by:
+            for selecting in _names(text.partition(" if ")[0]) & settable_set - {name}:
+                edges.append((name, selecting) if turned_off else (selecting, name))
+    return edges
+
+
+def _in_order(groups: Mapping[int, list[str]], requires: Mapping[int, set[int]], menus: Menus) -> list[int]:
+    """What is required first; else as the menus have it, so that neighbours are related (Kahn 1962)."""
+    waiting = {label: len(needed) for label, needed in requires.items()}
+    dependents: dict[int, list[int]] = {label: [] for label in groups}
+    for label, needed in requires.items():
+        for dependency in needed:
+            dependents[dependency].append(label)
+
+    def rank(label: int) -> tuple[tuple[str, ...], str, int]:
+        first = groups[label][0]
+        option = menus.options.get(first)
+        return (option.menu if option else (), first, label)
+
+    ready = [rank(label) for label, count in waiting.items() if not count]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        label = heapq.heappop(ready)[2]
+        order.append(label)
+        for dependent in dependents[label]:
+            waiting[dependent] -= 1
+            if not waiting[dependent]:
+                heapq.heappush(ready, rank(dependent))
+    return order
+
+
+def _is_asked_for(option: MenuOption | None) -> bool:
+    """What the menus do not know is tried: Kconfig will tell."""
+    return option is None or bool(option.prompt)
+
+
+def _names(text: str) -> set[str]:
+    return {
+        name if name.startswith(_OPTION_GROUPS_PREFIX) else _OPTION_GROUPS_PREFIX + name
+        for name in _NAME.findall(text)
+    }
+
+
+def _together(names: list[str], edges: list[tuple[str, str]], menus: Menus) -> dict[str, int]:
+    """Option → number of its group: strongly connected by edges, where a choice connects both ways."""
+    if not names:
+        return {}
+    at = {name: place for place, name in enumerate(names)}
+    both = list(edges)
+    for name in names:
+        option = menus.options.get(name)
+        for required in (
+            _OPTION_GROUPS_PREFIX + member.removeprefix(_OPTION_GROUPS_PREFIX)
+            for member in (option.choice if option else ())
+        ):
+            if required in at and required != name:
+                both += [(name, required), (required, name)]
+    rows, columns = [at[option] for option, _ in both], [at[required] for _, required in both]
+    graph = csr_array((np.ones(len(both), dtype=np.int8), (rows, columns)), shape=(len(names), len(names)))
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    return {name: int(labels[place]) for name, place in at.items()}
+
+
+def differing(before: Config, after: Config) -> tuple[str, ...]:
+    """The options that are not the same, by name."""
+    names = sorted(before.keys() | after.keys())
+    return tuple(name for name in names if before.get(name, OFF) != after.get(name, OFF))
+
+
+def grouped(before: Config, after: Config, menus: Menus) -> Grouped:
+    """The groups of what differs. Without menus each option is a group, and none requires another."""
+    names = differing(before, after)
+    settable = [name for name in names if _is_asked_for(menus.options.get(name))]
+    edges = _edges(settable, before, after, menus)
+    label_of = _together(settable, edges, menus)
+    groups: dict[int, list[str]] = {}
+    for name in settable:
+        groups.setdefault(label_of[name], []).append(name)
+    requires: dict[int, set[int]] = {label: set() for label in groups}
+    for option, required in edges:
+        if label_of[option] != label_of[required]:
+            requires[label_of[option]].add(label_of[required])
+    order = _in_order(groups, requires, menus)
+    place = {label: at for at, label in enumerate(order)}
+    return Grouped(
+        groups=tuple(tuple(groups[label]) for label in order),
+        items=Items(
+            len(order),
+            {
+                place[label]: frozenset(place[dependency] for dependency in needed)
+                for label, needed in requires.items()
+            },
+        ),
+        followers=tuple(name for name in names if name not in label_of),
+    )
 
 
 @dataclass
@@ -206,8 +329,8 @@ class ConfigGround:
 
     def _written(self, name: str, value: str) -> str:
         """As a configuration has it: texts in quotes."""
-        known = self.menus.options.get(name)
-        is_text = known.kind == "string" if known else not (value in _TRISTATE or _NUMBER.fullmatch(value))
+        option = self.menus.options.get(name)
+        is_text = option.kind == "string" if option else not (value in _TRISTATE or _NUMBER.fullmatch(value))
         if not is_text:
             return value
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
@@ -219,15 +342,17 @@ def config_ground(
 ) -> ConfigGround:
     """The options in which two configurations of one source differ.
 
-    `names`: what A and B are called. Raises NotOneSource, NothingDiffers, and what configuring raises.
+    `names`: what A and B are called. Raises BadBisection, and what configuring raises.
     """
     check_one_source(before, after, names)
-    old, new = (builder.configured(one, progress) for one in (before, after))
+    old, new = (builder.configured(build, progress) for build in (before, after))
     menus = builder.menus(before, progress)
     groups = grouped(old, new, menus)
     if not groups.groups:
         advice = "both have the same configuration, or only what the compiler decides is another"
-        raise NothingDiffers(before=names[0], after=names[1], what="option", advice=advice)
+        raise BadBisection(
+            f"{names[0]} and {names[1]} do not differ in any option: there is nothing to search.", hint=advice
+        )
     notes = []
     if menus.problem:
         notes.append(f"which options go together is not known ({menus.problem}): each is tried by itself")
@@ -235,148 +360,19 @@ def config_ground(
 
 
 def check_one_source(before: Build, after: Build, names: tuple[str, str]) -> None:
-    """Raise NotOneSource where more than the configuration differs."""
+    """Raise BadBisection where more than the configuration differs."""
     pairs = {
         "source": (before.source, after.source),
-        "patches": tuple([patch.digest for patch in one.patches] for one in (before, after)),
+        "patches": tuple([patch.digest for patch in build.patches] for build in (before, after)),
         "make's variables": (before.make, after.make),
     }
-    for what, (old, new) in pairs.items():
+    for part, (old, new) in pairs.items():
         if old != new:
-            problem = f"they have different {what}" if what != "source" else f"one is of {old}, one of {new}"
-            raise NotOneSource(before=names[0], after=names[1], problem=problem)
-
-
-OFF = "n"
-
-
-_OPTION_GROUPS_PREFIX = "CONFIG_"
-
-
-_NAME = re.compile(r"\w+")
-
-
-def differing(before: Config, after: Config) -> tuple[str, ...]:
-    """The options that are not the same, by name."""
-    names = sorted(before.keys() | after.keys())
-    return tuple(name for name in names if before.get(name, OFF) != after.get(name, OFF))
-
-
-def grouped(before: Config, after: Config, menus: Menus) -> Grouped:
-    """The groups of what differs. Without menus each option is a group, and none requires another."""
-    names = differing(before, after)
-    settable = [name for name in names if _is_asked_for(menus.options.get(name))]
-    edges = _edges(settable, before, after, menus)
-    label_of = _together(settable, edges, menus)
-    groups: dict[int, list[str]] = {}
-    for name in settable:
-        groups.setdefault(label_of[name], []).append(name)
-    requires: dict[int, set[int]] = {label: set() for label in groups}
-    for one, other in edges:
-        if label_of[one] != label_of[other]:
-            requires[label_of[one]].add(label_of[other])
-    order = _in_order(groups, requires, menus)
-    place = {label: at for at, label in enumerate(order)}
-    return Grouped(
-        groups=tuple(tuple(groups[label]) for label in order),
-        items=Items(
-            len(order),
-            {place[label]: frozenset(place[one] for one in needed) for label, needed in requires.items()},
-        ),
-        followers=tuple(name for name in names if name not in label_of),
-    )
-
-
-def _is_asked_for(option: MenuOption | None) -> bool:
-    """What the menus do not know is tried: Kconfig will tell."""
-    return option is None or bool(option.prompt)
-
-
-def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus) -> list[tuple[str, str]]:
-    """Pairs of an option and one that it requires."""
-    known = set(settable)
-
-    def is_on(name: str, config: Config) -> bool:
-        return config.get(name, OFF) != OFF
-
-    def choice_appears(option: MenuOption) -> bool:
-        """Whether the option belongs to a choice that one of the two has not at all."""
-        members = [_OPTION_GROUPS_PREFIX + one.removeprefix(_OPTION_GROUPS_PREFIX) for one in option.choice]
-        return bool(members) and not all(
-            any(is_on(one, config) for one in members) for config in (before, after)
-        )
-
-    edges = []
-    for name in known:
-        option = menus.options.get(name)
-        if option is None:
-            continue
-        turned_on = is_on(name, after) and not is_on(name, before)
-        turned_off = is_on(name, before) and not is_on(name, after)
-        for other in _names(option.depends) & known - {name}:
-            other_goes = is_on(other, before) and not is_on(other, after)
-            backwards = turned_off or (not turned_on and other_goes)
-            edges.append((other, name) if backwards else (name, other))
-            if choice_appears(option):
-                # One of it is on as soon as it may be: nobody can leave it out.
-                edges += [(other, name), (name, other)]
-        for text in option.selected_by:
-            for selecting in _names(text.partition(" if ")[0]) & known - {name}:
-                edges.append((name, selecting) if turned_off else (selecting, name))
-    return edges
-
-
-def _names(text: str) -> set[str]:
-    return {
-        name if name.startswith(_OPTION_GROUPS_PREFIX) else _OPTION_GROUPS_PREFIX + name
-        for name in _NAME.findall(text)
-    }
-
-
-def _together(names: list[str], edges: list[tuple[str, str]], menus: Menus) -> dict[str, int]:
-    """Option → number of its group: strongly connected by edges, where a choice connects both ways."""
-    if not names:
-        return {}
-    at = {name: place for place, name in enumerate(names)}
-    both = list(edges)
-    for name in names:
-        option = menus.options.get(name)
-        for other in (
-            _OPTION_GROUPS_PREFIX + one.removeprefix(_OPTION_GROUPS_PREFIX)
-            for one in (option.choice if option else ())
-        ):
-            if other in at and other != name:
-                both += [(name, other), (other, name)]
-    rows, columns = [at[one] for one, _ in both], [at[other] for _, other in both]
-    graph = csr_array((np.ones(len(both), dtype=np.int8), (rows, columns)), shape=(len(names), len(names)))
-    _, labels = connected_components(graph, directed=True, connection="strong")
-    return {name: int(labels[place]) for name, place in at.items()}
-
-
-def _in_order(groups: Mapping[int, list[str]], requires: Mapping[int, set[int]], menus: Menus) -> list[int]:
-    """What is required first; else as the menus have it, so that neighbours are related (Kahn 1962)."""
-    waiting = {label: len(needed) for label, needed in requires.items()}
-    dependents: dict[int, list[int]] = {label: [] for label in groups}
-    for label, needed in requires.items():
-        for one in needed:
-            dependents[one].append(label)
-
-    def rank(label: int) -> tuple[tuple[str, ...], str, int]:
-        first = groups[label][0]
-        option = menus.options.get(first)
-        return (option.menu if option else (), first, label)
-
-    ready = [rank(label) for label, count in waiting.items() if not count]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        label = heapq.heappop(ready)[2]
-        order.append(label)
-        for dependent in dependents[label]:
-            waiting[dependent] -= 1
-            if not waiting[dependent]:
-                heapq.heappush(ready, rank(dependent))
-    return order
+            problem = f"they have different {part}" if part != "source" else f"one is of {old}, one of {new}"
+            raise BadBisection(
+                f"{names[0]} and {names[1]} are not two configurations of one source: {problem}.",
+                hint="ktrial kernel diff shows all that differs; ktrial bisect versions searches releases",
+            )
 
 
 # A series of patches over one source: what is searched by `ktrial bisect patches`.
@@ -386,8 +382,6 @@ def _in_order(groups: Mapping[int, list[str]], requires: Mapping[int, set[int]],
 # to need others by the search.
 
 _SUFFIXES = {".patch", ".diff"}
-
-
 _SERIES = "series"
 
 
@@ -417,7 +411,7 @@ class PatchGround:
         requires: dict[int, Subset] = {}
         for item in range(len(self.series)):
             if not self._applies(frozenset({item})):
-                same = frozenset(one for one in range(item) if files[one] & files[item])
+                same = frozenset(earlier for earlier in range(item) if files[earlier] & files[item])
                 closed = Items(item + 1, {**requires, item: same}).closed({item})
                 requires[item] = same if self._applies(closed) else frozenset(range(item))
         return Items(len(self.series), requires)
@@ -469,21 +463,21 @@ def series_at(path: Path) -> tuple[str, ...]:
     if source.is_dir() and (source / _SERIES).is_file():
         source /= _SERIES
     if source.is_dir():
-        files = sorted(one for one in source.iterdir() if one.suffix in _SUFFIXES)
+        files = sorted(file for file in source.iterdir() if file.suffix in _SUFFIXES)
         if not files:
-            raise BadSeries(path=path, problem="there is no *.patch file in it")
+            raise BadSeries(path, "there is no *.patch file in it")
         return tuple(map(str, files))
     try:
         lines = [line.partition("#")[0].split() for line in source.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
-        raise BadSeries(path=path, problem=error.strerror) from None
+        raise BadSeries(path, error.strerror) from None
     except UnicodeDecodeError:
-        raise BadSeries(path=path, problem="it is not text") from None
+        raise BadSeries(path, "it is not text") from None
     if wrong := next((line for line in lines if line[1:] and line[1:] != ["-p1"]), None):
-        raise BadSeries(path=path, problem=f"'{' '.join(wrong)}': only patches with -p1 are taken")
+        raise BadSeries(path, f"'{' '.join(wrong)}': only patches with -p1 are taken")
     names = [line[0] for line in lines if line]
     if not names:
-        raise BadSeries(path=path, problem="it names no patch")
+        raise BadSeries(path, "it names no patch")
     return tuple(str(source.parent / name) for name in names)
 
 

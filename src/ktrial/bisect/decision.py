@@ -21,14 +21,8 @@ from ktrial.stats.sequential.repeated_intervals import claims, interval_about, m
 from ktrial.stats.verdict_rules import Arm, Claim, compare
 
 Candidate = TypeVar("Candidate", bound=Hashable)
-
-
 Asked = TypeVar("Asked", bound=Hashable, contravariant=True)
-
-
 HALF = 0.5
-
-
 _ROUNDING = 1e-9
 
 
@@ -94,15 +88,15 @@ class Memory(Generic[Candidate]):
 
     oracle: Oracle[Candidate]
     limit: int | None = None
-    known: dict[Candidate, Numbers | None] = field(default_factory=dict)
+    numbers: dict[Candidate, Numbers | None] = field(default_factory=dict)
 
     def measure(self, candidate: Candidate) -> Numbers | None:
         """As the other one says. Raises LimitReached."""
-        if candidate not in self.known:
-            if self.limit is not None and len(self.known) >= self.limit:
+        if candidate not in self.numbers:
+            if self.limit is not None and len(self.numbers) >= self.limit:
                 raise LimitReached
-            self.known[candidate] = self.oracle.measure(candidate)
-        return self.known[candidate]
+            self.numbers[candidate] = self.oracle.measure(candidate)
+        return self.numbers[candidate]
 
 
 @dataclass(frozen=True)
@@ -187,23 +181,13 @@ def way(base: float, value: float, full: float) -> float:
 # base and full. Above it: yes; below it: no. Within a quarter of the margin both answers are right.
 
 Array = NDArray[np.float64]
-
-
 _MIDDLE = 0.25
 """Part of the margin around the middle in which a candidate neither shows a difference nor does not."""
-
-
 _FEWEST = 3
-
-
 FIRST_BLOCKS = 60
 """For the first question, before anything is known of the noise."""
-
-
 MOST_BLOCKS = 480
 """For any question: what is not decided by then is unresolved."""
-
-
 _POWER_SHARED = 0.05
 """Probability that any question stays open whose answer is clear, over the whole search."""
 
@@ -333,26 +317,26 @@ class SequentialJudge(Generic[Candidate]):
         # Each trial is a boot of its own.
         design = SequentialDesign(margin=margin, alpha=level, independent=True).up_to(self.most_blocks)
         blocks, claim = 0, Claim.NONE
-        while claim is Claim.NONE and (wanted := design.next_look(blocks)):
-            collected = self.source.blocks(candidates, wanted)
+        while claim is Claim.NONE and (target := design.next_look(blocks)):
+            collected = self.source.blocks(candidates, target)
             if collected is None:
                 return None
-            self.blocks += wanted - blocks
-            blocks = wanted
-            claim = self._claim(candidates, np.log(collected[self.target][:, :wanted]), statistic, design)
+            self.blocks += target - blocks
+            blocks = target
+            claim = self._claim(candidates, np.log(collected[self.target][:, :target]), statistic, design)
         return claim
 
     def _claim(
         self, candidates: Sequence[Candidate], logs: Array, statistic: "Statistic", design: SequentialDesign
     ) -> Claim:
-        whole = logs[:, ~np.isnan(logs).any(axis=0)]
-        looked = design.looked_at(whole.shape[1])
-        for at, one in enumerate(candidates):
-            if whole.shape[1]:
-                self.effects[one, candidates[0]] = float(np.mean(whole[at] - whole[0]))
+        complete = logs[:, ~np.isnan(logs).any(axis=0)]
+        looked = design.looked_at(complete.shape[1])
+        for at, candidate in enumerate(candidates):
+            if complete.shape[1]:
+                self.effects[candidate, candidates[0]] = float(np.mean(complete[at] - complete[0]))
         if not looked:
             return Claim.NONE
-        mean, error, _ = means(statistic(whole), looked)
+        mean, error, _ = means(statistic(complete), looked)
         bounds = interval_about(mean, error, np.asarray(design.edges(1, looked)))
         return Claim(int(claims(bounds, design.margin)[-1]))
 
@@ -381,7 +365,7 @@ class Terms:
     before: str
     """What A is called."""
     after: str
-    how: Measurement
+    measurement: Measurement
     margin: float = DEFAULT_MARGIN
     metrics: tuple[str, ...] = ()
     """Names of those that are to be explained; empty: the first one of each workload."""

@@ -1,65 +1,40 @@
-"""Errors about bisections: what is to be compared is not there, or cannot be searched."""
+"""Errors of bisections."""
 
 from ktrial.errors import KtrialError
 
 
 class BisectError(KtrialError):
-    """The bisection cannot be done: {problem}"""
+    """The bisection came to nothing: an end has no numbers, or two candidates are of different machines."""
+
+
+class BadBisection(BisectError):
+    """What is to be compared is not there, does not differ, or cannot be searched."""
 
     exit_code = 2
 
 
-class NothingDiffers(BisectError):
-    """{before} and {after} do not differ in any {what}: there is nothing to search."""
-
-    hint = "{advice}"
-
-
-class EndUnresolved(BisectError):
-    """{name} cannot be measured: {problem}."""
-
-    hint = "both ends have to build, boot and run the workloads; only what lies between may fail"
-    exit_code = 1
-
-
-class CandidatesIncomparable(BisectError):
-    """The candidates must not be compared: {problem}."""
-
-    hint = "what the store had from another machine was deleted: run the same command again"
-    exit_code = 1
-
-
-class BadKnobRange(BisectError):
-    """'{text}' is no knob with two values: {problem}."""
+class BadKnobRange(BadBisection):
+    """A knob that has not two values."""
 
     hint = "write --knob vm.dirty_ratio=20..40, once for each knob; or --from FILE --to FILE"
 
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"'{text}' is no knob with two values: {problem}.")
 
-class BadKnobFile(BisectError):
-    """The file {path} cannot be used: {problem}."""
+
+class BadKnobFile(BadBisection):
+    """A file of settings that cannot be used."""
 
     hint = "write a line NAME = VALUE for each knob, as in sysctl.conf"
 
-
-class NotOneSource(BisectError):
-    """{before} and {after} are not two configurations of one source: {problem}."""
-
-    hint = "ktrial kernel diff shows all that differs; ktrial bisect versions searches releases"
+    def __init__(self, path: object, problem: object) -> None:
+        super().__init__(f"The file {path} cannot be used: {problem}.")
 
 
-class NoSuchBuild(BisectError):
-    """There is no kernel built by ktrial that is called {name}{similar}."""
-
-    hint = "give two build: kernels (ktrial kernel list), or --source S with two configurations"
-
-
-class BadSeries(BisectError):
-    """The series {path} cannot be used: {problem}."""
+class BadSeries(BadBisection):
+    """A series of patches that cannot be used."""
 
     hint = "give a directory of *.patch files (applied in the order of their names), or a quilt series file"
 
-
-class MetricNotMeasured(BisectError):
-    """No workload here measures '{metric}'."""
-
-    hint = "there are: {known}"
+    def __init__(self, path: object, problem: object) -> None:
+        super().__init__(f"The series {path} cannot be used: {problem}.")

@@ -66,17 +66,17 @@ class KnobGround:
         return (FoundItem(name=knob.name, before=str(knob.before), after=str(knob.after)),)
 
 
-def subset_label(candidate: Subset, count: int, what: str, names: Sequence[str]) -> str:
+def subset_label(candidate: Subset, count: int, noun: str, names: Sequence[str]) -> str:
     """`A`, `B`, `A with INIT_ON_ALLOC_DEFAULT_ON`, `12 of 64 options as in B`."""
     if not candidate:
         return "A"
     if len(candidate) == count:
         return "B"
     if len(candidate) <= 2:
-        return f"A with {' and '.join(names[one] for one in sorted(candidate))}"
+        return f"A with {' and '.join(names[item] for item in sorted(candidate))}"
     if count - len(candidate) <= 2:
-        return f"B without {' and '.join(names[one] for one in range(count) if one not in candidate)}"
-    return f"{len(candidate)} of {count} {what}s as in B"
+        return f"B without {' and '.join(names[item] for item in range(count) if item not in candidate)}"
+    return f"{len(candidate)} of {count} {noun}s as in B"
 
 
 def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
@@ -86,11 +86,11 @@ def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
         match = _RANGE.fullmatch(text.strip())
         if match is None:
             problem = "there is no '='" if "=" not in text else "there are no two values with '..' between"
-            raise BadKnobRange(text=text, problem=problem)
+            raise BadKnobRange(text, problem)
         if match["name"] in ranges:
-            raise BadKnobRange(text=text, problem=f"{match['name']} was given before")
+            raise BadKnobRange(text, f"{match['name']} was given before")
         ranges[match["name"]] = KnobRange(match["name"], match["before"], match["after"])
-    return tuple(one for one in ranges.values() if one.before != one.after)
+    return tuple(item for item in ranges.values() if item.before != item.after)
 
 
 def check_names(ranges: Sequence[KnobRange], sysctls: Path = Path("/proc")) -> None:
@@ -99,23 +99,23 @@ def check_names(ranges: Sequence[KnobRange], sysctls: Path = Path("/proc")) -> N
     A sysctl that the catalogue lacks counts as one where this system's kernel has it; any other file is named
     by its path, which only the kernel under test can judge.
     """
-    for one in ranges:
-        named = reference(one.name)
-        if named.knob or one.name.startswith("/"):
+    for item in ranges:
+        named = reference(item.name)
+        if named.knob or item.name.startswith("/"):
             continue
         if not (sysctls / named.path.removeprefix("/proc/")).exists():
-            similar = nearest(one.name, (knob.name for knob in catalogue.all_knobs()))
+            similar = nearest(item.name, (knob.name for knob in catalogue.all_knobs()))
             hint = f"if the kernel under test has it nevertheless, give its path: {named.path}"
-            raise UnknownKnob(knob=one.name, similar=similar, hint=hint)
+            raise UnknownKnob(knob=item.name, similar=similar, hint=hint)
 
 
 def knobs_of_files(before: Path, after: Path) -> tuple[KnobRange, ...]:
     """From two files in the form of sysctl.conf that name the same knobs. Raises BadKnobFile."""
     old, new = _read(before), _read(after)
-    for path, ours, others in ((after, new, old), (before, old, new)):
-        if missing := sorted(others.keys() - ours.keys()):
+    for path, ours, counterpart in ((after, new, old), (before, old, new)):
+        if missing := sorted(counterpart.keys() - ours.keys()):
             problem = f"it has no value for {', '.join(missing[:3])}, which the other one sets"
-            raise BadKnobFile(path=path, problem=problem)
+            raise BadKnobFile(path, problem)
     return tuple(KnobRange(name, old[name], new[name]) for name in old if old[name] != new[name])
 
 
@@ -123,9 +123,9 @@ def _read(path: Path) -> Mapping[str, str]:
     try:
         text = path.expanduser().read_text(encoding="utf-8")
     except OSError as error:
-        raise BadKnobFile(path=path, problem=error.strerror) from None
+        raise BadKnobFile(path, error.strerror) from None
     except UnicodeDecodeError:
-        raise BadKnobFile(path=path, problem="it is not text") from None
+        raise BadKnobFile(path, "it is not text") from None
     values: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith(("#", ";")):
@@ -133,7 +133,7 @@ def _read(path: Path) -> Mapping[str, str]:
         # As sysctl does: a line that begins with - may fail there; here it may not.
         match = _LINE.fullmatch(line.strip().removeprefix("-"))
         if match is None:
-            raise BadKnobFile(path=f"{path}:{number}", problem="the line is not NAME = VALUE")
+            raise BadKnobFile(f"{path}:{number}", "the line is not NAME = VALUE")
         values[_dotted(match["name"])] = match["value"]
     return values
 
@@ -154,7 +154,7 @@ def knobs_of_study(study: Study) -> tuple[KnobRange, ...]:
             continue
         if len(factor.levels) != 2:
             text = f"factor {factor.name}"
-            raise BadKnobRange(text=text, problem=f"it has {len(factor.levels)} levels, and A and B are two")
+            raise BadKnobRange(text, f"it has {len(factor.levels)} levels, and A and B are two")
         (other,) = (level for level in factor.levels if level != factor.baseline)
         ranges.append(KnobRange(factor.target, factor.baseline, other))
     return tuple(ranges)

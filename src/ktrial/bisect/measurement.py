@@ -7,17 +7,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from ktrial.analysis.comparability import failures, machine_difference
+from ktrial.analysis.comparability import machine_difference
 from ktrial.bisect.decision import BisectionMetric, Numbers
-from ktrial.bisect.errors import CandidatesIncomparable, EndUnresolved, MetricNotMeasured
+from ktrial.bisect.errors import BadBisection, BisectError
 from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.session import run
-from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_factor
-from ktrial.kernels import Progress
+from ktrial.experiment.single_kernel import Measurement, Runs, kernel_factor, problem_of
 from ktrial.kernels.errors import KernelError
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
-from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.workload import Metric
@@ -34,47 +31,35 @@ Settings = Mapping[str, LevelValue]
 class Laboratory:
     """Measures kernels and settings, all in the same way and on the same machine."""
 
-    how: Measurement
+    measurement: Measurement
     runs: Runs
     trials: list[Trial] = field(default_factory=list)
     """Of the first candidate that ran: the others have to be comparable with it."""
-    kept: list[int] = field(default_factory=list)
-    """Studies of this search."""
+    studies: list[int] = field(default_factory=list)
+    """Numbers of this search's studies."""
 
     def measure(self, kernel: Kernel, settings: Settings | None = None) -> StudyRecord:
-        """Run the trials that the store lacks. Raises CandidatesIncomparable, and as `session.run`."""
-        study = candidate_study(kernel, self.how, settings or {})
-        record = self._run(study, kernel)
+        """Run the trials that the store lacks. Raises BisectError, and as `session.run`."""
+        study = candidate_study(kernel, self.measurement, settings or {})
+        kernels = {kernel.name: kernel}
+        record = self.runs.run(study, kernels, any_settings=True)
         if machine_difference(self.trials, record.trials):
             self.runs.store.delete(record.id)
-            record = self._run(study, kernel)
+            record = self.runs.run(study, kernels, any_settings=True)
             if problem := machine_difference(self.trials, record.trials):
                 # The first was in the store already, from another machine: the next search measures all anew.
-                for one in self.kept:
-                    self.runs.store.delete(one)
-                raise CandidatesIncomparable(problem=problem)
+                for number in self.studies:
+                    self.runs.store.delete(number)
+                raise BisectError(
+                    f"The candidates must not be compared: {problem}.",
+                    hint="what the store had from another machine was deleted: run the same command again",
+                )
         self.trials = self.trials or list(record.trials)
-        self.kept.append(record.id)
+        self.studies.append(record.id)
         return record
 
-    def _run(self, study: Study, kernel: Kernel) -> StudyRecord:
-        def this_one(_kernel: KernelRef, _progress: Progress) -> Kernel:
-            return kernel
 
-        runs = self.runs
-        return run(
-            study,
-            store=runs.store,
-            machine=runs.machine,
-            observer=runs.observer,
-            jobs=runs.jobs,
-            retry_failed=True,
-            any_settings=True,
-            sources=runs.sources.with_kernels(this_one),
-        )
-
-
-def candidate_study(kernel: Kernel, how: Measurement, settings: Settings) -> Study:
+def candidate_study(kernel: Kernel, measurement: Measurement, settings: Settings) -> Study:
     """The study of one treatment that measures the kernel with these settings."""
     content = f"Kernel: {kernel.name}, {kernel.release}, content {kernel.digest}."
     factors = [
@@ -84,17 +69,11 @@ def candidate_study(kernel: Kernel, how: Measurement, settings: Settings) -> Stu
     return Study(
         name=NAME,
         question=f"{QUESTION} {content}",
-        machine=how.settings.model_copy(update={"kernel": ""}),
+        machine=measurement.settings.model_copy(update={"kernel": ""}),
         factors=(kernel_factor(kernel.name), *factors),
-        workloads=how.workloads,
-        perturbations=how.perturbations,
+        workloads=measurement.workloads,
+        perturbations=measurement.perturbations,
     )
-
-
-def problem_of(record: StudyRecord) -> str:
-    """Why the candidate has no numbers, in one sentence; empty where it has all."""
-    wrong = failed(record)
-    return failures(wrong, record.planned) if wrong else ""
 
 
 def numbers_of(record: StudyRecord) -> Numbers:
@@ -107,15 +86,15 @@ def numbers_of(record: StudyRecord) -> Numbers:
 
 
 def _samples(trial: Trial) -> Iterable[tuple[BisectionMetric, float]]:
-    for one in trial.samples:
-        metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
-        yield BisectionMetric(one.workload, metric, one.mode), one.value
+    for sample in trial.samples:
+        metric = Metric(name=sample.metric, unit=sample.unit, direction=sample.direction)
+        yield BisectionMetric(sample.workload, metric, sample.mode), sample.value
 
 
 def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[BisectionMetric, ...]:
     """What is to be explained: the metrics of these names, else the first one of each workload.
 
-    Raises MetricNotMeasured for a name that no workload has.
+    Raises BadBisection for a name that no workload has.
     """
     measured = [target for trial in record.trials[:1] for target, _ in _samples(trial)]
     if not metrics:
@@ -123,10 +102,10 @@ def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Bisect
         for target in measured:
             first.setdefault(target.workload, target)
         return tuple(first.values())
-    known = dict.fromkeys(target.metric.name for target in measured)
+    names = dict.fromkeys(target.metric.name for target in measured)
     for name in metrics:
-        if name not in known:
-            raise MetricNotMeasured(metric=name, known=", ".join(known))
+        if name not in names:
+            raise BadBisection(f"No workload here measures '{name}'.", hint=f"there are: {', '.join(names)}")
     return tuple(target for target in measured if target.metric.name in metrics)
 
 
@@ -138,8 +117,6 @@ def in_order_of_size(
 
 
 Candidate = TypeVar("Candidate", bound=Hashable)
-
-
 Chosen = TypeVar("Chosen", bound=Hashable, contravariant=True)
 
 
@@ -165,6 +142,12 @@ class Ground(Protocol[Chosen]):
 
 
 Tell = Callable[[str], None]
+
+
+def end_unresolved(label: str, problem: str) -> BisectError:
+    """The error that says why A or B has no numbers."""
+    hint = "both ends have to build, boot and run the workloads; only what lies between may fail"
+    return BisectError(f"{label} cannot be measured: {problem}.", hint=hint)
 
 
 @dataclass
@@ -197,9 +180,9 @@ class TrialOracle(Generic[Candidate]):
         return numbers_of(record)
 
     def end(self, candidate: Candidate) -> StudyRecord:
-        """A or B, measured. Raises EndUnresolved."""
+        """A or B, measured. Raises BisectError."""
         if candidate not in self.records:
-            raise EndUnresolved(name=self.ground.label(candidate), problem=self.problems.get(candidate, ""))
+            raise end_unresolved(self.ground.label(candidate), self.problems.get(candidate, ""))
         return self.records[candidate]
 
     def _unresolved(self, candidate: Candidate, problem: str) -> None:

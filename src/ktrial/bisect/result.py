@@ -130,4 +130,4 @@ class BisectResult(Model):
     @property
     def found(self) -> bool:
         """Whether every difference is explained."""
-        return bool(self.causes) and not self.stopped and all(one.explained for one in self.targets)
+        return bool(self.causes) and not self.stopped and all(target.explained for target in self.targets)

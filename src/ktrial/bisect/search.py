@@ -40,8 +40,10 @@ def ddmin(items: Sequence[int], shows: Shows) -> tuple[int, ...]:
             minimal, parts = smaller, 2
             continue
         # With two parts, each one's complement is the other.
-        rest = [tuple(one for one in minimal if one not in chunk) for chunk in chunks] if parts > 2 else []
-        if smaller := _first_that_shows(rest, shows):
+        complements = (
+            [tuple(item for item in minimal if item not in chunk) for chunk in chunks] if parts > 2 else []
+        )
+        if smaller := _first_that_shows(complements, shows):
             minimal, parts = smaller, max(parts - 1, 2)
         elif parts < len(minimal):
             parts = min(len(minimal), parts * 2)
@@ -61,11 +63,7 @@ def _first_that_shows(parts: list[tuple[int, ...]], shows: Shows) -> tuple[int, 
 
 MOST_MEMBERS = 6
 """Beyond that, prefixes one by one cost more than ddmin."""
-
-
 _MOST_CAUSES = 8
-
-
 Subset = frozenset[int]
 """The items that are as in B; all others are as in A."""
 
@@ -99,7 +97,7 @@ class Items:
 
     def __post_init__(self) -> None:
         for item, required in self.requires.items():
-            if any(one >= item for one in required):
+            if any(earlier >= item for earlier in required):
                 raise ValueError("an item comes after what it requires")
 
     @cached_property
@@ -112,7 +110,7 @@ class Items:
         closures: list[Subset] = []
         for item in range(self.count):
             required = self.requires.get(item, NOTHING)
-            closures.append(frozenset({item}).union(*(closures[one] for one in required)))
+            closures.append(frozenset({item}).union(*(closures[item] for item in required)))
         return tuple(closures)
 
     def closed(self, subset: Iterable[int]) -> Subset:
@@ -181,11 +179,11 @@ class DeltaDebugging:
         if not self.causes or self.unexplained:
             return
         first = self.causes[0]
-        judge = next(one for one in self.judges if one.target == first.target)
-        rest = self.items.without(self.items.everything, first.members)
-        if len(self.causes) > 1 or judge.shows(rest, NOTHING, self.items.everything) is not Answer.YES:
+        judge = next(judge for judge in self.judges if judge.target == first.target)
+        remaining = self.items.without(self.items.everything, first.members)
+        if len(self.causes) > 1 or judge.shows(remaining, NOTHING, self.items.everything) is not Answer.YES:
             return
-        members = smallest(self.items, judge, NOTHING, self.items.everything, among=rest)
+        members = smallest(self.items, judge, NOTHING, self.items.everything, among=remaining)
         needed = self.items.closed(members) - members
         self.alternatives.append(MinimalCause(members, needed, NOTHING, judge.target))
 
@@ -213,22 +211,22 @@ def smallest(
     def shows(extra: Subset) -> bool:
         return judge.shows(items.closed(base | extra), base, full) is Answer.YES
 
-    known: list[int] = []
+    members: list[int] = []
     end = len(order)
-    while end and not (known and shows(frozenset(known))):
-        if len(known) == MOST_MEMBERS:
-            known, end = [*known, *order[:end]], 0
+    while end and not (members and shows(frozenset(members))):
+        if len(members) == MOST_MEMBERS:
+            members, end = [*members, *order[:end]], 0
             break
         start = 0
         while end - start > 1:
             middle = (start + end) // 2
-            if shows(frozenset(known) | frozenset(order[:middle])):
+            if shows(frozenset(members) | frozenset(order[:middle])):
                 end = middle
             else:
                 start = middle
         end -= 1
-        known.append(order[end])
-    return frozenset(ddmin(sorted(known), shows))
+        members.append(order[end])
+    return frozenset(ddmin(sorted(members), shows))
 
 
 # What a bisection may cost, before it begins.
@@ -268,8 +266,8 @@ class SearchPlan(Model):
         """About how long a search for one cause takes, at most; None where nothing tells."""
         if self.trial_seconds is None or (self.builds and self.build_seconds is None):
             return None
-        each = self.trials_each * self.trial_seconds + (self.build_seconds or 0.0)
-        return each * self.candidates_for_one
+        seconds_each = self.trials_each * self.trial_seconds + (self.build_seconds or 0.0)
+        return seconds_each * self.candidates_for_one
 
 
 def plan_of(
@@ -284,7 +282,7 @@ def plan_of(
 ) -> SearchPlan:
     """The plan of a search over groups of these names; `in_order`: of places in a series."""
     count = len(names)
-    one = most_for_one(count) - 2 if in_order else most_for_one(count)
+    item = most_for_one(count) - 2 if in_order else most_for_one(count)
     return SearchPlan(
         kind=terms.kind,
         before=terms.before,
@@ -292,12 +290,12 @@ def plan_of(
         differing=differing,
         groups=count,
         names=tuple(names),
-        candidates_for_one=min(one, terms.limit or one),
-        candidates_for_each_more=one - 2 if in_order else None,
+        candidates_for_one=min(item, terms.limit or item),
+        candidates_for_each_more=item - 2 if in_order else None,
         candidates_for_two=min(most_for_two(count), terms.limit or most_for_two(count)),
         limit=terms.limit,
         builds=builds,
-        trials_each=terms.how.perturbations,
+        trials_each=terms.measurement.perturbations,
         trial_seconds=_trial_seconds(terms, store),
         build_seconds=build_seconds,
     )
@@ -306,9 +304,11 @@ def plan_of(
 def _trial_seconds(terms: Terms, store: Store) -> float | None:
     """The mean of the newest study that measured the same workloads in such a search."""
     alike = [
-        one
-        for one in store.studies()
-        if one.study.name == NAME and one.study.workloads == terms.how.workloads and one.finished
+        study
+        for study in store.studies()
+        if study.study.name == NAME
+        and study.study.workloads == terms.measurement.workloads
+        and study.finished
     ]
     if not alike:
         return None

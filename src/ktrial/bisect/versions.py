@@ -84,7 +84,7 @@ class ChainSearch:
     def _asked_between(self, before: int, after: int, start: int, end: int) -> tuple[int, bool] | None:
         """The middle, or the resolved place nearest to it, and whether it shows; None where there is none."""
         middle = (before + after) // 2
-        for place in sorted(range(before + 1, after), key=lambda one: abs(one - middle)):
+        for place in sorted(range(before + 1, after), key=lambda place: abs(place - middle)):
             answer = self.judge.shows(place, start, end)
             if answer is not Answer.UNRESOLVED:
                 return place, answer is Answer.YES
@@ -112,20 +112,20 @@ class ReleaseGround:
 
 
 @dataclass
-class VersionInvestigation:
+class VersionBisection:
     """Searches the releases for those between which the numbers change."""
 
     ground: ReleaseGround
     terms: Terms
     runs: Runs
-    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    on_interruption: Callable[[BisectResult], None] = field(default=lambda _result: None)
     """Is told what is known where the search is interrupted."""
 
     def run(self) -> BisectResult:
-        """Measure both ends, search, confirm. Raises EndUnresolved, and what trials raise."""
+        """Measure both ends, search, confirm. Raises BisectError, and what trials raise."""
         last = len(self.ground.releases) - 1
         oracle: TrialOracle[int] = TrialOracle(
-            self.ground, Laboratory(self.terms.how, self.runs), self.terms.tell
+            self.ground, Laboratory(self.terms.measurement, self.runs), self.terms.tell
         )
         memory: Memory[int] = Memory(oracle, self.terms.limit)
         for end in (0, last):
@@ -141,9 +141,9 @@ class VersionInvestigation:
                 search.run()
             return self._result(searches, memory, oracle, self._confirmed(searches))
         except (KeyboardInterrupt, Interrupted):
-            memory.limit = len(memory.known)  # what is told rests on what has been measured
+            memory.limit = len(memory.numbers)  # what is told rests on what has been measured
             searches[0].stopped = INTERRUPTED
-            self.so_far(self._result(searches, memory, oracle, Confirmed()))
+            self.on_interruption(self._result(searches, memory, oracle, Confirmed()))
             raise
 
     def _result(
@@ -163,13 +163,13 @@ class VersionInvestigation:
             groups=last + 1,
             targets=tuple(_target(search) for search in searches),
             causes=self._causes(searches),
-            measured=len(memory.known),
+            measured=len(memory.numbers),
             builds=len(oracle.setups),
             unresolved=tuple(
-                Unresolved(candidate=self.ground.label(one), problem=problem)
-                for one, problem in oracle.problems.items()
+                Unresolved(candidate=self.ground.label(candidate), problem=problem)
+                for candidate, problem in oracle.problems.items()
             ),
-            notes=tuple(self._notes(searches, memory.known)),
+            notes=tuple(self._notes(searches, memory.numbers)),
             stopped=next((search.stopped for search in searches if search.stopped), ""),
             study=confirmed.study,
             explanations=confirmed.explanations,
@@ -212,7 +212,9 @@ class VersionInvestigation:
     def _notes(self, searches: Sequence[ChainSearch], measured: Collection[int]) -> list[str]:
         notes = []
         for search in searches:
-            for start, end in search.stretches_left(measured) if any(one.stopped for one in searches) else ():
+            for start, end in (
+                search.stretches_left(measured) if any(search.stopped for search in searches) else ()
+            ):
                 names = f"{self.ground.releases[start]} and {self.ground.releases[end]}"
                 notes.append(
                     f"{search.judge.target.label}: it changes somewhere between {names}, "
@@ -230,7 +232,9 @@ class VersionInvestigation:
         changes = [change for search in searches for change in search.changes]
         if not changes:
             return Confirmed()
-        largest = max(changes, key=lambda one: abs(searches[0].judge.effect(one.after, one.before) or 0.0))
+        largest = max(
+            changes, key=lambda change: abs(searches[0].judge.effect(change.after, change.before) or 0.0)
+        )
         self.terms.tell("confirming: the two neighbours in one study")
         places = (largest.before, largest.after)
         setups = {self.ground.releases[place]: Setup(self.ground.kernels[place]) for place in places}

@@ -23,14 +23,7 @@ from typing import IO, NamedTuple
 
 from pydantic import Field
 
-from ktrial.bundle.errors import (
-    BundleDamaged,
-    BundleTooLarge,
-    BundleUnreadable,
-    NotABundle,
-    NotSignable,
-    SignatureWrong,
-)
+from ktrial.bundle.errors import BundleDamaged, BundleTooLarge, BundleUsageError, NotABundle, SignatureError
 from ktrial.model.base import Model
 from ktrial.model.kernel import Origin
 
@@ -137,7 +130,10 @@ class Archive:
         except _BROKEN as error:
             raise BundleDamaged(file=self._path, problem=f"{name} cannot be unpacked") from error
         except OSError as error:
-            raise BundleUnreadable(file=self._path, problem=error.strerror or str(error)) from error
+            raise BundleUsageError(
+                f"Bundle {self._path} cannot be read: {error.strerror or str(error)}.",
+                hint="name a file that ktrial bundle wrote",
+            ) from error
         if len(content) != self.sizes[name]:
             raise BundleDamaged(file=self._path, problem=f"{name} has another size than it says")
         return content
@@ -153,7 +149,10 @@ def opened_archive(path: Path) -> Iterator[Archive]:
                 sizes = _sizes(path, archive)
                 yield Archive(path, archive, sizes)
     except OSError as error:
-        raise BundleUnreadable(file=path, problem=error.strerror or str(error)) from error
+        raise BundleUsageError(
+            f"Bundle {path} cannot be read: {error.strerror or str(error)}.",
+            hint="name a file that ktrial bundle wrote",
+        ) from error
 
 
 def _check_end(path: Path, file: IO[bytes]) -> None:
@@ -396,7 +395,13 @@ def signed(file: Path, key: Path, manifest: bytes) -> bytes:
     """The signature of the manifest. A key may ask its owner for a passphrase. Raises NotSignable."""
     key = key.expanduser()
     if not key.is_file():
-        raise NotSignable(file=file, problem=f"there is no key {key}")
+        raise SignatureError(
+            f"Bundle {file} cannot be signed: there is no key {key}.",
+            hint=(
+                "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
+                "OpenSSH's client"
+            ),
+        )
     with tempfile.TemporaryDirectory(prefix="ktrial-sign-") as directory:
         message = Path(directory) / "manifest"
         message.write_bytes(manifest)
@@ -404,17 +409,35 @@ def signed(file: Path, key: Path, manifest: bytes) -> bytes:
         try:
             ran = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, check=False)
             if ran.returncode:
-                raise NotSignable(file=file, problem=_said(ran.stderr))
+                raise SignatureError(
+                    f"Bundle {file} cannot be signed: {_said(ran.stderr)}.",
+                    hint=(
+                        "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
+                        "OpenSSH's client"
+                    ),
+                )
             return message.with_name(message.name + ".sig").read_bytes()
         except OSError as error:
-            raise NotSignable(file=file, problem=f"{_PROGRAM} cannot be run ({error.strerror})") from error
+            raise SignatureError(
+                f"Bundle {file} cannot be signed: {_PROGRAM} cannot be run ({error.strerror}).",
+                hint=(
+                    "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
+                    "OpenSSH's client"
+                ),
+            ) from error
 
 
 def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
     """Who signed it, of those whom the file of allowed signers names. Raises SignatureWrong."""
     signers = signers.expanduser().absolute()
     if not signers.is_file():
-        raise SignatureWrong(file=file, problem=f"there is no file {signers}", signers=signers)
+        raise SignatureError(
+            f"Bundle {file}: its signature does not hold: there is no file {signers}.",
+            hint=(
+                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
+                "said from it"
+            ),
+        )
     with tempfile.TemporaryDirectory(prefix="ktrial-verify-") as directory:
         place = Path(directory) / "signature"
         place.write_bytes(signature)
@@ -423,7 +446,13 @@ def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
         principals = _ran(file, signers, [*common, "find-principals", *which], b"")
         name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
         if not _PRINCIPAL.fullmatch(name):
-            raise SignatureWrong(file=file, problem="its key is nobody's there", signers=signers)
+            raise SignatureError(
+                f"Bundle {file}: its signature does not hold: its key is nobody's there.",
+                hint=(
+                    f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
+                    "said from it"
+                ),
+            )
         _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)
         return name
 
@@ -433,9 +462,21 @@ def _ran(file: Path, signers: Path, command: list[str], given: bytes) -> str:
         ran = subprocess.run(command, input=given, capture_output=True, check=False, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{_PROGRAM} cannot be run ({error})"
-        raise SignatureWrong(file=file, problem=problem, signers=signers) from error
+        raise SignatureError(
+            f"Bundle {file}: its signature does not hold: {problem}.",
+            hint=(
+                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
+                "said from it"
+            ),
+        ) from error
     if ran.returncode:
-        raise SignatureWrong(file=file, problem=_said(ran.stderr or ran.stdout), signers=signers)
+        raise SignatureError(
+            f"Bundle {file}: its signature does not hold: {_said(ran.stderr or ran.stdout)}.",
+            hint=(
+                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
+                "said from it"
+            ),
+        )
     return ran.stdout.decode("utf-8", "replace")
 
 

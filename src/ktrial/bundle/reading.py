@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ktrial.bundle import archive
 from ktrial.bundle import archive as parts
 from ktrial.bundle.archive import FORMAT, Archive, BundleContents
-from ktrial.bundle.errors import BundleDamaged, BundleNewer, BundleTooLarge, NotABundle, NotSigned
+from ktrial.bundle.errors import BundleDamaged, BundleTooLarge, BundleUsageError, NotABundle, SignatureError
 from ktrial.format.sanitize import printable
 from ktrial.model.base import digest
 from ktrial.model.comparison import Result
@@ -148,7 +148,10 @@ def _small(file: Path, opened: Archive, name: str, most: int) -> bytes:
 
 def _signer(file: Path, opened: Archive, listed: bytes, signers: Path) -> str:
     if archive.MANIFEST_SIGNATURE not in opened.sizes:
-        raise NotSigned(file=file)
+        raise SignatureError(
+            f"Bundle {file} is not signed, and a signature was asked for.",
+            hint="ask its author for a signed one (ktrial bundle --sign KEY), or leave --signers out",
+        )
     made = _small(file, opened, archive.MANIFEST_SIGNATURE, archive.SIGNATURE_MOST_BYTES)
     return archive.signer(file, signers, listed, made)
 
@@ -165,8 +168,10 @@ def _contents(file: Path, content: bytes) -> BundleContents:
     data = _json(file, parts.CONTENTS, content)
     format_number = data.get("format") if isinstance(data, dict) else None
     if isinstance(format_number, int) and format_number > FORMAT:
-        raise BundleNewer(
-            file=file, found=format_number, known=FORMAT, version=data.get("ktrial", "a newer one")
+        raise BundleUsageError(
+            f"Bundle {file} was written by a newer ktrial (its format is {format_number}, this "
+            f"ktrial knows {FORMAT}).",
+            hint=f"use ktrial {data.get('ktrial', 'a newer one')} or later",
         )
     return _valid(file, parts.CONTENTS, lambda: BundleContents.model_validate(data))
 

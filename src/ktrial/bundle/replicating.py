@@ -9,7 +9,7 @@ from typing import NoReturn
 from ktrial.analysis.replication import compared
 from ktrial.analysis.result import record_of
 from ktrial.bundle.archive import KERNELS, KernelEntry
-from ktrial.bundle.errors import HostFilesNamed, KernelNotHad, NoSuchWorkloadInBundle, NotReplicable
+from ktrial.bundle.errors import BundleError, BundleUsageError
 from ktrial.bundle.reading import Bundle
 from ktrial.bundle.writing import CONFIG, IMAGE, MODULES, SYSTEM_MAP, host_files
 from ktrial.experiment import guest_storage, session
@@ -57,7 +57,7 @@ def study_again(bundle: Bundle, asked: ReplicationRequest) -> Study:
     known = {name for use in study.workloads for name in (use.name, use.label)}
     if missing := [name for name in asked.only if name not in known]:
         there = ", ".join(use.label for use in study.workloads)
-        raise NoSuchWorkloadInBundle(file=bundle.file, workload=missing[0], there=there)
+        raise BundleUsageError(f"Bundle {bundle.file} has no workload {missing[0]}.", hint=f"it has {there}")
     fewer = (
         study.perturbations if asked.perturbations is None else min(asked.perturbations, study.perturbations)
     )
@@ -74,11 +74,21 @@ def _check(bundle: Bundle, study: Study, asked: ReplicationRequest) -> None:
     if study.search:
         _refuse(bundle, "it is a search, whose trials depend on each other")
     if (named := host_files(study)) and not asked.host_files:
-        raise HostFilesNamed(file=bundle.file, files=", ".join(named[:5]))
+        raise BundleUsageError(
+            f"Bundle {bundle.file}: its study takes files of this system into guests, and they are "
+            f"not in it: {', '.join(named[:5])}.",
+            hint=(
+                "where you have them, and they may be read: --allow-host-files; a guest is all that "
+                "they reach"
+            ),
+        )
 
 
 def _refuse(bundle: Bundle, problem: str) -> NoReturn:
-    raise NotReplicable(file=bundle.file, problem=problem)
+    raise BundleError(
+        f"Bundle {bundle.file} is not run again: {problem}.",
+        hint="read study.toml in it, and if you trust that: ktrial run study.toml",
+    )
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,14 @@ def _own_programs(file: Path, study: Study, files: FileReader) -> FileReader:
 
     def only_own(who: str, named: tuple[str, ...]) -> tuple[CarriedFile, ...]:
         if set(named) - own:
-            raise HostFilesNamed(file=file, files=", ".join(named))
+            raise BundleUsageError(
+                f"Bundle {file}: its study takes files of this system into guests, and they are not in "
+                f"it: {', '.join(named)}.",
+                hint=(
+                    "where you have them, and they may be read: --allow-host-files; a guest is all that "
+                    "they reach"
+                ),
+            )
         return files(who, named)
 
     return only_own
@@ -226,7 +243,10 @@ class KernelSources:
         last = problems[-1].rstrip(".") if problems else "nothing says where it is to be had"
         problem = "it was built, and is neither in the cache nor in the bundle" if built else last
         self._had[asked] = KernelHad(asked=asked, digest=entry.digest, how="", problem=problem)
-        raise KernelNotHad(name=asked, problem=problem)
+        raise KernelError(
+            f"Kernel {asked} cannot be had for the replication: {problem}.",
+            hint="ask the bundle's author for one that has it (ktrial bundle --with-kernels)",
+        )
 
     def _unpacked(self, digest: str, progress: Progress) -> Kernel:
         """The kernel out of the bundle, into the cache. Raises KernelError, BundleDamaged."""

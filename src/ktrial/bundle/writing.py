@@ -28,7 +28,7 @@ from ktrial.bundle.archive import (
     KernelEntry,
     is_plain,
 )
-from ktrial.bundle.errors import BundleNotWritten, NothingToBundle
+from ktrial.bundle.errors import BundleError
 from ktrial.experiment.explain import stored_explanations
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION, package_directory
@@ -87,7 +87,9 @@ def write_bundle(
     contents = _contents(record, wanted)
     if wanted.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"
-        raise NothingToBundle(study=stored.study.name, problem=problem, advice="leave --with-kernels out")
+        raise BundleError(
+            f"Study {stored.study.name} cannot be bundled: {problem}.", hint="leave --with-kernels out"
+        )
     tell("writing the page")
     entries = [
         *_of_study(store, stored, record, contents),
@@ -107,7 +109,9 @@ def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
     trials = sorted(store.trials(stored.id), key=lambda one: (one.planned.order, one.planned.key))
     if not trials:
         advice = NO_TRIALS.format(study=stored.study.name)
-        raise NothingToBundle(study=stored.study.name, problem="no trial of it has ended", advice=advice)
+        raise BundleError(
+            f"Study {stored.study.name} cannot be bundled: no trial of it has ended.", hint=str(advice)
+        )
     labels = sorted(store.profiled(stored.id))
 
     def whole(trial: Trial) -> Trial:
@@ -219,10 +223,13 @@ def _packed(
     try:
         archive.write_archive(made, entries)
     except OSError as error:
-        raise BundleNotWritten(file=file, problem=error.strerror or str(error)) from error
+        raise BundleError(
+            f"Bundle {file} cannot be written: {error.strerror or str(error)}.",
+            hint="name another place: -o FILE",
+        ) from error
     if len(made.getbuffer()) > archive.MOST_BYTES:
         problem = f"it would have more than the {archive.MOST_BYTES} bytes that a bundle may have"
-        raise BundleNotWritten(file=file, problem=problem, hint="leave --with-kernels out")
+        raise BundleError(f"Bundle {file} cannot be written: {problem}.", hint="leave --with-kernels out")
     return made.getvalue()
 
 
@@ -248,7 +255,10 @@ def _replace(file: Path, packed: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()
-        raise BundleNotWritten(file=absolute, problem=error.strerror or str(error)) from error
+        raise BundleError(
+            f"Bundle {absolute} cannot be written: {error.strerror or str(error)}.",
+            hint="name another place: -o FILE",
+        ) from error
 
 
 def _json(data: Any, *, in_order: bool = True) -> bytes:

@@ -10,8 +10,9 @@ from ktrial.errors import KtrialError
 
 
 class BadOption(KtrialError):
-    """{option}: {problem}"""
+    """`option`: `problem`"""
 
+    text = "{option}: {problem}"
     exit_code = 2
 
 

@@ -74,12 +74,15 @@ def say(text: str) -> None:
 
 
 class FileNotWritten(KtrialError):
-    """{path} cannot be written: {problem}"""
+    """`path` cannot be written: `problem`"""
+
+    text = "{path} cannot be written: {problem}"
 
 
 class ReportNotWritten(KtrialError):
-    """The report {path} cannot be written: {problem}."""
+    """The report `path` cannot be written: `problem`."""
 
+    text = "The report {path} cannot be written: {problem}."
     hint = "name another place (--html FILE), or write it later: {again}"
 
 

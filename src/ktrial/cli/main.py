@@ -23,6 +23,7 @@ STOPS_A_BISECTION = 128
 class OutputClosed(KtrialError):
     """Standard output is closed: what this command has to say would be lost."""
 
+    text = "Standard output is closed: what this command has to say would be lost."
     hint = "where nobody is to read it, send it to /dev/null: ktrial … >/dev/null"
 
 

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from ktrial.cli.console import breakable, messages
 from ktrial.cli.render.study_result import failure
 from ktrial.errors import KtrialError
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.model.comparison import Comparison, Verdict
@@ -110,7 +110,7 @@ def progress(
         yield _Bar(bar, each_trial)
 
 
-class _Shown(Silent):
+class _Shown(Observer):
     """What both ways of showing progress have in common."""
 
     def __init__(self, console: Console, each_trial: bool) -> None:

@@ -52,8 +52,9 @@ def tell_left_out(studies: Iterable[str], what: str = "taken in") -> bool:
 
 
 class NothingStored(StudyError):
-    """{where}: there is no study yet."""
+    """`where`: there is no study yet."""
 
+    text = "{where}: there is no study yet."
     hint = "run one: ktrial run STUDY.toml"
     exit_code = 1
 

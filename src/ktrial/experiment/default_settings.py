@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ktrial.analysis.errors import ValuesUnreadable
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.errors import UnknownModule
@@ -93,7 +93,9 @@ it is 128 KiB all the same, in 6.18 and 7.2 twice the largest request, 8192 KiB.
 _TCP_MEMORY = re.compile(r"/proc/sys/net/ipv4/tcp_[rw]mem")
 _OF_TCP_MEMORY = 2
 """Smallest and first size of a socket's buffer; the third, the largest, follows from the memory."""
-_NO_SETTING = re.compile("|".join(f"(?:{one})" for patterns in NO_SETTINGS.values() for one in patterns))
+_NO_SETTING = re.compile(
+    "|".join(f"(?:{pattern})" for patterns in NO_SETTINGS.values() for pattern in patterns)
+)
 
 
 def default_values(machine: Machine, boot: Boot) -> KernelValues:
@@ -102,25 +104,25 @@ def default_values(machine: Machine, boot: Boot) -> KernelValues:
     Block devices are made for it (null_blk, brd, loop) where the kernel has the modules. Raises
     MachineError, GuestEnded, ValuesUnreadable.
     """
-    if known := kept_values(boot):
-        return known
-    values, kept = _read_values(machine, boot), _place(boot)
-    with file_system_errors(kept.parent):
-        kept.parent.mkdir(exist_ok=True)
-        write_atomically(kept, sealed(values.model_dump_json().encode()))
+    if stored := kept_values(boot):
+        return stored
+    values, place = _read_values(machine, boot), _place(boot)
+    with file_system_errors(place.parent):
+        place.parent.mkdir(exist_ok=True)
+        write_atomically(place, sealed(values.model_dump_json().encode()))
     return values
 
 
 def kept_values(boot: Boot) -> KernelValues | None:
     """What was read of this boot before; None where nothing was."""
-    kept = _place(boot)
-    if not kept.is_file():
+    place = _place(boot)
+    if not place.is_file():
         return None
     try:
-        known = KernelValues.model_validate_json(unsealed(kept.read_bytes()) or b"")
+        stored = KernelValues.model_validate_json(unsealed(place.read_bytes()) or b"")
     except ValidationError:
         return None  # damaged, or of another ktrial: it is read again
-    return known.model_copy(update={"kernel": boot.kernel.name})
+    return stored.model_copy(update={"kernel": boot.kernel.name})
 
 
 def is_setting(path: str) -> bool:
@@ -170,15 +172,13 @@ def _block_devices(kernel: Kernel) -> Iterable[Step]:
         for file in files:
             place = f"{_DIRECTORY}/{file.name}"
             yield Push(path=place, base64=base64.b64encode(file.read_bytes()).decode())
-            own = file.stem.replace("-", "_") == name
-            yield LoadModule(path=place, parameters=parameters if own else "")
+            is_itself = file.stem.replace("-", "_") == name
+            yield LoadModule(path=place, parameters=parameters if is_itself else "")
     yield _ROTATES
 
 
 MODULES = ("null_blk",)
 """Loaded where a kernel has them as modules, so that there is a disk."""
-
-
 INSTANCES = {
     "disk": ("nullb0",),
     "interface": ("lo", "lo/rx-0"),
@@ -187,8 +187,6 @@ INSTANCES = {
     "group": (),
 }
 """What a guest has of the knobs that there are several of."""
-
-
 MEMORY_MIB = 1024
 """Below 512 MB kernels switch transparent huge pages off."""
 
@@ -214,17 +212,13 @@ def knob_values(
 
     Raises KernelError, MachineError, GuestEnded.
     """
-    machine, observer = machine or ExactMachine(), observer or Silent()
+    machine, observer = machine or ExactMachine(), observer or Observer()
     sources = sources or default_resources()
     machine.check()
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        observer.kernel_progress(name, what, done, total)
-
-    boot = boot_of(sources.kernel(name, progress), sources)
+    boot = boot_of(sources.kernel(name, observer.progress_of(name)), sources)
     observer.preparing(boot, "reading its settings")
     with machine.start(boot) as target:
-        return {each.knob.name: each.value for each in read_knobs(target) if each.knob}
+        return {read_knob.knob.name: read_knob.value for read_knob in read_knobs(target) if read_knob.knob}
 
 
 def boot_of(kernel: Kernel, sources: Resources) -> Boot:

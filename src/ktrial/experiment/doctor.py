@@ -133,10 +133,11 @@ def _guest_programs() -> SystemCheck:
         return SystemCheck(
             name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice
         )
-    others = guest_programs.unpublished(where)
-    if others:
+    unpublished = guest_programs.unpublished(where)
+    if unpublished:
         text = (
-            f"{where}: {', '.join(others)} are not the published ones; numbers may differ in the last digits"
+            f"{where}: {', '.join(unpublished)} are not the published ones; "
+            "numbers may differ in the last digits"
         )
         remedy = "rustup, which takes the compiler that rust-toolchain.toml names; then make guest"
         return SystemCheck(name="guest programs", state=State.LIMITED, found=text, remedy=remedy)
@@ -146,8 +147,8 @@ def _guest_programs() -> SystemCheck:
 def _tool(tool: Tool, otherwise: State) -> SystemCheck:
     if path := tool.path():
         return SystemCheck(name=tool.name, state=State.FINE, found=path)
-    said = f"not installed; it {tool.purpose}"
-    return SystemCheck(name=tool.name, state=otherwise, found=said, remedy=_installing((tool,)))
+    problem = f"not installed; it {tool.purpose}"
+    return SystemCheck(name=tool.name, state=otherwise, found=problem, remedy=_installing((tool,)))
 
 
 def _kernel_builds() -> SystemCheck:
@@ -156,8 +157,8 @@ def _kernel_builds() -> SystemCheck:
     missing = missing_of((*build_tools(asked_options(GUEST, {}), {}), PATCH, BUBBLEWRAP))
     if not missing:
         return SystemCheck(name=name, state=State.FINE, found="all that builds kernels is installed")
-    said = f"not installed: {', '.join(tool.name for tool in missing)}"
-    return SystemCheck(name=name, state=State.LIMITED, found=said, remedy=_installing(missing))
+    problem = f"not installed: {', '.join(tool.name for tool in missing)}"
+    return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=_installing(missing))
 
 
 def _installing(missing: Iterable[Tool]) -> str:
@@ -217,7 +218,7 @@ def _monitors(progress: Progress) -> Iterator[SystemCheck]:
             remedy = str(error.facts.get("remedy", ""))
             yield SystemCheck(name=f"monitor {name}", state=State.LIMITED, found=problem, remedy=remedy)
         else:
-            left_out = "".join(f"; {each.text.removeprefix(f'{name}: ')}" for each in prepared.warnings)
+            left_out = "".join(f"; {warning.text.removeprefix(f'{name}: ')}" for warning in prepared.warnings)
             yield SystemCheck(name=f"monitor {name}", state=State.FINE, found=f"{prepared.program}{left_out}")
 
 
@@ -238,13 +239,13 @@ def _room(name: str, directory: Path | None, needed: int, variable: str) -> Syst
     """Whether the directory, or what it will be made in, can be written and has room."""
     if directory is None:
         return SystemCheck(name=f"{name} directory", state=State.FINE, found="on a server")
-    there = next(path for path in (directory, *directory.parents) if path.exists())
-    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
         problem = f"{directory} cannot be written"
         return SystemCheck(
             name=f"{name} directory", state=State.MISSING, found=problem, remedy=f"set {variable}"
         )
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(existing).free
     enough = free >= needed
     return SystemCheck(
         name=f"{name} directory",

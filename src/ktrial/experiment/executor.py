@@ -18,7 +18,7 @@ from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.profile import KernelSymbols
-from ktrial.experiment.resources import Builder, Had, Listener, built_here
+from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
 from ktrial.machines import Machine
@@ -72,7 +72,7 @@ class Withdrawn:
 
 
 @dataclass(frozen=True)
-class Told:
+class Notice:
     """Something that a person should know; the run goes on."""
 
     text: str
@@ -86,11 +86,11 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class StopAsked:
+class StopRequested:
     """Ctrl-C, SIGTERM or SIGHUP."""
 
 
-Event = Preparing | Prepared | Started | Ended | Withdrawn | Told | Broken | StopAsked
+Event = Preparing | Prepared | Started | Ended | Withdrawn | Notice | Broken | StopRequested
 
 
 class Executor(Protocol):
@@ -122,7 +122,7 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TrialOptions:
     """How trials are to be performed."""
 
     jobs: int | None = None
@@ -142,7 +142,7 @@ class Executors(Protocol):
         """How many trials of the machine will be under way at a time."""
         ...
 
-    def executor(self, machine: Machine, wanted: Wanted) -> Executor:
+    def executor(self, machine: Machine, options: TrialOptions) -> Executor:
         """An executor of trials on the machine. Raises KtrialError where there cannot be one."""
         ...
 
@@ -153,7 +153,9 @@ class Executors(Protocol):
         """
         ...
 
-    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+    def built(
+        self, builds: Mapping[str, Build], builder: Builder, listener: Listener
+    ) -> Generator[KernelOutcome]:
         """Kernels as they are had, in any order, by their labels. To close it ends what is under way."""
         ...
 
@@ -184,8 +186,6 @@ def chosen(usual: Callable[[], Executors]) -> Executors:
 # Events of an executor, from the threads that make them to the one that handles them.
 
 _GLANCE_SECONDS = 0.05
-
-
 _MOST_AT_HAND = 100
 
 
@@ -222,8 +222,8 @@ class EventQueue:
         """The next. Raises Empty where none comes within so long."""
         if self._kept is None:
             return self._events.get(timeout=seconds)
-        kept, self._kept = self._kept, None
-        return kept
+        event, self._kept = self._kept, None
+        return event
 
     def ended_at_hand(self) -> tuple[Ended, ...]:
         """The trials that have ended before anything else happened, without waiting for any."""
@@ -242,11 +242,11 @@ class EventQueue:
 _WORKERS_GLANCE_SECONDS = 0.05
 
 
-def trials_at_once(machine: Machine, asked: int | None) -> int:
+def trials_at_once(machine: Machine, jobs: int | None) -> int:
     """As many as there are cores where load does not change the numbers, else one."""
     if machine.mode not in EXACT_MODES:
         return 1
-    return max(1, asked or len(os.sched_getaffinity(0)))
+    return max(1, jobs or len(os.sched_getaffinity(0)))
 
 
 class ThisSystem:
@@ -256,16 +256,18 @@ class ThisSystem:
         """As `trials_at_once`."""
         return trials_at_once(machine, jobs)
 
-    def executor(self, machine: Machine, wanted: Wanted) -> "Workers":
+    def executor(self, machine: Machine, options: TrialOptions) -> "Workers":
         """Threads of this process."""
-        at_once = trials_at_once(machine, wanted.jobs)
-        return Workers(machine, at_once, wanted.symbols, audited=wanted.audited)
+        at_once = trials_at_once(machine, options.jobs)
+        return Workers(machine, at_once, options.symbols, audited=options.audited)
 
     def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
         """In the store alone."""
         return ()
 
-    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+    def built(
+        self, builds: Mapping[str, Build], builder: Builder, listener: Listener
+    ) -> Generator[KernelOutcome]:
         """One after another."""
         return built_here(builds, builder, listener)
 
@@ -308,7 +310,7 @@ class Workers:
 
     def ask_to_stop(self) -> None:
         """Have `next_event` return StopAsked. Safe in a signal handler."""
-        self._events.put(StopAsked())
+        self._events.put(StopRequested())
 
     def stop(self) -> tuple[Trial, ...]:
         """End everything that is under way; return the trials that had ended, but are not stored yet."""

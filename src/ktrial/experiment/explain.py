@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 
 from ktrial import machines
@@ -11,20 +10,20 @@ from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_matching import FunctionMap, function_map
 from ktrial.analysis.attribution.question import AttributionQuestion, question
-from ktrial.analysis.errors import ExplanationError, NotCounted, OtherMachine
+from ktrial.analysis.errors import ExplanationError, NotCounted
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
 from ktrial.experiment import preflight
 from ktrial.experiment.default_settings import default_values, kept_values
 from ktrial.experiment.jobs import Job, jobs_of, obtained
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels import kernel_registry, silent
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.symbols import function_files
 from ktrial.machines import CountingMachine, Machine
-from ktrial.model.attribution import Attribution, Explanation, KernelValues
+from ktrial.model.attribution import Attribution, KernelValues
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel, KernelDifference
@@ -37,6 +36,11 @@ from ktrial.model.workload import CountedBy
 from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
+FEWER_FUNCTIONS = (
+    "functions: the kernel of {} is not in the cache, so less is known of which function is which, and rows "
+    "may be others, in another order, than with it"
+)
+"""Which source files a kernel's functions are in is told by its image alone."""
 _COUNTED_ON = ("exact", "exact-parallel")
 """Machines that count by function."""
 
@@ -67,11 +71,11 @@ class FunctionMaps:
         self._made: dict[tuple[str, str, bool, bool], FunctionMap] = {}
 
     def of(
-        self, asked: AttributionQuestion, files_before: FunctionFiles, files_after: FunctionFiles
+        self, query: AttributionQuestion, files_before: FunctionFiles, files_after: FunctionFiles
     ) -> FunctionMap:
         """The map for the two treatments' kernels. Raises StoreError."""
         study = self._record.study
-        old, new = (kernel_name(study, one) for one in (asked.before, asked.after))
+        old, new = (kernel_name(study, treatment) for treatment in (query.before, query.after))
         key = (old, new, bool(files_before.functions), bool(files_after.functions))
         if key not in self._made:
             self._made[key] = function_map(self._profiles(old, new), files_before, files_after)
@@ -83,14 +87,16 @@ class FunctionMaps:
         arms = treatments(study)
         pairs = list(
             product(
-                [one for one in arms if kernel_name(study, one) == old],
-                [one for one in arms if kernel_name(study, one) == new],
+                [arm for arm in arms if kernel_name(study, arm) == old],
+                [arm for arm in arms if kernel_name(study, arm) == new],
             )
         )
         alike = [pair for pair in pairs if _settings(study, pair[0]) == _settings(study, pair[1])]
         for use in study.workloads:
             for pair in alike or pairs:
-                before, after = (profile_of(self._store, self._record, one, use.label) for one in pair)
+                before, after = (
+                    profile_of(self._store, self._record, treatment, use.label) for treatment in pair
+                )
                 if before and after:
                     yield before, after
 
@@ -111,23 +117,25 @@ def explain_record(
     store, both are counted anew, as `guests` allows: numbers of two machines are not compared. Raises
     ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
     """
-    asked = question(record.study, workload, before, after)
-    stored = [profile_of(store, record, one, asked.workload) for one in (asked.before, asked.after)]
+    query = question(record.study, workload, before, after)
+    stored = [
+        profile_of(store, record, treatment, query.workload) for treatment in (query.before, query.after)
+    ]
     old, new = stored
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
-        kept = [_trial_of(record, one, asked.workload) for one in (asked.before, asked.after)]
+        trials = [_trial_of(record, treatment, query.workload) for treatment in (query.before, query.after)]
         maps = maps or FunctionMaps(store, record)
-        return _why(asked, (old, new), (kept[0], kept[1]), guests, maps, record.kernels)
+        return _why(query, (old, new), (trials[0], trials[1]), guests, maps, record.kernels)
     if not guests.run:
-        missing = asked.before if old is None else asked.after
+        missing = query.before if old is None else query.after
         raise NotCounted(
             study=record.study.name,
             treatment=missing.label,
-            workload=asked.workload,
+            workload=query.workload,
             problem=_why_not_counted(record, missing),
         )
-    why = explain_question(asked, guests)
-    return why.model_copy(update={"counted_anew": (asked.before.label, asked.after.label)})
+    why = explain_question(query, guests)
+    return why.model_copy(update={"counted_anew": (query.before.label, query.after.label)})
 
 
 def stored_explanations(
@@ -150,18 +158,22 @@ def stored_explanations(
             yield None
 
 
-def explain_question(asked: AttributionQuestion, guests: Guests = Guests()) -> Attribution:
+def explain_question(query: AttributionQuestion, guests: Guests = Guests()) -> Attribution:
     """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
-    if asked.study.machine.kind not in _COUNTED_ON:
-        raise OtherMachine(study=asked.study.name, machine=asked.study.machine.kind)
-    counting = _Counting(asked, guests)
-    trials = [counting.trial(treatment) for treatment in (asked.before, asked.after)]
-    profiles = [_profile(asked, trial) for trial in trials]
-    return _why(asked, (profiles[0], profiles[1]), (trials[0], trials[1]), guests)
+    if query.study.machine.kind not in _COUNTED_ON:
+        raise ExplanationError(
+            f"{query.study.name} ran on the machine {query.study.machine.kind}, which counts no "
+            "instructions by function.",
+            hint="only results of the machines exact and exact-parallel can be explained",
+        )
+    counting = _Counting(query, guests)
+    trials = [counting.trial(treatment) for treatment in (query.before, query.after)]
+    profiles = [_profile(query, trial) for trial in trials]
+    return _why(query, (profiles[0], profiles[1]), (trials[0], trials[1]), guests)
 
 
 def _why(
-    asked: AttributionQuestion,
+    query: AttributionQuestion,
     profiles: tuple[Profile, Profile],
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
@@ -169,31 +181,27 @@ def _why(
     kernels: tuple[KernelDifference, ...] = (),
 ) -> Attribution:
     """The explanation of two profiles, and what differs around them."""
-    boots = _Boots(asked, guests)
+    boots = _Boots(query, guests)
     arms = [
         ProfiledArm(treatment, boots.of(treatment, trial), trial)
-        for treatment, trial in zip((asked.before, asked.after), trials, strict=True)
+        for treatment, trial in zip((query.before, query.after), trials, strict=True)
     ]
-    old, new = (_files(arm) for arm in arms)
-    mapped = maps.of(asked, old, new) if maps else function_map([profiles], old, new)
-    explanation = _labelled(explain(profiles[0], profiles[1], old, new, mapped=mapped), asked)
-    around = differences(asked.study, explanation, arms[0], arms[1], boots.values, kernels)
+    old, new = (function_files(arm.boot.kernel) if arm.boot else FunctionFiles() for arm in arms)
+    mapped = maps.of(query, old, new) if maps else function_map([profiles], old, new)
+    explanation = explain(profiles[0], profiles[1], old, new, mapped=mapped)
+    # With the treatments' names: two settings of one kernel have one boot's label.
+    labels = query.labels or (query.before.label, query.after.label)
+    sides = zip(("before", "after"), (explanation.before, explanation.after), labels, strict=True)
+    update = {name: side.model_copy(update={"label": label}) for name, side, label in sides}
+    explanation = explanation.model_copy(update=update)
+    around = differences(query.study, explanation, arms[0], arms[1], boots.values, kernels)
+    gone = [label for arm, label in zip(arms, labels, strict=True) if arm.boot is None]
+    if gone:
+        around = around.model_copy(update={"unknown": (FEWER_FUNCTIONS.format(gone[0]), *around.unknown)})
     return Attribution(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 
 
-def _files(arm: ProfiledArm) -> FunctionFiles:
-    return function_files(arm.boot.kernel) if arm.boot else FunctionFiles()
-
-
-def _labelled(explanation: Explanation, asked: AttributionQuestion) -> Explanation:
-    """With the treatments' names: two settings of one kernel have one boot's label."""
-    old, new = asked.labels or (asked.before.label, asked.after.label)
-    before = explanation.before.model_copy(update={"label": old})
-    after = explanation.after.model_copy(update={"label": new})
-    return explanation.model_copy(update={"before": before, "after": after})
-
-
-def _profile(asked: AttributionQuestion, trial: Trial) -> Profile:
+def _profile(query: AttributionQuestion, trial: Trial) -> Profile:
     """The trial's profile. Raises NotCounted, with what went wrong."""
     if trial.outcome is Outcome.COMPLETED and trial.profiles:
         return trial.profiles[0]
@@ -202,62 +210,62 @@ def _profile(asked: AttributionQuestion, trial: Trial) -> Profile:
     last = trial.console.strip().splitlines()[-1:]
     hint = f"the guest's console ends with: {last[0]}" if last else "ktrial doctor says what is missing here"
     raise NotCounted(
-        study=asked.study.name, treatment=label, workload=asked.workload, problem=f": {problem}", hint=hint
+        study=query.study.name, treatment=label, workload=query.workload, problem=f": {problem}", hint=hint
     )
 
 
 def _why_not_counted(record: StudyRecord, treatment: Treatment) -> str:
     """What the treatment's trials say about it: how one failed, or why a whole one names no functions."""
-    own = [trial for trial in record.trials if trial.planned.treatment.key == treatment.key]
-    for trial in own:
+    treatment_trials = [trial for trial in record.trials if trial.planned.treatment.key == treatment.key]
+    for trial in treatment_trials:
         if trial.outcome is not Outcome.COMPLETED:
             return f": a trial of it ended as {trial.outcome.value}: {trial.reason}"
-    told = [each.text for trial in own for each in trial.warnings if each.kind is WarningKind.NO_PROFILE]
-    return f": {told[0]}" if told else ""
+    reasons = [
+        warning.text
+        for trial in treatment_trials
+        for warning in trial.warnings
+        if warning.kind is WarningKind.NO_PROFILE
+    ]
+    return f": {reasons[0]}" if reasons else ""
 
 
 def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial | None:
     """The trial whose profile `profile_of` finds: the first that completed, by perturbation."""
-    own = [
+    treatment_trials = [
         trial
         for trial in record.trials
         if trial.planned.treatment.key == treatment.key
         and any(counter.workload == workload for counter in trial.counters)
     ]
-    return min(own, key=lambda trial: trial.planned.perturbation.number, default=None)
+    return min(treatment_trials, key=lambda trial: trial.planned.perturbation.number, default=None)
 
 
 class _Counting:
     """Runs one trial of a treatment, with the one workload, counted by function."""
 
-    def __init__(self, asked: AttributionQuestion, guests: Guests) -> None:
-        self._asked = replace(asked, study=resolved(asked.study))
-        self._machine = guests.machine or machines.find(asked.study.machine.kind)
+    def __init__(self, query: AttributionQuestion, guests: Guests) -> None:
+        self._query = replace(query, study=resolved(query.study))
+        self._machine = guests.machine or machines.find(query.study.machine.kind)
         self._sources = guests.sources or default_resources()
-        self._observer = guests.observer or Silent()
+        self._observer = guests.observer or Observer()
         if isinstance(self._machine, CountingMachine):
             self._machine.count_by(CountedBy.PLUGIN)
-        needs = preflight.undertaking(self._asked.study, self._machine, self._sources, 1)
+        needs = preflight.undertaking(self._query.study, self._machine, self._sources, 1)
         preflight.check(needs, self._observer.notice)
         self._machine.check()
 
     def trial(self, treatment: Treatment) -> Trial:
-        name = kernel_name(self._asked.study, treatment)
-        tell = partial(_tell, self._observer, name)
-        kernel = obtained(self._asked.study, treatment, self._sources, tell)
-        job = _job(self._asked, treatment, kernel, self._sources)
-        self._observer.preparing(job.boot, f"counting {self._asked.workload} by function")
-        unchanged = perturbation(self._asked.study.seed, 0)
+        progress = self._observer.progress_of(kernel_name(self._query.study, treatment))
+        kernel = obtained(self._query.study, treatment, self._sources, progress)
+        job = _job(self._query, treatment, kernel, self._sources)
+        self._observer.preparing(job.boot, f"counting {self._query.workload} by function")
+        unchanged = perturbation(self._query.study.seed, 0)
         planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=unchanged)
         return run_trial(self._machine, planned, (job,))
 
 
-def _tell(observer: Observer, name: str, what: str, done: int = 0, total: int = 0) -> None:
-    observer.kernel_progress(name, what, done, total)
-
-
-def _job(asked: AttributionQuestion, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
-    only = asked.study.model_copy(update={"workloads": (asked.use,)})
+def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
+    only = query.study.model_copy(update={"workloads": (query.use,)})
     (job,) = jobs_of(only, treatment, kernel, sources)
     return job
 
@@ -265,38 +273,36 @@ def _job(asked: AttributionQuestion, treatment: Treatment, kernel: Kernel, sourc
 class _Boots:
     """What the treatments boot, and the settings that they boot with."""
 
-    def __init__(self, asked: AttributionQuestion, guests: Guests) -> None:
-        self._asked = replace(asked, study=resolved(asked.study))
+    def __init__(self, query: AttributionQuestion, guests: Guests) -> None:
+        self._query = replace(query, study=resolved(query.study))
         self._guests = guests
         self._sources = guests.sources or default_resources()
 
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
         """What the treatment boots; None where that is not there any more, or is another kernel by now."""
         with suppress(KtrialError):  # what is gone is gone: then less can be said
-            kernel = self._kernel(treatment)
+            study = self._query.study
+            if self._guests.run or self._guests.sources:
+                kernel = obtained(study, treatment, self._sources, silent)
+            else:
+                kernel = kernel_registry.get(kernel_name(study, treatment))
             if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
-                return _job(self._asked, treatment, kernel, self._sources).boot
+                return _job(self._query, treatment, kernel, self._sources).boot
         return None
 
     def values(self, boot: Boot) -> KernelValues | None:
         """The boot's settings, from the cache or from a guest. Raises MachineError, GuestEnded."""
         if not self._guests.values:
             return None
-        kept = kept_values(boot)
-        if kept or not self._guests.run:
-            return kept
-        observer = self._guests.observer or Silent()
+        stored_values = kept_values(boot)
+        if stored_values or not self._guests.run:
+            return stored_values
+        observer = self._guests.observer or Observer()
         observer.preparing(boot, "reading the kernel's settings")
-        return default_values(self._guests.machine or machines.find(self._asked.study.machine.kind), boot)
-
-    def _kernel(self, treatment: Treatment) -> Kernel:
-        study = self._asked.study
-        if self._guests.run or self._guests.sources:
-            return obtained(study, treatment, self._sources, silent)
-        return kernel_registry.get(kernel_name(study, treatment))
+        return default_values(self._guests.machine or machines.find(self._query.study.machine.kind), boot)
 
 
 def _settings(study: Study, treatment: Treatment) -> dict[str, object]:
     """The levels of what does not make another kernel."""
-    kernels = {one.name for one in study.factors if one.kind is FactorKind.KERNEL or one.changes}
+    kernels = {factor.name for factor in study.factors if factor.kind is FactorKind.KERNEL or factor.changes}
     return {name: level for name, level in treatment.levels.items() if name not in kernels}

@@ -25,7 +25,7 @@ from ktrial.model.machine import CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, DiskKind
 from ktrial.system_tools import Tool
 from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write
-from ktrial.target.errors import DiskNotMade, LimitNotSet
+from ktrial.target.errors import GuestError
 
 _CONFIGFS = "/sys/kernel/config"
 _BLOCK = "4096"
@@ -114,8 +114,8 @@ def maker(disk: Disk, carried: Iterable[CarriedFile]) -> dict[str, str]:
     Another build of it takes other instructions before the workload, whose timers then fall otherwise.
     """
     tool = _MAKERS[disk.filesystem][0]
-    programs = (one for one in carried if Path(one.guest).name == tool)
-    return {Path(one.guest).name: f"sha256:{digest_of_file(one.host)}" for one in programs}
+    programs = (file for file in carried if Path(file.guest).name == tool)
+    return {Path(program.guest).name: f"sha256:{digest_of_file(program.host)}" for program in programs}
 
 
 def steps(disk: Disk) -> tuple[Step, ...]:
@@ -150,11 +150,11 @@ def _null_blk(disk: Disk) -> Iterator[Step]:
 
 def _limited_requests(disk: Disk) -> dict[str, str]:
     """How large requests may be, where null_blk's own limit is not what is wanted."""
-    wanted = _OF_TURNING_DISKS_KIB if disk.rotational else _LARGEST_REQUEST_KIB
+    limit_kib = _OF_TURNING_DISKS_KIB if disk.rotational else _LARGEST_REQUEST_KIB
     in_a_tick = (disk.bandwidth_mib << 10) // _TICKS
-    while disk.bandwidth_mib and wanted >= in_a_tick:
-        wanted //= 2
-    return {} if wanted == _LARGEST_REQUEST_KIB else {"max_sectors": str(2 * wanted)}
+    while disk.bandwidth_mib and limit_kib >= in_a_tick:
+        limit_kib //= 2
+    return {} if limit_kib == _LARGEST_REQUEST_KIB else {"max_sectors": str(2 * limit_kib)}
 
 
 def _brd(disk: Disk) -> Iterator[Step]:
@@ -177,11 +177,16 @@ _DRIVERS = {DiskKind.NULL_BLK: _null_blk, DiskKind.BRD: _brd, DiskKind.PMEM: _pm
 def check(results: tuple[StepResult, ...], disk: Disk) -> None:
     """Raise DiskNotMade where one of the steps failed."""
     for result in results:
-        said = result.failure.text if result.failure else ""
+        problem = result.failure.text if result.failure else ""
         if result.do == "run" and result.exit != 0:
-            said = said or f"{_MAKERS[disk.filesystem][0]} ended with {result.exit}: {result.stderr.strip()}"
-        if said and not _may_lack(result):
-            raise DiskNotMade(filesystem=disk.filesystem, driver=disk.kind.value, problem=said)
+            problem = (
+                problem or f"{_MAKERS[disk.filesystem][0]} ended with {result.exit}: {result.stderr.strip()}"
+            )
+        if problem and not _may_lack(result):
+            raise GuestError(
+                f"The guest could not make its disk ({disk.filesystem} on {disk.kind.value}): {problem}",
+                hint="a kernel that has both drivers, as Debian's have; [machine.disk] names others",
+            )
 
 
 _SETTINGS = (
@@ -231,12 +236,8 @@ def directory(disk: Disk) -> str:
 
 _ROOT = "/sys/fs/cgroup"
 """The agent has mounted it."""
-
-
 GROUP = f"{_ROOT}/workload"
 """The workloads' group in the guest."""
-
-
 _MYSELF = "0"
 
 
@@ -256,4 +257,7 @@ def check_memory_limit(results: tuple[StepResult, ...]) -> None:
     """Raise LimitNotSet where one of the steps failed."""
     for result in results:
         if result.failure:
-            raise LimitNotSet(problem=result.failure.text)
+            raise GuestError(
+                f"The guest could not limit the workloads' memory: {result.failure.text}",
+                hint="a kernel with CONFIG_MEMCG, as Debian's; or a smaller guest, without [machine.cgroup]",
+            )

@@ -61,7 +61,7 @@ class Journaled:
 
     def write(self, step: Write) -> StepResult:
         """Make one. A kernel that refuses is the step's failure. Raises KnobForbidden, JournalError."""
-        return result_of(step, lambda wanted: self._changes.apply(wanted, exactly=False))
+        return result_of(step, lambda setting: self._changes.apply(setting, exactly=False))
 
     def attach(self, kind: Literal["mount", "module"], name: str, attach: Callable[[], None]) -> None:
         """Mount or load something by calling `attach`. Raises what that raises, JournalError."""
@@ -86,7 +86,7 @@ class RemoteSettings:
     def write(self, step: Write) -> StepResult:
         """Make one. A kernel that refuses is the step's failure. Raises KnobForbidden, MachineError."""
         files = RemoteFiles(self._machine.connection())
-        return result_of(step, lambda wanted: apply(files, (wanted,), _NotedThere(files), exactly=False))
+        return result_of(step, lambda setting: apply(files, (setting,), _NotedThere(files), exactly=False))
 
 
 class _NotedThere:
@@ -105,24 +105,24 @@ class _NotedThere:
         self._files.note(knob.path, old)
         return None
 
-    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+    def noted(self, entry: Entry, stage: Stage, value: str = "") -> Entry:
         """The keeper needs to know no more."""
         return entry
 
 
 def result_of(step: Write, change: Callable[[KnobSetting], tuple[Applied, ...]]) -> StepResult:
     """What came of a setting as the step's result. Raises KnobForbidden, and what is no KnobError."""
-    done = StepResult(step=0, do=step.do)
+    result = StepResult(step=0, do=step.do)
     try:
         (applied,) = change((step.knob or step.path, step.value))
     except KnobForbidden:
         raise
     except KnobRefused as error:
         # Which knob, and which value, says whoever wanted it.
-        return done.model_copy(update={"failure": Failure(text=str(error.facts["answer"]))})
+        return result.model_copy(update={"failure": Failure(text=str(error.facts["answer"]))})
     except KnobError as error:
-        return done.model_copy(update={"failure": Failure(text=error.message)})
-    return done.model_copy(update={"before": applied.before, "after": applied.now})
+        return result.model_copy(update={"failure": Failure(text=error.message)})
+    return result.model_copy(update={"before": applied.before, "after": applied.now})
 
 
 # What makes this machine quieter for measuring: which settings, to what, and why these.
@@ -133,11 +133,7 @@ def result_of(step: Write, change: Callable[[KnobSetting], tuple[Applied, ...]])
 
 PURPOSE = "quiesce"
 """What the journal calls it."""
-
-
 _SLOW_EXIT_US = 20
-
-
 _IDLE_STATES = "sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*"
 
 
@@ -188,11 +184,11 @@ def apply_quieting(
 
     Returns what was done, and tells each to `say`.
     """
-    done = []
+    steps_done = []
     for step in steps:
-        done.append(step if step.left_out else _made(changes, step))
-        say(done[-1])
-    return tuple(done)
+        steps_done.append(step if step.left_out else _made(changes, step))
+        say(steps_done[-1])
+    return tuple(steps_done)
 
 
 def _made(changes: Changes, step: QuietingStep) -> QuietingStep:
@@ -210,9 +206,9 @@ def _steps(system: System, wish: _Wish) -> Iterator[QuietingStep]:
     except KnobError as error:
         yield step.model_copy(update={"left_out": error.message})
         return
-    for one in knobs:
-        already = "it is so already" if one.value == wish.value else ""
-        yield step.model_copy(update={"name": one.name, "before": one.value, "left_out": already})
+    for knob in knobs:
+        already = "it is so already" if knob.value == wish.value else ""
+        yield step.model_copy(update={"name": knob.name, "before": knob.value, "left_out": already})
 
 
 def _deep_idle_states(root: Path) -> Iterator[_Wish]:

@@ -75,17 +75,17 @@ class Job:
     @property
     def before(self) -> tuple[Step, ...]:
         """What is done before the preparation."""
-        return tuple(step for each in self._around()[0] for step in each)
+        return tuple(step for steps in self._around()[0] for step in steps)
 
     @property
     def after(self) -> tuple[Step, ...]:
         """What is done after the workload."""
-        return tuple(step for each in self._around()[1] for step in each)
+        return tuple(step for steps in self._around()[1] for step in steps)
 
     def _around(self) -> tuple[tuple[tuple[Step, ...], ...], tuple[tuple[Step, ...], ...]]:
         if self.said:
             return self.said.before, self.said.after
-        return tuple(each.before for each in self.checks), tuple(each.after for each in self.checks)
+        return tuple(check.before for check in self.checks), tuple(check.after for check in self.checks)
 
     def steps(self, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """The workload's own. Raises WorkloadError."""
@@ -124,10 +124,10 @@ class Job:
 
     def check_preparation(self, results: tuple[StepResult, ...]) -> None:
         """Raise DiskNotMade or LimitNotSet where a step of the preparation failed."""
-        made = len(self.disk_steps)
+        count = len(self.disk_steps)
         if self.disk:
-            guest_storage.check(results[:made], self.disk)
-        guest_storage.check_memory_limit(results[made:])
+            guest_storage.check(results[:count], self.disk)
+        guest_storage.check_memory_limit(results[count:])
 
 
 def obtained(study: Study, treatment: Treatment, sources: Resources, progress: Progress) -> Kernel:
@@ -155,7 +155,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
     """
     settings = settings_of(study, treatment, kernel.release)
     common = _boot(study, treatment, kernel, sources)
-    made = []
+    jobs = []
     for use in study.workloads:
         workload = sources.workload(use)
         with_levels = _with_parameters(study, treatment, use)
@@ -169,10 +169,10 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
             around += (cpus_online(boot.cpus, boot.parameters),)
         if machine.disk:
             around += (DiskSettings(machine.disk),)
-        made.append(
+        jobs.append(
             Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around, watchers)
         )
-    return tuple(made)
+    return tuple(jobs)
 
 
 def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources) -> Boot:
@@ -218,13 +218,15 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
 
 def _schedulers(study: Study) -> tuple[str, ...]:
     """The programs of all levels: every treatment has them, so that nothing else differs between two."""
-    levels = (level for each in study.factors if each.kind is FactorKind.SCHEDULER for level in each.levels)
+    levels = (
+        level for factor in study.factors if factor.kind is FactorKind.SCHEDULER for level in factor.levels
+    )
     programs = (manipulation.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
     return tuple(dict.fromkeys(programs))
 
 
 def _modules(study: Study, treatment: Treatment) -> list[str]:
-    levels = (treatment.levels[each.name] for each in study.factors if each.kind is FactorKind.MODULE)
+    levels = (treatment.levels[factor.name] for factor in study.factors if factor.kind is FactorKind.MODULE)
     return [str(level) for level in levels if level != AS_IT_IS]
 
 
@@ -256,7 +258,7 @@ def _memory_mib(study: Study, treatment: Treatment) -> int:
 
 
 def _cpus(study: Study, treatment: Treatment) -> int:
-    levels = (treatment.levels[each.name] for each in study.factors if each.kind is FactorKind.CPUS)
+    levels = (treatment.levels[factor.name] for factor in study.factors if factor.kind is FactorKind.CPUS)
     return int(next(levels, study.machine.cpus))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
+from ktrial.analysis.errors import HistoryError, HistoryUsageError
 from ktrial.errors import KtrialError
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, kernel_registry, stored_names
@@ -18,11 +18,7 @@ from ktrial.model.kernel import Kernel, measured_order, series, version_order
 # `5.10..7.2`: which kernels a range of versions stands for, of those that are here or can be had.
 
 _BETWEEN = ".."
-
-
 _FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}
-
-
 Named = Callable[[str], str]
 """A kernel's name in the way the cache writes it. Raises BadKernelName."""
 
@@ -42,10 +38,16 @@ class Range:
         for part, default in ((begin, (0, 0)), (end, (10**6, 0))):
             part_series = series(part) if part.strip() else default
             if part_series is None:
-                raise BadKernelRange(text=text, problem=f"{part.strip()} is no version")
+                raise HistoryUsageError(
+                    f"Kernels {text}: {part.strip()} is no version.",
+                    hint="5.10..7.2, or names with commas between them: debian:6.1,debian:6.12",
+                )
             ends.append(part_series)
         if ends[0] > ends[1]:
-            raise BadKernelRange(text=text, problem="it ends before it begins")
+            raise HistoryUsageError(
+                f"Kernels {text}: it ends before it begins.",
+                hint="5.10..7.2, or names with commas between them: debian:6.1,debian:6.12",
+            )
         return cls(*ends)
 
     def holds(self, version: str) -> bool:
@@ -65,25 +67,27 @@ def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> tuple[s
     Names stay where they are given, a range's kernels are in the order of their versions. Raises
     BadKernelRange.
     """
-    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    known = dict(versions)
+    parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    releases = dict(versions)
     names: dict[str, None] = {}
-    for part in wanted:
+    for part in parts:
         if is_range(part):
             limits = Range.of(part)
-            held = [(name, release) for name, release in known.items() if limits.holds(release or name)]
-            names |= dict.fromkeys(name for name, _ in sorted(held, key=lambda one: measured_order(*one)))
+            held = [(name, release) for name, release in releases.items() if limits.holds(release or name)]
+            names |= dict.fromkeys(name for name, _ in sorted(held, key=lambda named: measured_order(*named)))
         else:
-            names[part if part in known else _stored_name(canonical_name(full_name(part)), known)] = None
+            names[part if part in releases else _stored_name(canonical_name(full_name(part)), releases)] = (
+                None
+            )
     return tuple(names)
 
 
-def _stored_name(name: str, known: Container[str]) -> str:
+def _stored_name(name: str, stored: Container[str]) -> str:
     """A commit's kernel is stored under what its branch or tag was called then, as git describes it."""
-    if name not in known and name.startswith(GIT_PREFIX):
+    if name not in stored and name.startswith(GIT_PREFIX):
         with suppress(KernelError):
-            now = pinned(name)
-            return now if now in known else name
+            current = pinned(name)
+            return current if current in stored else name
     return name
 
 
@@ -100,9 +104,9 @@ def expanded(
 
     Raises BadKernelRange, NoKernelInRange, BadKernelName; with `fetch` FetchFailed and others.
     """
-    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     names: dict[str, None] = {}
-    for part in wanted:
+    for part in parts:
         if is_range(part):
             names |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
         else:
@@ -115,12 +119,17 @@ def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Se
     names = {kernel.name for kernel in kernel_registry.all_kernels() if _is_series(kernel.name, ending)}
     if fetch:
         lists = cache_directory() / "providers" / "debian"
-        known = available(f"debian:{text}", lists, flavour, progress)
-        numbers = [series(one.release) for one in known]
-        names |= {f"debian:{one[0]}.{one[1]}{ending}" for one in numbers if one}
+        available_kernels = available(f"debian:{text}", lists, flavour, progress)
+        numbers = [series(kernel.release) for kernel in available_kernels]
+        names |= {f"debian:{number[0]}.{number[1]}{ending}" for number in numbers if number}
     fitting = sorted((name for name in names if limits.holds(name)), key=version_order)
     if not fitting:
-        raise NoKernelInRange(text=text, where="Debian" if fetch else "the cache")
+        raise HistoryError(
+            f"Kernels {text}: {('Debian' if fetch else 'the cache')} holds no kernel in this range.",
+            hint=(
+                "with --fetch, Debian's kernels are taken too; or fetch one: ktrial kernel add debian:6.12"
+            ),
+        )
     return fitting
 
 
@@ -134,8 +143,6 @@ def _is_series(name: str, ending: str) -> bool:
 
 FETCHED = ("debian:6.1", "debian:6.12")
 """Where fewer than two are in the cache: those of Debian 12 and 13."""
-
-
 _OF_ONE_S_OWN = ("path:", "build:")
 
 
@@ -146,13 +153,13 @@ def two_kernels(named: Sequence[str] = ()) -> tuple[str, str]:
     """
     if len(named) > 1:
         return named[0], named[1]
-    here = _by_version(cached_kernels())
+    cached = _by_version(cached_kernels())
     if not named:
-        return (here[0].name, here[-1].name) if len(here) > 1 else FETCHED
-    given = canonical_name(named[0])
-    names = [one.name for one in here] or [canonical_name(name) for name in FETCHED]
-    others = [name for name in names if name != given]
-    return (others[-1] if others else FETCHED[0]), named[0]
+        return (cached[0].name, cached[-1].name) if len(cached) > 1 else FETCHED
+    first = canonical_name(named[0])
+    names = [kernel.name for kernel in cached] or [canonical_name(name) for name in FETCHED]
+    remaining = [name for name in names if name != first]
+    return (remaining[-1] if remaining else FETCHED[0]), named[0]
 
 
 def cached_kernels() -> list[Kernel]:
@@ -170,12 +177,12 @@ def _by_version(kernels: Iterable[Kernel]) -> list[Kernel]:
     A kernel for clouds and one for all machines differ in thousands of options. Files and builds
     are left out where two others are there: they may be what a bisection or a series has made.
     """
-    once = {one.digest: one for one in sorted(kernels, key=lambda one: one.name, reverse=True)}
-    named = {key: one for key, one in once.items() if not one.name.startswith(_OF_ONE_S_OWN)}
+    once = {kernel.digest: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.name, reverse=True)}
+    named = {key: kernel for key, kernel in once.items() if not kernel.name.startswith(_OF_ONE_S_OWN)}
     once = named if len(named) > 1 else once
     flavours: dict[str, list[Kernel]] = {}
     for one in once.values():
         flavours.setdefault(one.flavour, []).append(one)
     most = max(flavours.values(), key=len, default=[])
     alike = most if len(most) > 1 else list(once.values())
-    return sorted(alike, key=lambda one: version_order(one.release))
+    return sorted(alike, key=lambda kernel: version_order(kernel.release))

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from ktrial import process_identity
-from ktrial.experiment.errors import LeaseLost, MachineHeld
+from ktrial.experiment.errors import MachineHeld
 from ktrial.format.number_format import duration
 from ktrial.format.sanitize import one_line
 from ktrial.machines import HeldLease, LeasedMachine, Machine
@@ -42,7 +42,7 @@ class LeasePlace(Protocol):
         """What tells it from others."""
         ...
 
-    def take_machine(self, asked: MachineLease) -> Taking:
+    def take_machine(self, request: MachineLease) -> Taking:
         """Have a machine for oneself, unless somebody has it who is there. Raises KtrialError."""
         ...
 
@@ -79,7 +79,7 @@ def when_free(ask: Callable[[], _Got], say: Callable[[str], None]) -> _Got:
     `say` is told whose it is, for each holder once. Raises what `ask` raises: MachineHeld or MachineInUse
     when the time is over. KeyboardInterrupt ends it at any instant.
     """
-    begun, told = time.monotonic(), ""
+    begun, announced = time.monotonic(), ""
     while True:
         try:
             got = ask()
@@ -87,12 +87,12 @@ def when_free(ask: Callable[[], _Got], say: Callable[[str], None]) -> _Got:
             left = begun + _patience.seconds - time.monotonic()
             if left <= 0:
                 raise
-            if (whose := _whose(error)) != told:
+            if (whose := _whose(error)) != announced:
                 say(f"{error.message} Waiting for it, {duration(left)} at most")
-                told = whose
+                announced = whose
             time.sleep(min(ASK_SECONDS, left))
             continue
-        if told:
+        if announced:
             say(f"the machine is free, after {duration(time.monotonic() - begun)}")
         return got
 
@@ -110,7 +110,7 @@ class Unleased:
     def check(self) -> None:
         """See HeldLease."""
 
-    def tell_loss(self, told: Callable[[], None]) -> None:
+    def tell_loss(self, on_loss: Callable[[], None]) -> None:
         """See HeldLease."""
 
     def end(self) -> None:
@@ -129,13 +129,18 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """See HeldLease. Raises LeaseLost."""
+        """See HeldLease. Raises MachineError where it is lost."""
         if self.is_lost:
-            raise LeaseLost(machine=self._lease.shown, seconds=self._lease.silence_seconds)
+            raise MachineError(
+                f"Machine {self._lease.shown} is held by somebody else by now: nothing was heard of this "
+                f"ktrial for {self._lease.silence_seconds:g} s.",
+                hint="what was stored before is safe, and the trial that was under way is not stored: run "
+                "the same command again; ktrial fleet machines shows who holds it",
+            )
 
-    def tell_loss(self, told: Callable[[], None]) -> None:
+    def tell_loss(self, on_loss: Callable[[], None]) -> None:
         """See HeldLease."""
-        self._told = told
+        self._told = on_loss
 
     def end(self) -> None:
         """See HeldLease."""
@@ -160,22 +165,22 @@ class _Leases:
     @property
     def is_lost(self) -> bool:
         """See HeldLease."""
-        return any(one.is_lost for one in self._held)
+        return any(lease.is_lost for lease in self._held)
 
     def check(self) -> None:
-        """See HeldLease. Raises LeaseLost."""
-        for one in self._held:
-            one.check()
+        """See HeldLease. Raises MachineError where it is lost."""
+        for lease in self._held:
+            lease.check()
 
-    def tell_loss(self, told: Callable[[], None]) -> None:
+    def tell_loss(self, on_loss: Callable[[], None]) -> None:
         """See HeldLease."""
-        for one in self._held:
-            one.tell_loss(told)
+        for lease in self._held:
+            lease.tell_loss(on_loss)
 
     def end(self) -> None:
         """See HeldLease."""
-        for one in reversed(self._held):
-            one.end()
+        for lease in reversed(self._held):
+            lease.end()
 
 
 def leased(
@@ -196,34 +201,38 @@ def _leased_in(
 ) -> HeldLease:
     held = machine.leases.get(place.name)
     if held is None or held.is_lost:
-        asked = _asked(machine, study)
-        taken = when_free(lambda: _taken(place, asked, say), say)
+        request = _request(machine, study)
+        taken = when_free(lambda: _taken(place, request, say), say)
         held = machine.leases[place.name] = Lease(place, taken)
     return held
 
 
-def _taken(place: LeasePlace, asked: MachineLease, say: Callable[[str], None]) -> MachineLease:
-    taking = place.take_machine(asked)
+def _taken(place: LeasePlace, request: MachineLease, say: Callable[[str], None]) -> MachineLease:
+    taking = place.take_machine(request)
     if not taking.is_taken:
+        holder = taking.lease
+        who, since, study = one_line(holder.who), f"{holder.since:%Y-%m-%d %H:%M} UTC", one_line(holder.study)
+        where = "" if isinstance(place, Store) else f", in {place.name}"
         raise MachineHeld(
-            machine=asked.shown,
-            who=one_line(taking.lease.who),
-            since=f"{taking.lease.since:%Y-%m-%d %H:%M} UTC",
-            study=one_line(taking.lease.study),
-            place="" if isinstance(place, Store) else f", in {place.name}",
-            heard=f"{taking.lease.heard:%H:%M:%S}",
-            seconds=taking.lease.silence_seconds,
+            f"Machine {request.shown} is held by {who} since {since}, for study {study}{where} "
+            f"(last heard at {holder.heard:%H:%M:%S}): one trial at a time runs on a machine.",
+            hint="run the same command again when that has ended (ktrial fleet machines shows who holds "
+            "which, in a fleet ktrial fleet status), or with --wait 2h; a holder of whom nothing is heard "
+            f"for {holder.silence_seconds:g} s is taken for gone",
+            who=who,
+            since=since,
+            study=study,
         )
     if before := taking.before:
         held = one_line(f"was held by {before.who} for study {before.study}")
         since = f"since {before.since:%Y-%m-%d %H:%M} UTC"
         heard = f"last heard at {before.heard:%H:%M:%S}"
-        say(f"machine {asked.shown} {held} {since}, who is gone ({heard}): taken over")
+        say(f"machine {request.shown} {held} {since}, who is gone ({heard}): taken over")
     return taking.lease
 
 
-def _asked(machine: LeasedMachine, study: str) -> MachineLease:
-    now = datetime.now(UTC)
+def _request(machine: LeasedMachine, study: str) -> MachineLease:
+    instant = datetime.now(UTC)
     return MachineLease(
         machine=machine.lease_name(),
         called=machine.host,
@@ -233,7 +242,7 @@ def _asked(machine: LeasedMachine, study: str) -> MachineLease:
         process=os.getpid(),
         born=process_identity.born(os.getpid()),
         study=study,
-        since=now,
-        heard=now,
+        since=instant,
+        heard=instant,
         silence_seconds=SILENCE_SECONDS,
     )

@@ -67,8 +67,6 @@ def manipulation_checks(
 
 
 PARAMETER = "preempt"
-
-
 _FILE = "/sys/kernel/debug/sched/preempt"
 
 
@@ -95,31 +93,33 @@ class Preemption:
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """The model in force. Raises SettingRefused where it is another one than was asked for."""
-        (told,) = before
-        chosen = re.search(r"\((\w+)\)", told.content)
-        now = chosen.group(1) if chosen else self.built_in
-        if self.asked and self.asked != now:
-            raise SettingRefused(f"{PARAMETER}={self.asked} was asked for, {self._instead(told, now)}")
-        return {PARAMETER: now} if now else {}
+        (result,) = before
+        chosen = re.search(r"\((\w+)\)", result.content)
+        model = chosen.group(1) if chosen else self.built_in
+        if self.asked and self.asked != model:
+            raise SettingRefused(f"{PARAMETER}={self.asked} was asked for, {self._instead(result, model)}")
+        return {PARAMETER: model} if model else {}
 
-    def _instead(self, told: StepResult, now: str) -> str:
-        if told.content:
-            known = told.content.replace("(", "").replace(")", "").split()
-            return f"the kernel made it {now}: it knows {', '.join(known)}"
-        if now:
-            return f"the kernel is built for {now} and nothing else (CONFIG_PREEMPT_DYNAMIC is not set)"
-        return f"and nothing tells what became of it: {told.failure.text if told.failure else _FILE}"
+    def _instead(self, result: StepResult, model: str) -> str:
+        if result.content:
+            models = result.content.replace("(", "").replace(")", "").split()
+            return f"the kernel made it {model}: it knows {', '.join(models)}"
+        if model:
+            return f"the kernel is built for {model} and nothing else (CONFIG_PREEMPT_DYNAMIC is not set)"
+        return f"and nothing tells what became of it: {result.failure.text if result.failure else _FILE}"
 
 
 def preemption_of(study: Study, kernel: Kernel, parameters: Sequence[str]) -> Preemption | None:
     """The model that the boot asks for; None where neither the study nor its machine speaks of it."""
-    asked = [each.partition("=")[2] for each in parameters if each.startswith(f"{PARAMETER}=")]
-    is_factor = any(each.kind is FactorKind.BOOT and each.target == PARAMETER for each in study.factors)
-    if not asked and not is_factor:
+    models = [
+        parameter.partition("=")[2] for parameter in parameters if parameter.startswith(f"{PARAMETER}=")
+    ]
+    is_factor = any(factor.kind is FactorKind.BOOT and factor.target == PARAMETER for factor in study.factors)
+    if not models and not is_factor:
         return None
-    known = scheduling(kernel)
-    built_in = "" if known.chosen_at_boot else known.preemption
-    return Preemption(asked=asked[-1] if asked else "", built_in=built_in)
+    kernel_scheduling = scheduling(kernel)
+    built_in = "" if kernel_scheduling.chosen_at_boot else kernel_scheduling.preemption
+    return Preemption(asked=models[-1] if models else "", built_in=built_in)
 
 
 # Settings of a treatment: where they are, how they are written, and whether the kernel took them.
@@ -181,8 +181,10 @@ def read_back(settings: tuple[TreatmentSetting, ...], results: tuple[StepResult,
             answer = ": ".join(filter(None, (result.failure.name, result.failure.text)))
             raise SettingRefused(f"{setting.name} = {setting.value} was refused: {answer}")
         if not setting.is_shown_by(result.after):
-            now = result.after.strip()
-            raise SettingRefused(f"{setting.name} = {setting.value} was asked for, the kernel made it {now}")
+            value = result.after.strip()
+            raise SettingRefused(
+                f"{setting.name} = {setting.value} was asked for, the kernel made it {value}"
+            )
         values[setting.name] = result.after.strip()
     return values
 
@@ -190,12 +192,8 @@ def read_back(settings: tuple[TreatmentSetting, ...], results: tuple[StepResult,
 # Whether the guest's kernel runs on all CPUs that it was given.
 
 _CPUS_ONLINE_FILE = "/sys/devices/system/cpu/online"
-
-
 _FEWER = ("nosmp", "maxcpus", "nr_cpus", "possible_cpus", "nosmt", "disable_cpu_apicid", "noapic", "nolapic")
 """Boot parameters that leave CPUs out, as they should."""
-
-
 NAME = "CPUs online"
 
 
@@ -220,20 +218,20 @@ class CpusOnline:
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """The CPUs where they are fewer. Raises SettingRefused where the boot did not ask for that."""
-        (told,) = after
-        online = told.content.strip()
+        (result,) = after
+        online = result.content.strip()
         count = counted(online)
         if count == self.cpus:
             return {}
         if not self.fewer:
-            what = f"runs on {online}" if count else f"does not tell which of them run ({_CPUS_ONLINE_FILE})"
-            raise SettingRefused(f"{self.cpus} CPUs were asked for, and the kernel {what}")
+            state = f"runs on {online}" if count else f"does not tell which of them run ({_FILE})"
+            raise SettingRefused(f"{self.cpus} CPUs were asked for, and the kernel {state}")
         return {NAME: online}
 
 
 def cpus_online(cpus: int, parameters: Sequence[str]) -> CpusOnline:
     """The check, for a boot with these parameters."""
-    return CpusOnline(cpus, any(each.partition("=")[0] in _FEWER for each in parameters))
+    return CpusOnline(cpus, any(parameter.partition("=")[0] in _FEWER for parameter in parameters))
 
 
 def counted(listed: str) -> int:
@@ -253,17 +251,9 @@ def counted(listed: str) -> int:
 # (Documentation/scheduler/sched-ext.rst).
 
 _DIRECTORY = "/sys/kernel/sched_ext"
-
-
 _STATE = f"{_DIRECTORY}/state"
-
-
 _NAME = "scheduler"
-
-
 _UNTIL = 30_000_000_000
-
-
 _LONGEST_WORDS = 400
 
 
@@ -275,7 +265,7 @@ class SchedExt:
 
     @property
     def program(self) -> str:
-        """Where the host, and the guest, has it. Raises ProgramNotFound."""
+        """Where the host, and the guest, has it. Raises WorkloadError."""
         return program_path("the scheduler", self.argv[0])
 
     @property

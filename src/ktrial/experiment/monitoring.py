@@ -81,7 +81,7 @@ class Watched:
 
 def check(study: Study) -> None:
     """Raise MonitorUnusable where one that the study asks for cannot watch anything here."""
-    for name in (each for each in study.machine.monitors if each not in MONITORS):
+    for name in (monitor for monitor in study.machine.monitors if monitor not in MONITORS):
         monitors.installed_tracers()[name].prepare()
 
 
@@ -116,9 +116,9 @@ def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...]
 def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
     workload = job.workload
     if name == RUN_DELAY:
-        own = _performed(target, job, watching(steps), (program(),))
-        samples = workload.samples(job.use, mode, own)
-        delays = run_delays(own)
+        results = _performed(target, job, watching(steps), (program(),))
+        samples = workload.samples(job.use, mode, results)
+        delays = run_delays(results)
         return Watched(
             name,
             samples=samples,
@@ -133,13 +133,13 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
         step.model_copy(update={"tracers": (prepared.tracer,)}) if isinstance(step, Run) else step
         for step in steps
     )
-    own = _performed(target, job, runs)
+    results = _performed(target, job, runs)
     return Watched(
         name,
         program=prepared.program,
-        samples=workload.samples(job.use, mode, own),
-        counters=tuple(_counters(monitor, own).items()),
-        operations=workload.operations(job.use, own) if isinstance(workload, CountsOperations) else 0,
+        samples=workload.samples(job.use, mode, results),
+        counters=tuple(_counters(monitor, results).items()),
+        operations=workload.operations(job.use, results) if isinstance(workload, CountsOperations) else 0,
         warnings=prepared.warnings,
     )
 
@@ -200,7 +200,7 @@ _SECOND = 1e9
 def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
     """All rows of one workload, as if nothing had been between them; None: nothing was read."""
     rows = tuple(results)
-    parts = [each.sampled for each in rows if each.sampled is not None]
+    parts = [row.sampled for row in rows if row.sampled is not None]
     if not parts:
         return None
     moments = [texts for part in parts for texts in _moments(part)]
@@ -209,7 +209,7 @@ def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
         interval=max(part.every_ns for part in parts) / _SECOND,
         readings=sum(part.readings for part in parts),
         cost_seconds=sum(part.cost_ns for part in parts) / _SECOND,
-        wall_seconds=sum(each.wall_ns for each in rows) / _SECOND,
+        wall_seconds=sum(row.wall_ns for row in rows) / _SECOND,
         times=tuple(_times(parts)),
         series=monitors.series(moments),
     )
@@ -218,7 +218,9 @@ def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
 def rises(sampled: Sampled) -> dict[str, float]:
     """Counter → by how much it rose from the first moment to the last."""
     return {
-        one.name: one.values[-1] - one.values[0] for one in sampled.series if one.kind is SeriesKind.COUNTER
+        series.name: series.values[-1] - series.values[0]
+        for series in sampled.series
+        if series.kind is SeriesKind.COUNTER
     }
 
 
@@ -245,18 +247,18 @@ def _moments(part: SampledFiles) -> Iterable[dict[str, str]]:
 # it, are counters of the trial.
 
 _IN_GUEST = guest_programs.TASKS_IN_GUEST
-
-
 _MODE = 0o755
+
+
+def program() -> Push:
+    """What puts the program there that tells. Raises GuestProgramsMissing."""
+    content = guest_programs.tasks().read_bytes()
+    return Push(path=_IN_GUEST, base64=b64encode(content).decode("ascii"), mode=_MODE)
 
 
 _MOST = 3
 """Places of each part."""
-
-
 _PARTS = (TimePart.WORK, TimePart.WAITING, TimePart.LINES, TimePart.IDLE)
-
-
 _WITH_PLACES = (TimePart.WAITING, TimePart.LINES, TimePart.IDLE)
 
 
@@ -273,12 +275,6 @@ class Delays(BaseModel):
     largest: float
 
 
-def program() -> Push:
-    """What puts the program there that tells. Raises GuestProgramsMissing."""
-    content = guest_programs.tasks().read_bytes()
-    return Push(path=_IN_GUEST, base64=b64encode(content).decode("ascii"), mode=_MODE)
-
-
 def watching(steps: Iterable[Step]) -> tuple[Step, ...]:
     """The steps, each program of them started by the one that tells."""
     return tuple(
@@ -292,8 +288,8 @@ def run_delays(results: Iterable[StepResult]) -> tuple[Delays, ...]:
     return tuple(_delays(result.stderr) for result in results if result.do == "run")
 
 
-def _delays(told: str) -> Delays:
-    *_, last = told.strip().splitlines() or [""]
+def _delays(text: str) -> Delays:
+    *_, last = text.strip().splitlines() or [""]
     try:
         return Delays.model_validate_json(last)
     except ValidationError:
@@ -303,9 +299,9 @@ def _delays(told: str) -> Delays:
 def delay_samples(label: str, mode: Mode, of_programs: Sequence[Delays]) -> tuple[Sample, ...]:
     """Metrics of the workload `label`; of several programs the means of each one's."""
     values = {
-        "run delay, median": [each.median for each in of_programs],
-        "run delay, p99": [each.p99 for each in of_programs],
-        "run delay, largest": [each.largest for each in of_programs],
+        "run delay, median": [of_program.median for of_program in of_programs],
+        "run delay, p99": [of_program.p99 for of_program in of_programs],
+        "run delay, largest": [of_program.largest for of_program in of_programs],
     }
     return tuple(_sample(label, mode, name, fmean(of_each)) for name, of_each in values.items() if of_each)
 
@@ -327,9 +323,9 @@ def _sample(label: str, mode: Mode, metric: str, value: float) -> Sample:
 def delay_counters(of_programs: Sequence[Delays]) -> tuple[tuple[str, float], ...]:
     """Kept with the trial's other counters: tasks, how often they ran, what they waited (ns)."""
     totals = {
-        "tasks": sum(each.tasks for each in of_programs),
-        "ran": sum(each.ran for each in of_programs),
-        "waited": sum(each.waited for each in of_programs),
+        "tasks": sum(of_program.tasks for of_program in of_programs),
+        "ran": sum(of_program.ran for of_program in of_programs),
+        "waited": sum(of_program.waited for of_program in of_programs),
     }
     return tuple((f"{RUN_DELAY}.{name}", float(total)) for name, total in totals.items())
 

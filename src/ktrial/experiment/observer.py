@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Protocol
 
 from ktrial.analysis.store_queries import is_alive
 from ktrial.errors import KtrialError
+from ktrial.kernels import Progress
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.machine import Activity, Boot, Doing
@@ -24,14 +24,25 @@ from ktrial.store.errors import StoreError
 from ktrial.store.store import Store
 
 
-class Observer(Protocol):
-    """Told what a run does. Every method is called from the thread that called `run`."""
+class Observer:
+    """Told what a run does, and does nothing: to be inherited from, for a few of the events or all of them.
+
+    Every method is called from the thread that called `run`.
+    """
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         """The trials are known; `finished` of them are in the store already and will not be run again."""
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """A kernel is being obtained; `done` and `total` are bytes, `total` is 0 where it is not known."""
+
+    def progress_of(self, name: str) -> Progress:
+        """What tells of one kernel, for functions that know no more than their own progress."""
+
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.kernel_progress(name, what, done, total)
+
+        return progress
 
     def kernel_failed(self, name: str, error: KtrialError) -> None:
         """A kernel could not be had; the study goes on without it."""
@@ -48,7 +59,7 @@ class Observer(Protocol):
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         """A trial ended and is stored; `finished` of `total` are. `seconds_left` is an estimate."""
 
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+    def blocks_wanted(self, ended: int, target: int, comparisons: Sequence[Comparison]) -> None:
         """A study in real time goes on: the next look is after `wanted` blocks. What is known so far."""
 
     def notice(self, text: str) -> None:
@@ -56,40 +67,6 @@ class Observer(Protocol):
 
     def stopping(self) -> None:
         """Ctrl-C, SIGTERM or SIGHUP: what is under way is being ended, what is finished is being stored."""
-
-
-class Silent:
-    """An Observer that does nothing; to be inherited from by one that wants a few of the events."""
-
-    def study_planned(self, plan: Plan, finished: int) -> None:
-        """See Observer."""
-
-    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
-        """See Observer."""
-
-    def kernel_failed(self, name: str, error: KtrialError) -> None:
-        """See Observer."""
-
-    def preparing(self, boot: Boot, what: str) -> None:
-        """See Observer."""
-
-    def prepared(self, boot: Boot) -> None:
-        """See Observer."""
-
-    def trial_started(self, planned: PlannedTrial) -> None:
-        """See Observer."""
-
-    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
-        """See Observer."""
-
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
-        """See Observer."""
-
-    def notice(self, text: str) -> None:
-        """See Observer."""
-
-    def stopping(self) -> None:
-        """See Observer."""
 
 
 @dataclass
@@ -129,36 +106,26 @@ class Pace:
 
 SECONDS_BETWEEN = 1.0
 """What happens is told no more often; a run that is shorter never says anything."""
-
-
 _BEAT_SECONDS = 10.0
-
-
 _SILENCE_SECONDS = 60.0
-
-
 _LONGEST_TRIAL_SECONDS = 6 * 3600.0
 """Of a run that is silent while it measures."""
-
-
 _KERNEL = "kernel"
 """Under this name stands the kernel that is being had: one after the other."""
-
-
 _MOST = 64
 """Things under way that are named."""
 
 
-class ActivityObserver:
+class ActivityObserver(Observer):
     """An Observer that passes on all that it is told, and tells the store.
 
     In real time nothing is written while a trial runs, since that would be measured, too: only between
     trials. Else a thread writes, so that no event waits for the store.
     """
 
-    def __init__(self, told: Observer, store: Store, study_id: int, mode: Mode) -> None:
+    def __init__(self, observer: Observer, store: Store, study_id: int, mode: Mode) -> None:
         undisturbed = mode not in EXACT_MODES
-        self._told, self._store, self._study_id = told, store, study_id
+        self._observer, self._store, self._study_id = observer, store, study_id
         self._undisturbed = undisturbed
         self._lock = threading.Lock()
         self._doing: dict[object, Doing] = {}
@@ -166,20 +133,20 @@ class ActivityObserver:
         self._last = -SECONDS_BETWEEN if undisturbed else monotonic()
         self._written = False
         self._ended = threading.Event()
-        now = datetime.now(UTC)
+        time = datetime.now(UTC)
         self._activity = Activity(
             key=uuid.uuid4().hex,
             host=socket.gethostname(),
             user=user(),
             process=os.getpid(),
             born=born(os.getpid()),
-            started=now,
-            heard=now,
+            started=time,
+            heard=time,
             silence_seconds=_LONGEST_TRIAL_SECONDS if undisturbed else _SILENCE_SECONDS,
             finished=0,
             planned=0,
         )
-        self._forget_the_dead(now)
+        self._forget_the_dead(time)
         self._thread = None if undisturbed else threading.Thread(target=self._beats, daemon=True)
         if self._thread:
             self._thread.start()
@@ -192,67 +159,69 @@ class ActivityObserver:
         if self._written:
             self._store.forget_activities(self._activity.key)
 
-    def _forget_the_dead(self, now: datetime) -> None:
+    def _forget_the_dead(self, time: datetime) -> None:
         """Runs of this study that were killed: it goes on with this one."""
         with suppress(StoreError):
-            told = [one for number, one in self._store.activities() if number == self._study_id]
-            dead = [one.key for one in told if not is_alive(one, now)]
+            activities = [
+                activity for number, activity in self._store.activities() if number == self._study_id
+            ]
+            dead = [activity.key for activity in activities if not is_alive(activity, time)]
             if dead:
                 self._store.forget_activities(*dead)
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         """See Observer."""
-        self._told.study_planned(plan, finished)
+        self._observer.study_planned(plan, finished)
         self._note(finished=finished, planned=len(plan.trials))
         self._between_trials()
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """See Observer."""
-        self._told.kernel_progress(name, what, done, total)
+        self._observer.kernel_progress(name, what, done, total)
         self._begin(_KERNEL, f"{name}: {what}")
         self._between_trials(at_once=False)
 
     def kernel_failed(self, name: str, error: KtrialError) -> None:
         """See Observer."""
-        self._told.kernel_failed(name, error)
+        self._observer.kernel_failed(name, error)
         self._end(_KERNEL)
 
     def preparing(self, boot: Boot, what: str) -> None:
         """See Observer."""
-        self._told.preparing(boot, what)
+        self._observer.preparing(boot, what)
         self._end(_KERNEL)
         self._begin(boot, f"{boot.kernel.name}: {what}")
 
     def prepared(self, boot: Boot) -> None:
         """See Observer."""
-        self._told.prepared(boot)
+        self._observer.prepared(boot)
         self._end(boot)
 
     def trial_started(self, planned: PlannedTrial) -> None:
         """See Observer."""
-        self._told.trial_started(planned)
+        self._observer.trial_started(planned)
         what = f"{planned.treatment.label}, perturbation {planned.perturbation.number}"
         self._begin(planned.key, what)
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         """See Observer."""
-        self._told.trial_finished(trial, finished, total, seconds_left)
+        self._observer.trial_finished(trial, finished, total, seconds_left)
         self._end(trial.planned.key)
         failed = self._activity.failed + (trial.outcome is not Outcome.COMPLETED)
         self._note(finished=finished, planned=total, seconds_left=seconds_left, failed=failed)
         self._between_trials()
 
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+    def blocks_wanted(self, ended: int, target: int, comparisons: Sequence[Comparison]) -> None:
         """See Observer."""
-        self._told.blocks_wanted(ended, wanted, comparisons)
+        self._observer.blocks_wanted(ended, target, comparisons)
 
     def notice(self, text: str) -> None:
         """See Observer."""
-        self._told.notice(text)
+        self._observer.notice(text)
 
     def stopping(self) -> None:
         """See Observer."""
-        self._told.stopping()
+        self._observer.stopping()
         self._note(stopping=True)
 
     def _note(self, **changes: object) -> None:
@@ -284,7 +253,7 @@ class ActivityObserver:
     def _write(self) -> None:
         with self._lock:
             doing = tuple(list(self._doing.values())[:_MOST])
-            told = self._activity.model_copy(update={"heard": datetime.now(UTC), "doing": doing})
+            activity = self._activity.model_copy(update={"heard": datetime.now(UTC), "doing": doing})
             self._changed = False
         self._last = monotonic()
-        self._written = self._store.tell_activity(self._study_id, told) or self._written
+        self._written = self._store.tell_activity(self._study_id, activity) or self._written

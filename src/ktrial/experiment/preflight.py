@@ -17,7 +17,7 @@ from ktrial import monitors
 from ktrial.analysis.data_quality import out_of_reach
 from ktrial.errors import KtrialError
 from ktrial.experiment import guest_storage
-from ktrial.experiment.errors import HOST_PROBLEMS, NothingCanAct, SettingNowhere, SystemNotReady
+from ktrial.experiment.errors import HOST_PROBLEMS, StudyRefused, SystemNotReady
 from ktrial.experiment.guest_storage import disk_tool, memory_mib
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.manipulation import TreatmentSetting
@@ -94,7 +94,7 @@ def undertaking(
     study: Study, machine: Machine, sources: Resources, jobs: int | None, *, kernels: bool = True
 ) -> Undertaking:
     """What running a study takes, whose references are resolved. `kernels`: whether any has to be had."""
-    named = (one for name, one in study.references.kernels.items() if name not in study.builds)
+    named = (kernel for name, kernel in study.references.kernels.items() if name not in study.builds)
     return Undertaking(
         machine=machine,
         settings=study.machine,
@@ -120,8 +120,8 @@ def check_study(
     stored trials that are run again.
     """
     stored = store.newest(digest=digest(study))
-    done = store.finished_keys(stored.id, apart_from=replaced) if stored else frozenset()
-    missing = any(planned.key not in done for planned in plan(study).trials)
+    finished = store.finished_keys(stored.id, apart_from=replaced) if stored else frozenset()
+    missing = any(planned.key not in finished for planned in plan(study).trials)
     check(undertaking(study, machine, sources, jobs, kernels=missing), tell)
 
 
@@ -134,15 +134,15 @@ class Shortage(NamedTuple):
     """Whether nothing can come of the command; else it may."""
 
 
-def check(wanted: Undertaking, tell: Callable[[str], None]) -> None:
+def check(undertaking: Undertaking, tell: Callable[[str], None]) -> None:
     """Raise SystemNotReady, which names all that is missing here. `tell`: told what may be too little."""
-    kernels = _of_kernels(wanted)
-    missing = [*kernels.missing, *missing_of(_of_trials(wanted))]
-    short = [*_room(wanted, kernels.built), *_memory(wanted)]
-    if kernels.confined or wanted.confined:
-        unconfined = _unconfined(wanted)
+    kernels = _of_kernels(undertaking)
+    missing = [*kernels.missing, *missing_of(_of_trials(undertaking))]
+    short = [*_room(undertaking, kernels.built), *_memory(undertaking)]
+    if kernels.confined or undertaking.confined:
+        unconfined = _unconfined(undertaking)
         # Where something is to be installed anyway, the sandbox is, too.
-        if unconfined and BUBBLEWRAP.path() is None and (missing or wanted.confined):
+        if unconfined and BUBBLEWRAP.path() is None and (missing or undertaking.confined):
             missing.append(BUBBLEWRAP)
         short += unconfined
     _raise(missing, [shortage for shortage in short if shortage.certain])
@@ -150,12 +150,12 @@ def check(wanted: Undertaking, tell: Callable[[str], None]) -> None:
         tell(f"warning: {shortage.text}; {shortage.advice}")
 
 
-def _unconfined(wanted: Undertaking) -> list[Shortage]:
+def _unconfined(undertaking: Undertaking) -> list[Shortage]:
     """What is wrong with the sandbox."""
     problem = sandbox.problem()
     if not problem:
         return []
-    if wanted.confined:
+    if undertaking.confined:
         text = f"what a stranger has sent is built in a sandbox only, and there is none: {problem}"
         return [Shortage(text, "--trust builds it as yourself", certain=True)]
     text = f"kernels are built without a sandbox: {problem}"
@@ -169,16 +169,16 @@ def _raise(missing: list[Tool], short: list[Shortage]) -> None:
     line = [f"{INSTALL} {packages_of(missing)}"] if missing else []
     if problems:
         advice = "\n".join([*line, *(shortage.advice for shortage in short)])
-        raise SystemNotReady(problems="; ".join(problems), advice=advice)
+        raise SystemNotReady(f"This system is not ready for that: {'; '.join(problems)}.", hint=advice)
 
 
 def check_factors(study: Study, tell: Callable[[str], None]) -> None:
-    """Tell which factors cannot act in the study's guests. Raises NothingCanAct where none can."""
+    """Tell which factors cannot act in the study's guests. Raises StudyRefused where none can."""
     inert = {warning.text: warning.advice for warning in out_of_reach(study)}
     certain = not any(use.command for use in study.workloads)  # a program of the user's may do anything
     if inert and certain and len(inert) == len(study.factors):
         advice = "; ".join(dict.fromkeys(inert.values()))
-        raise NothingCanAct(study=study.name, problem="; ".join(inert), advice=advice)
+        raise StudyRefused(f"No factor of the study {study.name} can act: {'; '.join(inert)}.", hint=advice)
     for text, advice in inert.items():
         tell(f"warning: {text}; {advice}")
 
@@ -194,14 +194,16 @@ class _Kernels(NamedTuple):
     """Whether sources run programs, which belong into the sandbox."""
 
 
-def _of_kernels(wanted: Undertaking) -> _Kernels:
+def _of_kernels(undertaking: Undertaking) -> _Kernels:
     """Whether the cache has a build is looked up only where something is missing: it reads the source."""
-    needed = [tool for kernel in wanted.kernels for tool in _bringing(wanted, kernel)]
+    needed = [tool for kernel in undertaking.kernels for tool in _bringing(undertaking, kernel)]
     built = []
-    for build in wanted.builds:
+    for build in undertaking.builds:
         with suppress(KernelError):  # what is wrong with it is an outcome of its trials, or is told later
-            tools = wanted.sources.builder.tools(build)
-            if tools and (wanted.anew or not (missing_of(tools) and wanted.sources.builder.cached(build))):
+            tools = undertaking.sources.builder.tools(build)
+            if tools and (
+                undertaking.anew or not (missing_of(tools) and undertaking.sources.builder.cached(build))
+            ):
                 built.append(build)
                 needed += tools
     # Without the sandbox sources of one's own are built all the same.
@@ -209,27 +211,27 @@ def _of_kernels(wanted: Undertaking) -> _Kernels:
     return _Kernels(built, missing, BUBBLEWRAP in needed)
 
 
-def _bringing(wanted: Undertaking, kernel: KernelRef) -> tuple[Tool, ...]:
+def _bringing(undertaking: Undertaking, kernel: KernelRef) -> tuple[Tool, ...]:
     with suppress(KernelError):
-        return wanted.sources.kernel_tools(kernel)
+        return undertaking.sources.kernel_tools(kernel)
     return ()
 
 
-def _of_trials(wanted: Undertaking) -> Iterator[Tool]:
+def _of_trials(undertaking: Undertaking) -> Iterator[Tool]:
     """What the command itself runs, the machine, its disk, the workloads and the monitors."""
-    yield from wanted.tools
-    if wanted.machine is None:
+    yield from undertaking.tools
+    if undertaking.machine is None:
         return
-    if isinstance(wanted.machine, NeedsTools):
-        yield from wanted.machine.needed_tools
-    if wanted.settings.disk:
-        yield disk_tool(wanted.settings.disk)
-    for use in wanted.uses:
-        workload = wanted.sources.workload(use)
+    if isinstance(undertaking.machine, NeedsTools):
+        yield from undertaking.machine.needed_tools
+    if undertaking.settings.disk:
+        yield disk_tool(undertaking.settings.disk)
+    for use in undertaking.uses:
+        workload = undertaking.sources.workload(use)
         if isinstance(workload, NeedsTools):
             yield from workload.needed_tools
-    tracers = monitors.installed_tracers() if wanted.settings.monitors else {}
-    for name in wanted.settings.monitors:
+    tracers = monitors.installed_tracers() if undertaking.settings.monitors else {}
+    for name in undertaking.settings.monitors:
         if name not in MONITORS and isinstance(tracer := tracers[name], NeedsTools):
             yield from tracer.needed_tools
 
@@ -242,16 +244,16 @@ def _named(missing: Iterable[Tool]) -> str:
     return ", ".join(f"{', '.join(names)} ({purpose})" for purpose, names in by_purpose.items())
 
 
-def _room(wanted: Undertaking, built: list[Build]) -> list[Shortage]:
+def _room(undertaking: Undertaking, built: list[Build]) -> list[Shortage]:
     """What the cache's disk has too little of."""
     place = cache_directory()
     free = free_bytes(place)
     least, usual = _room_of_builds(built)
-    usual += sum(_ROOM_OF_A_KERNEL for kernel in wanted.kernels if _bringing(wanted, kernel))
+    usual += sum(_ROOM_OF_A_KERNEL for kernel in undertaking.kernels if _bringing(undertaking, kernel))
     if free >= usual:
         return []
     advice = "free some (ktrial kernel list, ktrial kernel remove NAME), or set KTRIAL_CACHE elsewhere"
-    if free < least and (wanted.anew or not all(map(wanted.sources.builder.cached, built))):
+    if free < least and (undertaking.anew or not all(map(undertaking.sources.builder.cached, built))):
         text = f"{place} has {shown(free)} free, and a build needs {shown(least)} at least"
         return [Shortage(text, advice, certain=True)]
     text = f"{place} has {shown(free)} free, and the kernels usually take {shown(usual)}"
@@ -263,13 +265,13 @@ def _room_of_builds(built: list[Build]) -> tuple[int, int]:
     return max(map(least_room, built), default=0), max(map(usual_room, built), default=0)
 
 
-def _memory(wanted: Undertaking) -> list[Shortage]:
+def _memory(undertaking: Undertaking) -> list[Shortage]:
     """What guests may take together; a guest takes its memory as it uses it."""
-    if not isinstance(wanted.machine, NeedsTools) or wanted.settings.kind in REAL_MACHINES:
+    if not isinstance(undertaking.machine, NeedsTools) or undertaking.settings.kind in REAL_MACHINES:
         return []
-    guest = wanted.memory_mib or wanted.settings.memory_mib
-    if wanted.settings.disk:
-        guest += memory_mib(wanted.settings.disk)
+    guest = undertaking.memory_mib or undertaking.settings.memory_mib
+    if undertaking.settings.disk:
+        guest += memory_mib(undertaking.settings.disk)
     facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     total, swap, free = (
         int(facts[name].split()[0]) // 1024 for name in ("MemTotal", "SwapTotal", "MemAvailable")
@@ -277,7 +279,9 @@ def _memory(wanted: Undertaking) -> list[Shortage]:
     if guest > total + swap:
         text = f"a guest has {guest} MiB of memory, and this system {total + swap} MiB with its swap"
         return [Shortage(text, "memory in [machine], or --memory, makes it smaller", certain=True)]
-    at_once = wanted.jobs or len(os.sched_getaffinity(0)) if wanted.settings.kind in EXACT_MACHINES else 1
+    at_once = (
+        undertaking.jobs or len(os.sched_getaffinity(0)) if undertaking.settings.kind in EXACT_MACHINES else 1
+    )
     if at_once * guest <= free:
         return []
     text = f"{at_once} guests at once may take {at_once * guest} MiB of memory, and {free} MiB are free"
@@ -323,8 +327,8 @@ def _check_other(study: Study, machine: SshMachine) -> None:
         machine.check_is_linux("pinning to CPUs")
     if any(factor.kind is FactorKind.SETTING for factor in study.factors):
         machine.check_is_linux("settings")
-    if own := [use.label for use in study.workloads if use.command is None]:
-        machine.check_is_linux(f"workloads of its own ({own[0]})")
+    if built_in := [use.label for use in study.workloads if use.command is None]:
+        machine.check_is_linux(f"workloads of its own ({built_in[0]})")
 
 
 def check_host_settings(study: Study, target: LocalTarget) -> None:
@@ -383,8 +387,6 @@ def of_use(machine: Machine, use: WorkloadUse) -> tuple[DataWarning, ...]:
 # kernels. A setting that some kernels of the study have is tried; in the others it is an outcome of trials.
 
 _ABSENT = frozenset({"ENOENT", "ENOTDIR"})
-
-
 _DENIED = _ABSENT | {"EACCES", "EISDIR", "EPERM", "EROFS"}
 """Answers to whoever writes where nothing can be set. EACCES and EPERM may be said of one value alone."""
 
@@ -392,14 +394,14 @@ _DENIED = _ABSENT | {"EACCES", "EISDIR", "EPERM", "EROFS"}
 def check_settings(
     treatments: Iterable[Treatment], jobs: Mapping[str, Sequence[Job]], machine: Machine, observer: Observer
 ) -> None:
-    """Raise SettingNowhere for a setting that no kernel has or lets be written.
+    """Raise StudyRefused for a setting that no kernel has or lets be written.
 
     `jobs` is by the treatments' keys; those that are not there are not tried. Machines that boot nothing are
     not asked: see `host_checks`. Raises HOST_PROBLEMS, too.
     """
     if isinstance(machine, RunsAlready):
         return
-    first = [of_treatment[0] for one in treatments if (of_treatment := jobs.get(one.key))]
+    first = [of_treatment[0] for treatment in treatments if (of_treatment := jobs.get(treatment.key))]
     search = _SettingSearch(machine, observer, tuple(job for job in first if job.settings))
     search.by_version()
     search.by_asking()
@@ -429,7 +431,7 @@ class _SettingSearch:
         }
 
     def by_asking(self) -> None:
-        """What the kernels say, as long as nothing is found. Raises SettingNowhere."""
+        """What the kernels say, as long as nothing is found. Raises StudyRefused."""
         for job in self.jobs:
             if any(self._is_open(job, setting) for setting in job.settings):
                 self._ask(job)
@@ -469,8 +471,11 @@ class _SettingSearch:
         for name in names:
             why = self.missing[name]
             kernels = dict.fromkeys(job.boot.kernel.name for job in self.jobs)
-            facts = {"name": name, "kernels": ", ".join(kernels), "problem": why.message.rstrip(".")}
-            raise SettingNowhere(**facts, similar=_similar(why, name), advice=why.advice) from why
+            raise StudyRefused(
+                f"The setting {name} can be made in no kernel of the study ({', '.join(kernels)})"
+                f"{_similar(why, name)}, so no trial was run: {why.message.rstrip('.')}.",
+                hint=why.advice,
+            ) from why
 
 
 def _is_known(setting: TreatmentSetting, release: str) -> bool:
@@ -480,7 +485,7 @@ def _is_known(setting: TreatmentSetting, release: str) -> bool:
     except ValueError:
         return False
     places = setting.knob.knob.places_in(version) if setting.knob.knob else ()
-    return any(one.path == setting.path and not one.config and not one.needs for one in places)
+    return any(place.path == setting.path and not place.config and not place.needs for place in places)
 
 
 def _why(setting: TreatmentSetting, failure: Failure, system: System) -> KnobError:
@@ -496,4 +501,4 @@ def _similar(why: KnobError, name: str) -> str:
     """Knobs that are called nearly so; nothing for what is there, for paths, and for those that are one."""
     if not isinstance(why, KnobAbsent) or name.startswith("/") or catalogue.get(name.partition("@")[0]):
         return ""
-    return nearest(name, (each.name for each in catalogue.all_knobs()))
+    return nearest(name, (all_knob.name for all_knob in catalogue.all_knobs()))

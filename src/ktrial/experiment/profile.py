@@ -10,7 +10,7 @@ from pathlib import Path
 from ktrial.experiment import preflight
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.manipulation import SettingRefused
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_bytes
 from ktrial.kernels.symbols import kept_kallsyms, save_symbols
@@ -29,20 +29,16 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
-from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
+from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.protocol import MarkedWorkload, WarnsOfRuns
 
 _MOST_UNKNOWN = 0.05
 """Code without a symbol is rare; much of it means that the addresses are not those of the symbols (KASLR)."""
-
-
 _MOST_NEVER_ENTERED = 0.5
 """Measured in Debian's 6.1 and 7.2: at most 0.003 with the right symbols, at least 0.8 with symbols that are
 some multiple of 2 MiB away, which is KASLR's step. What slept as the region began goes on within a function.
 """
-
-
 _AS_IT_IS = Perturbation(number=0)
 
 
@@ -61,27 +57,24 @@ def profile(
     `exact` only). Raises KernelError, WorkloadError (NoMarkedRegion among
     them), NoPluginHere, NoSymbolsInGuest, GuestEnded, NotInForce, MachineError.
     """
-    machine, observer = machine or _counting_machine(settings.kind), observer or Silent()
+    if machine is None:
+        machine = ParallelMachine() if settings.kind == ParallelMachine.name else ExactMachine()
+    observer = observer or Observer()
     sources = sources or default_resources()
     study = resolved(Study(name="profile", machine=settings, factors=(), workloads=(use,)))
     preflight.check(preflight.undertaking(study, machine, sources, 1), observer.notice)
     machine.check()
-    name = settings.kernel
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        observer.kernel_progress(name, what, done, total)
-
     only = Treatment(levels={})
-    (job,) = jobs_of(study, only, obtained(study, only, sources, progress), sources)
+    kernel = obtained(study, only, sources, observer.progress_of(settings.kernel))
+    (job,) = jobs_of(study, only, kernel, sources)
     observer.preparing(job.boot, f"counting {job.label} by function")
     try:
         return profile_job(machine, job, caches)
     except GuestEnded as error:
-        raise _with_console(error) from None
-
-
-def _counting_machine(kind: str) -> ExactMachine | ParallelMachine:
-    return ParallelMachine() if kind == ParallelMachine.name else ExactMachine()
+        # No store keeps the console log: its end is told here.
+        last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
+        hint = f"the guest's console ends with: {last}"
+        raise GuestEnded(**error.facts | {"hint": hint}) from None
 
 
 def profile_job(
@@ -100,39 +93,32 @@ def profile_job(
         calls = job.boot.cpus == 1 and not on_several
         everything = (*before, *steps, *job.after)
         modelled = {} if caches is None else {"caches": caches}
-        done = target.counted(everything, symbols.text, calls=calls, **modelled)
+        performed = target.counted(everything, symbols.text, calls=calls, **modelled)
         after = len(before) + len(steps)
         if job.checks:
-            _check_manipulation(job, done[: len(job.before)], done[after:], target.console)
-        results = own_results(done[:after], len(before))
+            try:
+                job.checked(performed[: len(job.before)], performed[after:], target.console)
+            except SettingRefused as refused:
+                raise GuestError(
+                    f"What was asked for was not in force: {refused!s}",
+                    hint="which kernel takes what: ktrial help schedulers",
+                ) from None
+        results = own_results(performed[:after], len(before))
         job.workload.samples(job.use, mode, results)
         odd = job.workload.warnings(job.use, results) if isinstance(job.workload, WarnsOfRuns) else ()
-        for told in odd:
-            if told.kind is WarningKind.MARKS:
-                warnings.warn(f"{told.text}: {told.advice}", stacklevel=2)
+        for warning in odd:
+            if warning.kind is WarningKind.MARKS:
+                warnings.warn(f"{warning.text}: {warning.advice}", stacklevel=2)
         return counted_profile(job, target.identity, results, symbols)
-
-
-def _check_manipulation(
-    job: Job, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-) -> None:
-    try:
-        job.checked(before, after, console)
-    except SettingRefused as refused:
-        raise NotInForce(problem=str(refused)) from None
 
 
 def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:
     """The results after the first `before` steps, numbered as those who gave the steps numbered them."""
-    own = [result for result in results if result.step >= before]
-    return tuple(result.model_copy(update={"step": result.step - before}) for result in own)
-
-
-def _prices(boot: Boot) -> BasePrices | None:
-    if boot.model is None:
-        return None
-    cycles = boot.model.cycles
-    return BasePrices(instruction=cycles.instruction, string_bytes=cycles.string_bytes)
+    return tuple(
+        result.model_copy(update={"step": result.step - before})
+        for result in results
+        if result.step >= before
+    )
 
 
 @dataclass(frozen=True)
@@ -165,12 +151,14 @@ def counted_profile(
     """
     kernel = job.boot.kernel
     if not isinstance(job.workload, MarkedWorkload):
-        raise NoMarkedRegion(workload=job.label, problem="it does not tell which region counts")
+        raise NoMarkedRegion(job.label, "it does not tell which region counts")
     region = job.workload.region(job.use, results)
     counts = region.counts
     if symbols.problem:
         raise symbols.missing(kernel.name)
     _check_symbols_fit(counts, kernel)
+    cycles = job.boot.model.cycles if job.boot.model else None
+    prices = BasePrices(instruction=cycles.instruction, string_bytes=cycles.string_bytes) if cycles else None
     return Profile(
         kernel=kernel.name,
         release=kernel.release,
@@ -181,17 +169,21 @@ def counted_profile(
         programs=by_program(counts.pages, _programs(job.boot)),
         qemu=identity.qemu,
         cpu_model=identity.cpu_model,
-        prices=_prices(job.boot),
+        prices=prices,
     )
 
 
 def agent_in_region(counted: Profile) -> tuple[DataWarning, ...]:
     """A warning where ktrial's agent ran in regions that a program marks, to read what it prints."""
-    own = sum(each.instructions for each in counted.programs if each.program == guest_programs.AGENT_IN_GUEST)
-    if not own or not counted.region.marking.regions:
+    agent = sum(
+        program.instructions
+        for program in counted.programs
+        if program.program == guest_programs.AGENT_IN_GUEST
+    )
+    if not agent or not counted.region.marking.regions:
         return ()
     text = (
-        f"{counted.workload}: ktrial's agent executed {own:,} instructions, and the kernel some for it, "
+        f"{counted.workload}: ktrial's agent executed {agent:,} instructions, and the kernel some for it, "
         "in the regions that the program marks"
     )
     advice = "print outside of the regions: the agent wakes up and reads what is printed"
@@ -206,21 +198,37 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
     """
     if counts.unknown > _MOST_UNKNOWN * counts.kernel:
         problem = f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that have no name"
-        raise SymbolsElsewhere(name=kernel.name, problem=problem)
+        raise NoSymbolsInGuest(
+            f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
+            hint=(
+                "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have "
+                "a command line of its own (CONFIG_CMDLINE_OVERRIDE)?"
+            ),
+        )
     # What has no symbol (`[unknown]`, `[bpf: NAME]`) has no first instruction that could be seen to run.
-    never = [each for each in counts.functions if not each.entered and not each.symbol.startswith("[")]
-    if sum(each.instructions for each in never) > _MOST_NEVER_ENTERED * counts.kernel:
+    never = [
+        function
+        for function in counts.functions
+        if not function.entered and not function.symbol.startswith("[")
+    ]
+    if sum(function.instructions for function in never) > _MOST_NEVER_ENTERED * counts.kernel:
         problem = (
             f"more than {_MOST_NEVER_ENTERED:.0%} of what it ran is in functions that were never entered"
         )
-        raise SymbolsElsewhere(name=kernel.name, problem=problem)
+        raise NoSymbolsInGuest(
+            f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
+            hint=(
+                "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have "
+                "a command line of its own (CONFIG_CMDLINE_OVERRIDE)?"
+            ),
+        )
 
 
 def _programs(boot: Boot) -> dict[str, Path]:
     """The programs that may have run, by name: ktrial's own, and those that the boot carries."""
-    own = guest_programs.programs(guest_programs.directory())
-    files = (each for each in boot.files if not each.directory and not each.link)
-    return own | {carried.guest: carried.host for carried in files if _is_program(carried.host)}
+    programs = guest_programs.programs(guest_programs.directory())
+    files = (file for file in boot.files if not file.directory and not file.link)
+    return programs | {carried.guest: carried.host for carried in files if _is_program(carried.host)}
 
 
 def _is_program(path: Path) -> bool:
@@ -229,18 +237,10 @@ def _is_program(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def _with_console(error: GuestEnded) -> GuestEnded:
-    """The error, with the end of the console log: no store keeps it."""
-    last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
-    return GuestEnded(**error.facts | {"hint": f"the guest's console ends with: {last}"})
-
-
 # The symbols of a kernel that runs: kept with the kernel, or told by the guest. Each is asked for once.
 
 _FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
 """A function in the kernel's half of the address space: all that the plugin looks at."""
-
-
 _TRACING = re.compile(r"(?:ftrace|kprobe_event|trace_event|stacktrace)\w*(?:=|$)")
 """Boot parameters with which the kernel makes trampolines before a workload runs."""
 
@@ -268,8 +268,6 @@ class KernelSymbols:
 
 _OF_THIS_TIME = frozenset({Outcome.MACHINE_FAILED.value, Outcome.HUNG.value})
 """Ends that say nothing about the kernel's names: as an answer they would lose all trials' functions."""
-
-
 _OF_A_GUEST_THAT_ENDED = "its configuration is not what is wrong: see why it ends when /proc/kallsyms is read"
 
 
@@ -295,9 +293,9 @@ def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
 
 
 def _of_image(target: CountingTarget, kernel: Kernel) -> str:
-    kept = kept_kallsyms(kernel)
-    if kept is not None:
-        return kept
+    stored = kept_kallsyms(kernel)
+    if stored is not None:
+        return stored
     text = target.kallsyms()
     try:
         save_symbols(kernel, text)

@@ -13,18 +13,21 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, mode_difference
-from ktrial.analysis.errors import (
-    BadBaselineName,
-    BaselineFailed,
-    BaselineIncomparable,
-    BaselineNotThere,
-    MachineFailedCheck,
-)
+from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.analysis.errors import CheckError, CheckUsageError
 from ktrial.analysis.result import record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
-from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
+from ktrial.experiment.single_kernel import (
+    FACTOR,
+    Measurement,
+    Runs,
+    failed,
+    is_complete,
+    kernel_factor,
+    measure,
+    problem_of,
+)
 from ktrial.experiment.trial import patch_warnings
 from ktrial.format.number_format import percentage
 from ktrial.kernels.errors import ImageError
@@ -44,14 +47,10 @@ from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
 DEFAULT_LIMIT = 0.01
-
-
 FLOOR = 0.003
 """Irrelevant changes (the initial RAM disk's size, the guest's memory, the command line's length) moved no
 median but the threaded hackbench's by more than 0.31 % (docs/check.md). A smaller limit is raised to
 this one: below it a change proves nothing."""
-
-
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
 
@@ -102,6 +101,36 @@ class RegressionCheck:
     """What the store knows of counted changes and time."""
 
 
+# Baselines: what a kernel was measured to cost, kept in the store under a name, with its provenance.
+
+QUESTION = "What does this kernel cost in a check?"
+"""Of what is measured for a check, the kernel under test and a kernel as baseline: each content once."""
+HOST = "host"
+"""The one kernel's name that looks like a baseline's."""
+PREFIX = "baseline:"
+"""What a baseline's study is called, before its name; a study file cannot choose such a name."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _name_in(study: str) -> str:
+    name = study.removeprefix(PREFIX)
+    return name if study == PREFIX + name and _NAME.fullmatch(name) else ""
+
+
+def baseline_name(study: StoredStudy) -> str:
+    """The baseline's name; empty where the study is none."""
+    return _name_in(study.study.name)
+
+
+def saved(store: Store) -> tuple[StoredStudy, ...]:
+    """Every baseline's study, by name: the newest one that is whole (an interrupted one is not)."""
+    readable, _ = store.readable_studies()
+    complete = {
+        baseline_name(study): study for study in readable if baseline_name(study) and is_complete(study)
+    }
+    return tuple(complete[name] for name in sorted(complete))
+
+
 @dataclass(frozen=True)
 class Baseline:
     """What a kernel under test is compared with."""
@@ -126,27 +155,27 @@ class Baseline:
 
 
 def check(
-    kernel: Kernel, baseline: Baseline, how: Measurement, limits: Mapping[str, float], runs: Runs
+    kernel: Kernel, baseline: Baseline, measurement: Measurement, limits: Mapping[str, float], runs: Runs
 ) -> RegressionCheck:
     """Measure the kernel, and compare it with the baseline.
 
     `limits`: the label of a workload's use → the largest change for the worse that is allowed.
     Raises BaselineIncomparable, MachineFailedCheck, and what `session.run` raises.
     """
-    baseline, tested = _comparable(kernel, baseline, how, runs)
+    baseline, tested = _comparable(kernel, baseline, measurement, runs)
     labels = _labels(kernel, baseline)
     about = (kernel.name, _release(kernel), labels[0])
     warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel), *raised(limits))
-    if wrong := failed(tested):
-        problem, console = failures(wrong, tested.planned), wrong[0].console
+    if problem := problem_of(tested):
+        console = failed(tested)[0].console
         return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
     rows = tuple(
         row
-        for use in how.workloads
+        for use in measurement.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
-    told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in rows), told, warnings=warnings)
+    explained_rows = tuple(explained(row, baseline, tested, runs.store) for row in rows)
+    return RegressionCheck(*about, worst(row.decision for row in rows), explained_rows, warnings=warnings)
 
 
 def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
@@ -154,11 +183,11 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
     small = {label: limit for label, limit in limits.items() if limit < FLOOR}
     if not small:
         return ()
-    asked = ", ".join(f"+{percentage(limit)} for {label}" for label, limit in small.items())
+    limits_shown = ", ".join(f"+{percentage(limit)} for {label}" for label, limit in small.items())
     return (
         DataWarning(
             kind=WarningKind.LIMIT_RAISED,
-            text=f"a limit below +{percentage(FLOOR)} is raised to that: {asked}",
+            text=f"a limit below +{percentage(FLOOR)} is raised to that: {limits_shown}",
             advice="changes without any meaning, as of a command line's length, move numbers by as much",
         ),
     )
@@ -187,48 +216,47 @@ def worst(decisions: Iterable[Decision]) -> Decision:
 
 
 def _comparable(
-    kernel: Kernel, baseline: Baseline, how: Measurement, runs: Runs
+    kernel: Kernel, baseline: Baseline, measurement: Measurement, runs: Runs
 ) -> tuple[Baseline, StudyRecord]:
     """Both measured, on one machine. What the store has from another machine is measured anew."""
 
     def tested() -> StudyRecord:
         try:
-            return measure("check", QUESTION, kernel, how, runs)
+            return measure("check", QUESTION, kernel, measurement, runs)
         except TrialsNotMeasured as error:
-            raise MachineFailedCheck(kernel=kernel.name, problem=error.facts["problem"]) from error
+            raise CheckError(
+                f"The machine failed while it ran {kernel.name}: {error.problem}.",
+                hint="this says nothing about the kernel; ktrial doctor looks at the machine",
+            ) from error
 
-    now = tested()
-    if _difference(baseline, now):
+    measured = tested()
+    if _difference(baseline, measured):
         if baseline.origin:
             runs.store.delete(baseline.record.id)
-            baseline = of_kernel(baseline.origin, how, runs)
-        if now.id != baseline.record.id:
-            runs.store.delete(now.id)
-            now = tested()
-    if problem := _difference(baseline, now):
-        names = " ".join(f"--workload '{use.label}'" for use in how.workloads)
-        raise BaselineIncomparable(
-            name=baseline.label, kernel=kernel.name, problem=problem, saved=baseline.kernel, workloads=names
+            baseline = of_kernel(baseline.origin, measurement, runs)
+        if measured.id != baseline.record.id:
+            runs.store.delete(measured.id)
+            measured = tested()
+    if problem := _difference(baseline, measured):
+        names = " ".join(f"--workload '{use.label}'" for use in measurement.workloads)
+        raise CheckError(
+            f"Baseline {baseline.label} and {kernel.name} must not be compared: {problem}.",
+            hint=f"save it anew: ktrial baseline save {baseline.label} --kernel {baseline.kernel} {names}",
         )
-    return baseline, now
+    return baseline, measured
 
 
 def _difference(baseline: Baseline, tested: StudyRecord) -> str:
     """Why the two must not be compared; empty where they may, or where there is nothing to compare."""
     sides = (baseline.record.trials, tested.trials)
-    return (
-        kernel_difference(baseline.record.trials)
-        or machine_difference(*sides)
-        or next(filter(None, map(mode_difference, _modes(sides))), "")
-    )
-
-
-def _modes(sides: Iterable[tuple[Trial, ...]]) -> Iterable[set[Mode]]:
-    """The modes that each metric of each workload was measured in."""
     modes: dict[tuple[str, str], set[Mode]] = {}
     for sample in (sample for side in sides for trial in side for sample in trial.samples):
         modes.setdefault((sample.workload, sample.metric), set()).add(sample.mode)
-    return modes.values()
+    return (
+        kernel_difference(baseline.record.trials)
+        or machine_difference(*sides)
+        or next(filter(None, map(mode_difference, modes.values())), "")
+    )
 
 
 def _labels(kernel: Kernel, baseline: Baseline) -> tuple[str, str]:
@@ -254,10 +282,10 @@ def rows_of(
     after = _relabelled(tested.trials, labels[1])
     compared = result(study, (*before, *after)).comparisons
     rows = [
-        decided_by_weight(one, margin, before, after)
-        if one.metric == STRING_BYTES.name
-        else decided(one, margin)
-        for one in compared
+        decided_by_weight(comparison, margin, before, after)
+        if comparison.metric == STRING_BYTES.name
+        else decided(comparison, margin)
+        for comparison in compared
     ]
     return [replace(row, secondary=place > 0) for place, row in enumerate(rows)]
 
@@ -331,42 +359,29 @@ def explained(row: CheckedMetric, baseline: Baseline, tested: StudyRecord, store
         return row
     records = (baseline.record, tested)
     before, after = (
-        profile_of(store, one, one.trials[0].planned.treatment, row.comparison.workload) for one in records
+        profile_of(store, record, record.trials[0].planned.treatment, row.comparison.workload)
+        for record in records
     )
     return replace(row, explanation=explain(before, after)) if before and after else row
 
 
-# Baselines: what a kernel was measured to cost, kept in the store under a name, with its provenance.
-
-PREFIX = "baseline:"
-"""What a baseline's study is called, before its name; a study file cannot choose such a name."""
-
-
-QUESTION = "What does this kernel cost in a check?"
-"""Of what is measured for a check, the kernel under test and a kernel as baseline: each content once."""
-
-
-HOST = "host"
-"""The one kernel's name that looks like a baseline's."""
-
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def save_baseline(name: str, kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
+def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """Measure the kernel now, and keep it under `name`; what had the name before goes when all is there.
 
     Raises BadBaselineName; BaselineFailed where a trial failed, and what `session.run` raises: then what had
     the name before stays.
     """
     check_name(name)
-    before = [one for one in runs.store.studies() if one.study.name == PREFIX + name]
+    before = [study for study in runs.store.studies() if study.study.name == PREFIX + name]
     # To the microsecond: each time it is another study, so that nothing measured earlier is taken for it.
     question = f"Baseline {name}, saved {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} UTC."
-    study_record = measure(PREFIX + name, question, kernel, how, runs)
-    if wrong := failed(study_record):
+    study_record = measure(PREFIX + name, question, kernel, measurement, runs)
+    if problem := problem_of(study_record):
         runs.store.delete(study_record.id)
-        raise BaselineFailed(name=name, problem=failures(wrong, study_record.planned))
+        raise CheckError(
+            f"The baseline {name} could not be measured: {problem}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        )
     for old in before:
         runs.store.delete(old.id)
     return find_baseline(name, runs.store)
@@ -377,14 +392,20 @@ def kernel_named(name: str, runs: Runs) -> Kernel:
     try:
         return runs.kernel(name)
     except ImageError as error:
-        raise BaselineFailed(name=name, problem=error.message.rstrip(".")) from error
+        raise CheckError(
+            f"The baseline {name} could not be measured: {error.message.rstrip('.')}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        ) from error
 
 
-def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
+def of_kernel(kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
-    study_record = measure("check", QUESTION, kernel, how, runs)
-    if wrong := failed(study_record):
-        raise BaselineFailed(name=kernel.name, problem=failures(wrong, study_record.planned))
+    study_record = measure("check", QUESTION, kernel, measurement, runs)
+    if problem := problem_of(study_record):
+        raise CheckError(
+            f"The baseline {kernel.name} could not be measured: {problem}.",
+            hint="nothing is decided; take a baseline that boots and runs the workloads",
+        )
     return Baseline(kernel.name, False, study_record, kernel)
 
 
@@ -393,50 +414,39 @@ def find_baseline(name: str, store: Store) -> Baseline:
 
     Raises BaselineNotThere; StoreDamaged where it is not what was stored.
     """
-    known = {baseline_name(one): one for one in saved(store)}
+    by_name = {baseline_name(study): study for study in saved(store)}
     for number, damaged in _damaged(store):
-        if damaged == name and (name not in known or known[name].id < number):
+        if damaged == name and (name not in by_name or by_name[name].id < number):
             store.find(number)
-    if name in known:
-        return Baseline(name, True, record(store, known[name].id))
-    near = difflib.get_close_matches(name, known, n=1)
+    if name in by_name:
+        return Baseline(name, True, record(store, by_name[name].id))
+    near = difflib.get_close_matches(name, by_name, n=1)
     similar = f" (did you mean {near[0]}?)" if near else ""
-    raise BaselineNotThere(name=name, store=store.name, similar=similar)
+    raise CheckUsageError(
+        f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
+        hint=(
+            f"save one: ktrial baseline save {name} --kernel K --workload W; or name a kernel, such "
+            "as debian:6.1"
+        ),
+    )
 
 
 def all_baselines(store: Store) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
     """The saved baselines, by name, and the names of those that are not what was stored."""
     sound, damaged = [], {name for _, name in _damaged(store)}
-    for name in {baseline_name(one) for one in saved(store)} | damaged:
+    for name in {baseline_name(study) for study in saved(store)} | damaged:
         try:
             sound.append(find_baseline(name, store))
             damaged.discard(name)
         except StoreDamaged:
             damaged.add(name)
-    return tuple(sorted(sound, key=lambda one: one.label)), tuple(sorted(damaged))
-
-
-def saved(store: Store) -> tuple[StoredStudy, ...]:
-    """Every baseline's study, by name: the newest one that is whole (an interrupted one is not)."""
-    readable, _ = store.readable_studies()
-    whole = {baseline_name(one): one for one in readable if baseline_name(one) and _is_whole(one)}
-    return tuple(whole[name] for name in sorted(whole))
+    return tuple(sorted(sound, key=lambda baseline: baseline.label)), tuple(sorted(damaged))
 
 
 def _damaged(store: Store) -> list[tuple[int, str]]:
     """Numbers and names of baselines whose study is not what was stored."""
     _, damaged = store.readable_studies()
-    return [(one.id, name) for one in damaged if (name := _name_in(one.name))]
-
-
-def baseline_name(study: StoredStudy) -> str:
-    """The baseline's name; empty where the study is none."""
-    return _name_in(study.study.name)
-
-
-def _name_in(study: str) -> str:
-    name = study.removeprefix(PREFIX)
-    return name if study == PREFIX + name and _NAME.fullmatch(name) else ""
+    return [(study.id, name) for study in damaged if (name := _name_in(study.name))]
 
 
 def remove_baseline(name: str, store: Store) -> None:
@@ -447,9 +457,15 @@ def remove_baseline(name: str, store: Store) -> None:
 def check_name(name: str) -> None:
     """Raise BadBaselineName where the name could be taken for a kernel's, or is hard to type."""
     if name == HOST:
-        raise BadBaselineName(name=name, problem="it is the name of the running kernel")
+        raise CheckUsageError(
+            f"'{name}' cannot name a baseline: it is the name of the running kernel.",
+            hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
+        )
     if not _NAME.fullmatch(name):
-        raise BadBaselineName(name=name, problem="it has other characters, is empty or is too long")
+        raise CheckUsageError(
+            f"'{name}' cannot name a baseline: it has other characters, is empty or is too long.",
+            hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
+        )
 
 
 def _is_whole(study: StoredStudy) -> bool:

@@ -22,7 +22,8 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.references import RUNNING_KERNEL, Registry
 from ktrial.system_tools import Tool
-from ktrial.workloads import RemoteCommand, Workload, only_built_in
+from ktrial.workloads import Workload, only_built_in
+from ktrial.workloads.command import RemoteCommand
 from ktrial.workloads.host_files import with_all_they_need
 
 # Kernels that a study builds from source: all of them configured first, then built.
@@ -38,7 +39,7 @@ Numbered = Iterable[tuple[int, tuple[Patch, ...]]]
 class PortableBuilds(Protocol):
     """How another system builds a kernel. May be pickled: `order` and `take` are for who asks."""
 
-    def order(self, wanted: Build, progress: Progress) -> BuildOrder | None:
+    def order(self, request: Build, progress: Progress) -> BuildOrder | None:
         """What another system is asked; None: this one need not compile it. Raises KernelError."""
         ...
 
@@ -72,7 +73,7 @@ class Builder:
     """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
     cached: Callable[[Build], Kernel | None]
     """The kernel, where it is there already."""
-    applies: Callable[[Build, Progress], None] = field(default=lambda _wanted, _progress: None)
+    applies: Callable[[Build, Progress], None] = field(default=lambda _request, _progress: None)
     """Raises KernelError where the patches do not fit the source: PatchNotApplied, for one."""
     compiles_the_same: Callable[[Build, Build, Progress], bool] = field(default=lambda *_: False)
     """Whether the second one differs from the first, which is built, only in files that nothing of that
@@ -82,7 +83,7 @@ class Builder:
         default=lambda *_: {}
     )
     """Of numbered patches those that do not apply on top of the others before them, and why."""
-    tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _wanted: ())
+    tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _request: ())
     """What compiling it needs of this system, with the sandbox. Raises KernelError."""
     elsewhere: Callable[[], PortableBuilds] | None = None
     """How other systems build the same; None: they cannot."""
@@ -91,41 +92,41 @@ class Builder:
 def default_builder() -> Builder:
     """The one that compiles."""
 
-    def build(wanted: Build, progress: Progress) -> Kernel:
+    def build(request: Build, progress: Progress) -> Kernel:
         from ktrial.kernels.build.builds import build
 
-        return build(wanted, progress)
+        return build(request, progress)
 
-    def configured(wanted: Build, progress: Progress) -> Mapping[str, str]:
+    def configured(request: Build, progress: Progress) -> Mapping[str, str]:
         from ktrial.kernels.build.builds import configured
 
-        return configured(wanted, progress)
+        return configured(request, progress)
 
-    def cached(wanted: Build) -> Kernel | None:
+    def cached(request: Build) -> Kernel | None:
         from ktrial.kernels.build.builds import cached
 
-        return cached(wanted)
+        return cached(request)
 
-    def applies(wanted: Build, progress: Progress) -> None:
+    def applies(request: Build, progress: Progress) -> None:
         from ktrial.kernels.build.builds import check_applies
 
-        check_applies(wanted, progress)
+        check_applies(request, progress)
 
-    def same(before: Build, wanted: Build, progress: Progress) -> bool:
+    def same(before: Build, request: Build, progress: Progress) -> bool:
         from ktrial.kernels.build.builds import compiles_the_same
 
-        return compiles_the_same(before, wanted, progress)
+        return compiles_the_same(before, request, progress)
 
     def not_applying(plain: Build, patches: Numbered, progress: Progress) -> Mapping[int, KernelError]:
         from ktrial.kernels.build.patches import not_applying
 
         return not_applying(plain, patches, progress)
 
-    def tools(wanted: Build) -> tuple[Tool, ...]:
+    def tools(request: Build) -> tuple[Tool, ...]:
         from ktrial.kernels.build.requests import tools_of
         from ktrial.kernels.errors import BUBBLEWRAP
 
-        return (*tools_of(wanted), BUBBLEWRAP)
+        return (*tools_of(request), BUBBLEWRAP)
 
     return Builder(build, configured, cached, applies, same, not_applying, tools, source_builds)
 
@@ -146,7 +147,7 @@ class Resources:
     modules: Callable[[Kernel, Iterable[str]], tuple[Path, ...]]
     """The files to load, in load order. Raises UnknownModule."""
     workload: Callable[[WorkloadUse], Workload]
-    """Raises UnknownWorkload."""
+    """Raises BadWorkload."""
     files: Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
     """For whom and host files → those files, and the shared libraries of the programs among them."""
     builder: Builder = field(default_factory=default_builder)
@@ -223,13 +224,15 @@ def sources_for(machine: Machine, sources: Resources) -> Resources:
         kernel = machine.kernel()
         return sources.with_kernels(lambda _name, _progress: kernel)
 
-    own = cache(machine.kernel)  # asked when it is needed: until the machine is leased nobody connects to it
+    running_kernel = cache(
+        machine.kernel
+    )  # asked when it is needed: until the machine is leased nobody connects to it
 
-    def obtain(wanted: KernelRef, progress: Progress) -> Kernel:
-        return own() if wanted.name in {"", RUNNING_KERNEL} else sources.obtain(wanted, progress)
+    def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
+        return running_kernel() if kernel.name in {"", RUNNING_KERNEL} else sources.obtain(kernel, progress)
 
-    def tools(wanted: KernelRef) -> tuple[Tool, ...]:
-        return () if wanted.name in {"", RUNNING_KERNEL} else sources.kernel_tools(wanted)
+    def tools(kernel: KernelRef) -> tuple[Tool, ...]:
+        return () if kernel.name in {"", RUNNING_KERNEL} else sources.kernel_tools(kernel)
 
     return replace(sources, obtain=obtain, workload=_elsewhere(sources), kernel_tools=tools)
 
@@ -243,11 +246,7 @@ def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
     return workload
 
 
-Wanted = Mapping[str, Build]
-"""Builds, by the kernels' labels."""
-
-
-Had = tuple[str, Kernel | KernelError]
+KernelOutcome = tuple[str, Kernel | KernelError]
 """A kernel's label, and the kernel, or why it cannot be had."""
 
 
@@ -261,10 +260,10 @@ class Listener:
     """Something that a person should know."""
 
 
-def built_here(wanted: Wanted, builder: Builder, listener: Listener) -> Generator[Had]:
+def built_here(builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[KernelOutcome]:
     """Each of the kernels as it is had, one after another."""
-    for number, (label, build) in enumerate(wanted.items(), 1):
-        progress = numbered(listener.progress(label), number, len(wanted))
+    for number, (label, build) in enumerate(builds.items(), 1):
+        progress = numbered(listener.progress(label), number, len(builds))
         try:
             yield label, builder.build(build, progress)
         except KernelError as error:

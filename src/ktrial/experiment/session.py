@@ -10,29 +10,28 @@ from ktrial.analysis.brief_results import record_kept
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import machine_lease, monitoring, preflight
-from ktrial.experiment.errors import HOST_PROBLEMS, FactorLost, TrialsNotMeasured
+from ktrial.experiment.errors import HOST_PROBLEMS, TrialsNotMeasured
 from ktrial.experiment.executor import (
     Broken,
     Ended,
     Event,
-    Executor,
     Executors,
+    Notice,
     Prepared,
     Preparing,
     Started,
-    StopAsked,
+    StopRequested,
     ThisSystem,
-    Told,
-    Wanted,
+    TrialOptions,
     Withdrawn,
     chosen,
 )
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.machine_lease import Unleased
-from ktrial.experiment.observer import ActivityObserver, Observer, Pace, Silent
+from ktrial.experiment.observer import ActivityObserver, Observer, Pace
 from ktrial.experiment.resources import (
     Builder,
-    Had,
+    KernelOutcome,
     Listener,
     Resources,
     built_here,
@@ -42,7 +41,6 @@ from ktrial.experiment.resources import (
 )
 from ktrial.experiment.trial import without_running
 from ktrial.fault_points import fault_point
-from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
@@ -51,18 +49,14 @@ from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, StudyRecord, kernel_of
 from ktrial.model.study import plan as plan_of
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import EXACT_MODES, WorkloadUse
+from ktrial.model.workload import EXACT_MODES
 from ktrial.store.errors import StoreError
 from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
 _ATTEMPTS = 3
 """Of a trial with which the machine failed: that is of the moment, or it is told."""
-
-
 _MOST_NAMED = 3
-
-
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
 """Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
 
@@ -95,11 +89,11 @@ def run(
     A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
     the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
     and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
-    host (a missing QEMU, a full disk), WorkloadError, SettingNowhere.
+    host (a missing QEMU, a full disk), WorkloadError, StudyRefused.
     """
     study = resolved(study)
     is_own, machine = machine is None, machine or _machine(study)
-    observer = observer or Silent()
+    observer = observer or Observer()
     sources = sources_for(machine, sources or default_resources())
     session = (_TimedSession if study.timing else _Session)(
         study, store, machine, observer, sources, retry_failed
@@ -145,7 +139,7 @@ class StudyKernels:
     plan: Plan
     sources: Resources
     observer: Observer
-    built: Callable[[Mapping[str, Build], Builder, Listener], Generator[Had]] = built_here
+    built: Callable[[Mapping[str, Build], Builder, Listener], Generator[KernelOutcome]] = built_here
     """What has kernels built."""
     known: dict[str, Kernel | KernelError] = field(default_factory=dict)
     """Each that was asked for, or why it cannot be had."""
@@ -159,82 +153,79 @@ class StudyKernels:
         has begun, which can still say something.
         """
         kernels = self.known
-        wanted = {one.label: one for one in (kernel_of(self.study, each) for each in treatments_of(missing))}
+        references = {
+            reference.label: reference
+            for reference in (kernel_of(self.study, treatment) for treatment in treatments_of(missing))
+        }
         baseline = kernel_of(self.study, self.plan.baseline).label
         # The baseline's first: if it fails, the others need not be built.
-        names = sorted((name for name in wanted if name not in kernels), key=lambda name: name != baseline)
-        builds = {name: build for name in names if (build := wanted[name].build)}
-        for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
+        names = sorted(
+            (name for name in references if name not in kernels), key=lambda name: name != baseline
+        )
+        builds = {name: build for name in names if (build := references[name].build)}
+        for name, error in misconfigured(builds, self.sources.builder, self.observer.progress_of).items():
             self._not_had(name, error)
-        self._raise_hopeless(wanted, begun=begun)
+        self._raise_hopeless(references, begun=begun)
         compiled = {name: build for name, build in builds.items() if name not in kernels}
-        fetched = self._fetched([wanted[name] for name in names if name not in builds])
-        built = self.built(compiled, self.sources.builder, self._listener)
+        fetched = self._fetched([references[name] for name in names if name not in builds])
+        built = self.built(
+            compiled, self.sources.builder, Listener(self.observer.progress_of, self.observer.notice)
+        )
         for way in (built, fetched) if baseline in compiled else (fetched, built):
             with closing(way):
-                for name, had in way:
-                    if isinstance(had, Kernel):
-                        kernels[name] = had
+                for name, outcome in way:
+                    if isinstance(outcome, Kernel):
+                        kernels[name] = outcome
                         continue
-                    self._not_had(name, had)
-                    self._raise_hopeless(wanted, begun=begun)
-        errors = [one for one in kernels.values() if isinstance(one, KernelError)]
+                    self._not_had(name, outcome)
+                    self._raise_hopeless(references, begun=begun)
+        errors = [kernel for kernel in kernels.values() if isinstance(kernel, KernelError)]
         if errors and len(errors) == len(kernels) and not begun:
             raise errors[0]
         return kernels
 
-    def _fetched(self, wanted: Iterable[KernelRef]) -> Generator[Had]:
-        for kernel in wanted:
+    def _fetched(self, references: Iterable[KernelRef]) -> Generator[KernelOutcome]:
+        for kernel in references:
             try:
-                yield kernel.label, self.sources.obtain(kernel, self._teller(kernel.label))
+                yield kernel.label, self.sources.obtain(kernel, self.observer.progress_of(kernel.label))
             except KernelError as error:
                 yield kernel.label, error
-
-    @property
-    def _listener(self) -> Listener:
-        return Listener(self._teller, self.observer.notice)
-
-    def _teller(self, name: str) -> Progress:
-        def progress(what: str, done: int = 0, total: int = 0) -> None:
-            self.observer.kernel_progress(name, what, done, total)
-
-        return progress
 
     def _not_had(self, name: str, error: KernelError) -> None:
         raise_host_problem(error)
         self.known[name] = error
         self.observer.kernel_failed(name, error)
 
-    def _raise_hopeless(self, wanted: Mapping[str, KernelRef], *, begun: bool) -> None:
+    def _raise_hopeless(self, references: Mapping[str, KernelRef], *, begun: bool) -> None:
         """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell.
 
         Nor is anything booted for it: where only the baseline is left, or only others, nothing is compared.
         """
-        vital = [name for name, one in wanted.items() if one.build or not self.one_sided]
-        errors = {name: one for name in vital if isinstance(one := self.known.get(name), KernelError)}
+        vital = [name for name, reference in references.items() if reference.build or not self.one_sided]
+        errors = {name: error for name in vital if isinstance(error := self.known.get(name), KernelError)}
         if not errors or begun:
             return
-        baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)
+        baseline, *treated = (kernel_of(self.study, treatment).label for treatment in self.plan.treatments)
         if baseline in errors:
             raise errors[baseline]
-        if errors.keys() >= set(others):
+        if errors.keys() >= set(treated):
             raise next(iter(errors.values()))
-        if not self.known.keys() >= {name for name, one in wanted.items() if one.build}:
-            self._raise_lost_factor(errors)
-
-    def _raise_lost_factor(self, errors: Mapping[str, KernelError]) -> None:
-        """Raise FactorLost where every treatment is lost that has another level of it than the baseline."""
+        if self.known.keys() >= {name for name, reference in references.items() if reference.build}:
+            return
+        # All treatments may be lost that have another level of one factor than the baseline.
         for factor in self.study.factors:
             changed = [
-                kernel_of(self.study, one).label
-                for one in self.plan.treatments
-                if one.levels[factor.name] != self.plan.baseline.levels[factor.name]
+                kernel_of(self.study, treatment).label
+                for treatment in self.plan.treatments
+                if treatment.levels[factor.name] != self.plan.baseline.levels[factor.name]
             ]
             if changed and errors.keys() >= set(changed):
                 first = errors[changed[0]]
                 advice = f"{first.advice}; or " if first.advice else ""
-                raise FactorLost(
-                    name=changed[0], factor=factor.name, problem=first.message, advice=advice
+                raise KernelError(
+                    f"The factor {factor.name} is lost: no kernel with another level than the baseline's can "
+                    f"be had. {first.message}",
+                    hint=f"{advice}leave out the factor {factor.name}, and the rest can be measured",
                 ) from first
 
 
@@ -248,7 +239,7 @@ class _Session:
     retry_failed: bool
     study_id: int = 0
     plan: Plan = field(init=False)
-    done: set[str] = field(default_factory=set)
+    finished_keys: set[str] = field(default_factory=set)
     """Keys of the trials that are not run (again)."""
     kernels: StudyKernels = field(init=False)
     total: int = 0
@@ -282,7 +273,7 @@ class _Session:
     @property
     def finished(self) -> int:
         """How many trials are in the store, and stay there."""
-        return len(self.done)
+        return len(self.finished_keys)
 
     def run(self) -> None:
         """Run what is missing."""
@@ -293,23 +284,22 @@ class _Session:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
         self.study = in_stored_order(self.study, self.store.find(self.study_id).study, self.observer)
-        self.observer = activity = ActivityObserver(
-            self.observer, self.store, self.study_id, self.machine.mode
-        )
+        activity = ActivityObserver(self.observer, self.store, self.study_id, self.machine.mode)
+        self.observer = self.kernels.observer = activity
         self.leave = activity.end
-        self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
-        if self.done:
+        self.finished_keys = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
+        if self.finished_keys:
             self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run
         self.observer.study_planned(self.plan, self.finished)
 
-    def _run_missing(self, wanted: Iterable[PlannedTrial]) -> None:
+    def _run_missing(self, trials: Iterable[PlannedTrial]) -> None:
         fault_point("session: before a block")
         interruption.check()
-        missing = [planned for planned in wanted if planned.key not in self.done]
+        missing = [planned for planned in trials if planned.key not in self.finished_keys]
         if not missing:
             return
         ready, jobs = self._ready(missing)
-        if not (self.done or self.any_settings):
+        if not (self.finished_keys or self.any_settings):
             preflight.check_settings(self.plan.treatments, jobs, self.machine, self.observer)
         for _ in range(_ATTEMPTS):
             self._run_trials(ready, jobs)
@@ -322,26 +312,30 @@ class _Session:
         if not self.unmeasured:
             return
         trials = list(self.unmeasured.values())
-        names = [f"{one.planned.treatment.label} ({one.planned.key})" for one in trials[:_MOST_NAMED]]
+        names = [f"{trial.planned.treatment.label} ({trial.planned.key})" for trial in trials[:_MOST_NAMED]]
         more = f" and {len(trials) - _MOST_NAMED} more" if len(trials) > _MOST_NAMED else ""
+        problem = trials[0].reason.rstrip(".")
         raise TrialsNotMeasured(
-            count=len(trials),
-            planned=self.total,
-            trials=f"{', '.join(names)}{more}",
-            problem=trials[0].reason.rstrip("."),
-            stored=self.finished,
+            f"{len(trials)} of {self.total} trials were not measured, since the machine failed: the host's "
+            f"fault, not the kernel's. They are {', '.join(names)}{more}. The first said: {problem}.",
+            hint="nothing is concluded from that. What was measured is stored "
+            f"({self.finished} trials: ktrial show), and the same command runs the others again; "
+            "ktrial doctor says what this host lacks",
+            problem=problem,
         )
 
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
         if not self.study_id:
-            return Interrupted(what="nothing had begun", hint="run the same command again")
+            return Interrupted("nothing had begun", hint="run the same command again")
         try:
-            kept = len(self.store.finished_keys(self.study_id, apart_from=self.replaced))
+            stored = len(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         except StoreError as error:
-            return Interrupted(what=f"no trial is known to be kept. {error.message}", hint=error.advice)
-        what = f"{kept} of {self.total} trials are stored, nothing of them is lost"
-        return Interrupted(what=what, hint="run the same command again: it goes on from there")
+            return Interrupted(f"no trial is known to be kept. {error.message}", hint=error.advice)
+        return Interrupted(
+            f"{stored} of {self.total} trials are stored, nothing of them is lost",
+            hint="run the same command again: it goes on from there",
+        )
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
         """The trials that can be run, with what each treatment does; the others are stored with why not."""
@@ -360,19 +354,30 @@ class _Session:
                 failed[treatment.key] = error
         for planned in missing:
             if reason := failed.get(planned.treatment.key):
-                self._store(_not_had(planned, reason, kernel_of(self.study, planned.treatment).label))
+                outcome = Outcome.NOT_A_KERNEL if isinstance(reason, ImageError) else Outcome.KERNEL_MISSING
+                name = kernel_of(self.study, planned.treatment).label
+                self._store(without_running(planned, outcome, str(reason), name))
         return [planned for planned in missing if planned.treatment.key in jobs], jobs
 
     def _run_trials(self, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> None:
         self.at_once = self.executors.at_once(self.machine, self.jobs)
         scope = f"{self.store.name} {self.study_id}"
-        executor = self.executors.executor(self.machine, Wanted(self.jobs, scope=scope))
+        executor = self.executors.executor(self.machine, TrialOptions(self.jobs, scope=scope))
         self.lease.tell_loss(executor.ask_to_stop)
         with interruption.listening(executor.ask_to_stop):
             try:
                 self.pace.begin()
                 executor.begin(trials, jobs)
-                self._see_through(executor, len(trials))
+                awaited = len(trials)
+                while awaited:
+                    event = executor.next_event()
+                    if isinstance(event, Ended):
+                        ended = (event, *executor.ended_at_hand())
+                        self._ended(ended)
+                        awaited -= len(ended)
+                        continue
+                    self._handle(event)
+                    awaited += len(event.trials) if isinstance(event, Withdrawn) else 0
             except BaseException:
                 try:
                     self.observer.stopping()
@@ -384,26 +389,15 @@ class _Session:
                 raise
             executor.close()
 
-    def _see_through(self, executor: Executor, awaited: int) -> None:
-        while awaited:
-            event = executor.next_event()
-            if isinstance(event, Ended):
-                ended = (event, *executor.ended_at_hand())
-                self._ended(ended)
-                awaited -= len(ended)
-                continue
-            self._handle(event)
-            awaited += len(event.trials) if isinstance(event, Withdrawn) else 0
-
     def _ended(self, ended: Sequence[Ended]) -> None:
         self.lease.check()
-        for one in ended:
-            self.pace.saw(one.trial.seconds)
+        for event in ended:
+            self.pace.saw(event.trial.seconds)
         try:
-            self._store(*(one.trial for one in ended))
+            self._store(*(event.trial for event in ended))
         finally:
-            for one in ended:
-                one.stored.set()
+            for event in ended:
+                event.stored.set()
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -414,63 +408,67 @@ class _Session:
             case Started(planned):
                 self.observer.trial_started(planned)
             case Withdrawn(trials, why):
-                self._withdraw(trials)
+                keys = {planned.key for planned in trials}
+                self.store.remove_trials_of(self.study_id, keys)
+                self.finished_keys -= keys
                 self.observer.notice(why)
-            case Told(text):
+            case Notice(text):
                 self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
                 self.lease.check()
                 raise error
-            case StopAsked():
+            case StopRequested():
                 interruption.check()
                 self.lease.check()
 
-    def _withdraw(self, trials: Iterable[PlannedTrial]) -> None:
-        keys = {planned.key for planned in trials}
-        self.store.remove_trials_of(self.study_id, keys)
-        self.done -= keys
-
     def _store(self, *ended: Trial) -> None:
         """All in one transaction; but those with which the machine failed."""
-        failed = {one.planned.key: one for one in ended if one.outcome is Outcome.MACHINE_FAILED}
+        failed = {trial.planned.key: trial for trial in ended if trial.outcome is Outcome.MACHINE_FAILED}
         self.unmeasured |= failed
-        kept = [one for one in ended if one.planned.key not in failed]
-        if not kept:
+        measured = [trial for trial in ended if trial.planned.key not in failed]
+        if not measured:
             return
-        for trial in kept:
+        for trial in measured:
             self.unmeasured.pop(trial.planned.key, None)
-        self.store.add_trials(self.study_id, kept, replaces=self.replaced)
-        for trial in kept:
+        self.store.add_trials(self.study_id, measured, replaces=self.replaced)
+        for trial in measured:
             fault_point("session: trial stored")
-            self.done.add(trial.planned.key)
-            self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
-
-    def _seconds_left(self) -> float | None:
-        return self.pace.left(self.total - self.finished, self.at_once)
+            self.finished_keys.add(trial.planned.key)
+            seconds_left = self.pace.left(self.total - self.finished, self.at_once)
+            self.observer.trial_finished(trial, self.finished, self.total, seconds_left)
 
 
 @dataclass
 class _TimedSession(_Session):
     """Blocks, one after another, for as long as a verdict is open."""
 
-    known: dict[str, Trial] = field(default_factory=dict)
-    """By key: what is stored. To read all of it after each block would grow with the square of the blocks."""
-    so_far: VerdictsSoFar = field(default_factory=VerdictsSoFar)
+    stored: dict[str, Trial] = field(default_factory=dict)
+    """By key. To read all of it after each block would grow with the square of the blocks."""
+    interim_verdicts: VerdictsSoFar = field(default_factory=VerdictsSoFar)
 
     def run(self) -> None:
         """Run blocks up to the next look, look, and so on."""
         self._begin()
         trials = self._stored()
-        while not self.unmeasured and (wanted := self._wanted(trials)):
-            self._tell(trials, wanted)
+        while not self.unmeasured and (target := self._next_look(trials)):
+            blocks = interim.whole_blocks(self.study, trials)
+            self.total = max(target * len(self.plan.treatments), self.finished)
+            verdicts = self.interim_verdicts.after(blocks, self.study, trials)
+            self.observer.blocks_wanted(blocks, target, verdicts)
             # Where load moves the numbers blocks keep apart; elsewhere as many trials run as may at once.
-            by_seeds = self.machine.mode in EXACT_MODES
-            block = wanted - 1 if by_seeds else interim.whole_blocks(self.study, trials)
-            self._run_missing(self._planned(trials, block))
+            last = target - 1 if self.machine.mode in EXACT_MODES else blocks
+            # Of a treatment that was given up there are no more trials.
+            lost = interim.given_up(self.study, trials)
+            self._run_missing(
+                planned
+                for planned in self.plan.trials
+                if planned.block <= last and planned.treatment.key not in lost
+            )
             trials = self._stored()
 
-    def _wanted(self, trials: Sequence[Trial]) -> int | None:
+    def _next_look(self, trials: Sequence[Trial]) -> int | None:
+        """How many blocks there are to be at the next look; None where there is nothing to look for."""
         if self.until is None:
             return interim.blocks_wanted(self.study, trials, metrics_of(self.study, trials))
         # None can end while a treatment has no chance to.
@@ -480,27 +478,15 @@ class _TimedSession(_Session):
 
     def _store(self, *ended: Trial) -> None:
         super()._store(*ended)
-        self.known |= {one.planned.key: one for one in ended if one.planned.key in self.done}
+        self.stored |= {
+            trial.planned.key: trial for trial in ended if trial.planned.key in self.finished_keys
+        }
 
     def _stored(self) -> tuple[Trial, ...]:
         """What the store has: read again only where it is not what this run has put there."""
-        if self.known.keys() != self.store.finished_keys(self.study_id):
-            self.known = {one.planned.key: one for one in self.store.trials(self.study_id)}
-        return tuple(sorted(self.known.values(), key=lambda one: one.planned.order))
-
-    def _planned(self, trials: Sequence[Trial], block: int) -> list[PlannedTrial]:
-        """The trials of the blocks up to this one; of a treatment that was given up there are no more."""
-        lost = interim.given_up(self.study, trials)
-        return [
-            planned
-            for planned in self.plan.trials
-            if planned.block <= block and planned.treatment.key not in lost
-        ]
-
-    def _tell(self, trials: Sequence[Trial], wanted: int) -> None:
-        blocks = interim.whole_blocks(self.study, trials)
-        self.total = max(wanted * len(self.plan.treatments), self.finished)
-        self.observer.blocks_wanted(blocks, wanted, self.so_far.after(blocks, self.study, trials))
+        if self.stored.keys() != self.store.finished_keys(self.study_id):
+            self.stored = {trial.planned.key: trial for trial in self.store.trials(self.study_id)}
+        return tuple(sorted(self.stored.values(), key=lambda trial: trial.planned.order))
 
 
 def _machine(study: Study) -> Machine:
@@ -510,11 +496,6 @@ def _machine(study: Study) -> Machine:
     if isinstance(machine, RemoteMachine):
         machine.reach(study.machine.host)
     return machine
-
-
-def _not_had(planned: PlannedTrial, error: KtrialError, kernel: str) -> Trial:
-    outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
-    return without_running(planned, outcome, str(error), kernel)
 
 
 def treatments_of(trials: Iterable[PlannedTrial]) -> list[Treatment]:
@@ -537,8 +518,12 @@ def raise_host_problem(error: KtrialError) -> None:
 
 def in_stored_order(study: Study, stored: Study, observer: Observer) -> Study:
     """The study with its parameters in the order of the stored one of the same digest; what moves is told."""
-    pairs = list(zip(_ordered(study), _ordered(stored), strict=True))
-    moved = [own.label for own, kept in pairs if list(own.parameters) != list(kept.parameters)]
+    stored_uses = {use.label: use for use in stored.workloads}
+    moved = [
+        use.label
+        for use in sorted(study.workloads, key=lambda use: use.label)
+        if list(use.parameters) != list(stored_uses[use.label].parameters)
+    ]
     if not moved:
         return study
     more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
@@ -546,14 +531,10 @@ def in_stored_order(study: Study, stored: Study, observer: Observer) -> Study:
         f"the parameters of {moved[0]}{more} stand in another order than in the stored study: its order is "
         "kept, since a program's digits depend on the order of its arguments"
     )
-    kept_of = {own.label: kept for own, kept in pairs}
-    uses = (_as(use, kept_of[use.label]) for use in study.workloads)
+    uses = (
+        use.model_copy(
+            update={"parameters": {name: use.parameters[name] for name in stored_uses[use.label].parameters}}
+        )
+        for use in study.workloads
+    )
     return study.model_copy(update={"workloads": tuple(uses)})
-
-
-def _ordered(study: Study) -> list[WorkloadUse]:
-    return sorted(study.workloads, key=lambda use: use.label)
-
-
-def _as(use: WorkloadUse, stored: WorkloadUse) -> WorkloadUse:
-    return use.model_copy(update={"parameters": {name: use.parameters[name] for name in stored.parameters}})

@@ -5,10 +5,12 @@ name alone would be another kernel's. The study's question therefore holds the d
 measured once, and found again under `git bisect`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ktrial.analysis.errors import NothingToConfirm
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.analysis.comparability import failures
+from ktrial.analysis.errors import TimedUsageError
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
@@ -17,10 +19,11 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import ModelledMachine
 from ktrial.model.references import KernelRef
-from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study, StudyRecord
+from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study, StudyRecord, plan
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import Store
+from ktrial.store.study_rows import StoredStudy
 
 FACTOR = "kernel"
 
@@ -40,7 +43,7 @@ class Runs:
     """Where trials are run and kept."""
 
     store: Store
-    observer: Observer = field(default_factory=Silent)
+    observer: Observer = field(default_factory=Observer)
     jobs: int | None = None
     machine: Machine | None = None
     """Instead of the one that the settings name."""
@@ -48,14 +51,39 @@ class Runs:
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name, fetched or read anew. Raises KernelError."""
+        return self.sources.kernel(name, self.observer.progress_of(name))
 
-        def progress(what: str, done: int = 0, total: int = 0) -> None:
-            self.observer.kernel_progress(name, what, done, total)
+    def run(
+        self,
+        study: Study,
+        kernels: Mapping[str, Kernel],
+        *,
+        until: int | None = None,
+        retry_failed: bool = True,
+        any_settings: bool = False,
+    ) -> StudyRecord:
+        """The study, with the trials run that the store lacks. `kernels`: those at hand, by their names.
 
-        return self.sources.kernel(name, progress)
+        Raises what `session.run` raises.
+        """
+
+        def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
+            return kernels.get(kernel.asked) or self.sources.obtain(kernel, progress)
+
+        return run(
+            study,
+            store=self.store,
+            machine=self.machine,
+            observer=self.observer,
+            jobs=self.jobs,
+            retry_failed=retry_failed,
+            sources=self.sources.with_kernels(obtain),
+            until=until,
+            any_settings=any_settings,
+        )
 
 
-def measure(name: str, question: str, kernel: Kernel, how: Measurement, runs: Runs) -> StudyRecord:
+def measure(name: str, question: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> StudyRecord:
     """Run the trials that the store lacks, and return the study `name`. Raises what `session.run` raises.
 
     Trials that failed before are tried again.
@@ -63,24 +91,12 @@ def measure(name: str, question: str, kernel: Kernel, how: Measurement, runs: Ru
     study = Study(
         name=name,
         question=f"{question} Kernel: {kernel.name}, {kernel.release}, content {kernel.digest}.",
-        machine=how.settings,
+        machine=measurement.settings,
         factors=(kernel_factor(kernel.name),),
-        workloads=how.workloads,
-        perturbations=how.perturbations,
+        workloads=measurement.workloads,
+        perturbations=measurement.perturbations,
     )
-
-    def this_one(_kernel: KernelRef, _progress: Progress) -> Kernel:
-        return kernel
-
-    return run(
-        study,
-        store=runs.store,
-        machine=runs.machine,
-        observer=runs.observer,
-        jobs=runs.jobs,
-        retry_failed=True,
-        sources=runs.sources.with_kernels(this_one),
-    )
+    return runs.run(study, {kernel.name: kernel})
 
 
 def kernel_factor(*kernels: str) -> Factor:
@@ -93,18 +109,23 @@ def failed(record: StudyRecord) -> tuple[Trial, ...]:
     return tuple(trial for trial in record.trials if trial.outcome is not Outcome.COMPLETED)
 
 
+def problem_of(record: StudyRecord) -> str:
+    """Why the kernel has no numbers, in one sentence; empty where it has all."""
+    wrong = failed(record)
+    return failures(wrong, record.planned) if wrong else ""
+
+
+def is_complete(stored: StoredStudy) -> bool:
+    """Whether all its trials are in the store, and none failed; an interrupted study is not."""
+    return not stored.failed and stored.finished == len(plan(stored.study).trials)
+
+
 # Studies that are made of others: counted, not timed; on another machine; fresh blocks for a size.
 
 _EXACT = "exact"
-
-
 LONGEST_NAME = 64
 """Characters that a study file may name its study with."""
-
-
 COUNTED_SUFFIX = "-counted"
-
-
 _CONFIRMATION_SUFFIX = "-confirmation"
 """Of their names."""
 
@@ -115,11 +136,11 @@ def counted_study(timed: Study, machine: MachineSettings, perturbations: int) ->
     `machine`: for a study of a system that runs already (host, ssh), which has no kernel to boot; one that
     boots its guests has them counted as they are, with that model.
     """
-    here = machine if timed.machine.kind in REAL_MACHINES else _as_it_is(timed.machine, machine.model)
+    target = machine if timed.machine.kind in REAL_MACHINES else _as_it_is(timed.machine, machine.model)
     return timed.model_copy(
         update={
             "name": f"{timed.name}{COUNTED_SUFFIX}",
-            "machine": here.model_copy(update={"kind": _EXACT}),
+            "machine": target.model_copy(update={"kind": _EXACT}),
             "workloads": tuple(map(_counted, timed.workloads)),
             "timing": None,
             "perturbations": perturbations,
@@ -148,7 +169,13 @@ def confirmation_of(study: Study, blocks: int) -> Study:
     estimation following a sequential test', Biometrika 73(3), 1986, has the bias of the first.)
     """
     if study.timing is None:
-        raise NothingToConfirm(study=study.name)
+        raise TimedUsageError(
+            f"The study {study.name} is exact: a second run would give the same numbers to the last digit.",
+            hint=(
+                "only studies in real time are confirmed; more perturbations show more spread: "
+                "--perturbations"
+            ),
+        )
     timing = study.timing.model_copy(update={"blocks": blocks, "stopping": Stopping.FIXED})
     name, seed = f"{study.name}{_CONFIRMATION_SUFFIX}", (study.seed + 1) % 2**31
     return study.model_copy(update={"name": name, "seed": seed, "timing": timing})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import NotExact, NothingToRepeat, TrialNotStored
+from ktrial.analysis.errors import RepetitionUsageError
 from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.resources import Resources
@@ -36,7 +36,7 @@ _SAME = (
 
 
 @dataclass(frozen=True)
-class _Own:
+class _TreatedSystem:
     """A treatment of the study that takes trials over."""
 
     treatment: Treatment
@@ -53,19 +53,19 @@ class _Identities:
         self._machine = machine
         self._known: dict[str, Provenance | None] = {}
 
-    def of(self, own: _Own) -> Provenance | None:
+    def of(self, treated: _TreatedSystem) -> Provenance | None:
         """None where the system cannot be started. Where its snapshot is gone it is made anew."""
-        if own.treatment.key not in self._known:
-            self._known[own.treatment.key] = self._ask(own)
-        return self._known[own.treatment.key]
+        if treated.treatment.key not in self._known:
+            self._known[treated.treatment.key] = self._ask(treated)
+        return self._known[treated.treatment.key]
 
-    def _ask(self, own: _Own) -> Provenance | None:
+    def _ask(self, treated: _TreatedSystem) -> Provenance | None:
         try:
-            with self._machine.start(own.job.boot) as target:
-                told = target.identity
+            with self._machine.start(treated.job.boot) as target:
+                identity = target.identity
         except KtrialError:
             return None
-        return provenance(own.kernel, told).model_copy(update={"executed": told.executed})
+        return provenance(treated.kernel, identity)
 
 
 def take_over(study: Study, store: Store, machine: Machine, sources: Resources) -> int:
@@ -77,10 +77,10 @@ def take_over(study: Study, store: Store, machine: Machine, sources: Resources) 
     """
     study = resolved(study)
     number = store.study(study)
-    done = store.finished_keys(number)
-    missing = [one for one in plan(study).trials if one.key not in done]
+    finished = store.finished_keys(number)
+    missing = [trial for trial in plan(study).trials if trial.key not in finished]
     taken, identities = 0, _Identities(machine)
-    newest_first = sorted(store.readable_studies()[0], key=lambda one: -one.id) if missing else ()
+    newest_first = sorted(store.readable_studies()[0], key=lambda study: -study.id) if missing else ()
     for stored in newest_first:  # what ran last has most of it, and is small
         if not missing:
             break
@@ -94,17 +94,18 @@ def take_over(study: Study, store: Store, machine: Machine, sources: Resources) 
 
 def _same_treatments(
     stored: Study, missing: list[PlannedTrial], study: Study, sources: Resources
-) -> dict[tuple[str, str], _Own]:
+) -> dict[tuple[str, str], _TreatedSystem]:
     """Keys of a treatment of the study and of one of the stored study that do the same."""
     (use,) = study.workloads
     if use not in stored.workloads:
         return {}
-    other = resolved(stored.model_copy(update={"workloads": (use,)}))
+    other_study = resolved(stored.model_copy(update={"workloads": (use,)}))
     return {
-        (own.treatment.key, one.key): own
-        for own in _own(study, missing, sources)
-        for one in treatments(other)
-        if kernel_of(other, one).name == own.name and _same_job(own, other, one, sources)
+        (treated.treatment.key, treatment.key): treated
+        for treated in _own(study, missing, sources)
+        for treatment in treatments(other_study)
+        if kernel_of(other_study, treatment).name == treated.name
+        and _same_job(treated, other_study, treatment, sources)
     }
 
 
@@ -112,42 +113,42 @@ def _trials(
     store: Store,
     stored: StoredStudy,
     missing: list[PlannedTrial],
-    same: dict[tuple[str, str], _Own],
+    same: dict[tuple[str, str], _TreatedSystem],
     identities: _Identities,
 ) -> Iterator[Trial]:
     """Trials of the stored study that are the same as missing ones."""
     alone = len(stored.study.workloads) == 1
     for trial in store.trials(stored.id):
         for planned in missing:
-            own = same.get((planned.treatment.key, trial.planned.treatment.key))
-            if own is None or trial.planned.perturbation != planned.perturbation:
+            treated = same.get((planned.treatment.key, trial.planned.treatment.key))
+            if treated is None or trial.planned.perturbation != planned.perturbation:
                 continue
-            if _holds(trial, alone) and _is_as_now(trial.provenance, identities.of(own)):
-                yield _cut(trial, planned, own.job.label, store, stored.id)
+            if _holds(trial, alone) and _is_as_now(trial.provenance, identities.of(treated)):
+                yield _cut(trial, planned, treated.job.label, store, stored.id)
 
 
-def _own(study: Study, missing: list[PlannedTrial], sources: Resources) -> list[_Own]:
-    made = []
-    for treatment in {one.treatment.key: one.treatment for one in missing}.values():
+def _own(study: Study, missing: list[PlannedTrial], sources: Resources) -> list[_TreatedSystem]:
+    systems = []
+    for treatment in {trial.treatment.key: trial.treatment for trial in missing}.values():
         with suppress(KtrialError):  # what cannot be had is told when the study runs
             kernel = obtained(study, treatment, sources, silent)
             (job,) = jobs_of(study, treatment, kernel, sources)
-            made.append(_Own(treatment, kernel_of(study, treatment).name, kernel, job))
-    return made
+            systems.append(_TreatedSystem(treatment, kernel_of(study, treatment).name, kernel, job))
+    return systems
 
 
-def _same_job(own: _Own, other: Study, treatment: Treatment, sources: Resources) -> bool:
+def _same_job(treated: _TreatedSystem, other_study: Study, treatment: Treatment, sources: Resources) -> bool:
     """Whether the other study's treatment does the same in the same system."""
     try:
-        (job,) = jobs_of(other, treatment, own.kernel, sources)
+        (job,) = jobs_of(other_study, treatment, treated.kernel, sources)
     except KtrialError:
         return False
-    return _doing(job) == _doing(own.job)
+    return _doing(job) == _doing(treated.job)
 
 
 def _doing(job: Job) -> tuple[object, ...]:
     """All that decides what comes out, apart from the machine."""
-    settings = tuple((one.path, one.value) for one in job.settings)
+    settings = tuple((setting.path, setting.value) for setting in job.settings)
     # Equal mappings may have another order, which is that of the program's arguments.
     arguments = tuple(job.use.parameters)
     return job.use, arguments, job.boot, settings, job.disk, job.limits, job.monitors
@@ -160,12 +161,12 @@ def _holds(trial: Trial, alone: bool) -> bool:
     )
 
 
-def _is_as_now(told: Provenance, now: Provenance | None) -> bool:
+def _is_as_now(stored: Provenance, current: Provenance | None) -> bool:
     """Whether the trial ran on the machine that there is now, from the same state."""
-    if now is None or any(getattr(told, name) != getattr(now, name) for name in _SAME):
+    if current is None or any(getattr(stored, name) != getattr(current, name) for name in _SAME):
         return False
-    both = now.executed.keys() & told.executed.keys()
-    return all(now.executed[name] == told.executed[name] for name in both)
+    both = current.executed.keys() & stored.executed.keys()
+    return all(current.executed[name] == stored.executed[name] for name in both)
 
 
 def _cut(trial: Trial, planned: PlannedTrial, workload: str, store: Store, number: int) -> Trial:
@@ -174,8 +175,8 @@ def _cut(trial: Trial, planned: PlannedTrial, workload: str, store: Store, numbe
     return trial.model_copy(
         update={
             "planned": planned,
-            "samples": tuple(one for one in trial.samples if one.workload == workload),
-            "counters": tuple(one for one in trial.counters if one.workload == workload),
+            "samples": tuple(sample for sample in trial.samples if sample.workload == workload),
+            "counters": tuple(counter for counter in trial.counters if counter.workload == workload),
             "profiles": (profile,) if profile else (),
         }
     )
@@ -188,19 +189,29 @@ def _cut(trial: Trial, planned: PlannedTrial, workload: str, store: Store, numbe
 class Difference:
     """One value that is another than before."""
 
-    what: str
+    fact: str
     before: str
-    now: str
+    repeated: str
 
 
 def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
     """One of the trials that completed, drawn by the seed. Raises NotExact, NothingToRepeat."""
     completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
     if not completed:
-        raise NothingToRepeat(study=study.name)
+        raise RepetitionUsageError(
+            f"Study {study.name} has no trial that completed: there is nothing to run again.",
+            hint=f"ktrial show {study.name} tells how its trials ended",
+        )
     modes = {sample.mode for trial in completed for sample in trial.samples}
     if not modes <= EXACT_MODES:
-        raise NotExact(study=study.name, modes=", ".join(sorted(modes)))
+        raise RepetitionUsageError(
+            f"Study {study.name} was measured in real time ({', '.join(sorted(modes))}): no trial "
+            "of it gives the same numbers twice.",
+            hint=(
+                "ktrial verify is for studies on the machine exact; run this one again, and compare "
+                "the verdicts"
+            ),
+        )
     return random.Random(seed).choice(sorted(completed, key=lambda trial: trial.planned.key))
 
 
@@ -208,9 +219,21 @@ def trial_with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
     """The trial with this key, however it ended. Raises NotExact, TrialNotStored."""
     matching = [trial for trial in trials if trial.planned.key == key]
     if not matching:
-        raise TrialNotStored(study=study.name, key=key)
+        raise RepetitionUsageError(
+            f"Study {study.name} has no trial {key}.",
+            hint=(
+                f"a trial's key is in the warning that names its seed, and in ktrial show {study.name} --json"
+            ),
+        )
     if study.timing:
-        raise NotExact(study=study.name, modes="real time")
+        raise RepetitionUsageError(
+            f"Study {study.name} was measured in real time (real time): no trial of it gives the "
+            "same numbers twice.",
+            hint=(
+                "ktrial verify is for studies on the machine exact; run this one again, and compare "
+                "the verdicts"
+            ),
+        )
     return matching[0]
 
 
@@ -226,26 +249,26 @@ def repeated_trial(
     return run_trial(machine, before.planned, jobs_of(study, treatment, kernel, sources), audited=False)
 
 
-def differences(before: Trial, now: Trial) -> tuple[Difference, ...]:
+def differences(before: Trial, repeated: Trial) -> tuple[Difference, ...]:
     """What is not the same to the last digit; what was executed comes first, for it may be why."""
-    return tuple(_differences(_facts(before), _facts(now)))
+    return tuple(_differences(_facts(before), _facts(repeated)))
 
 
 def _facts(trial: Trial) -> dict[str, str]:
     provenance = trial.provenance
-    known = {"ktrial": provenance.ktrial, "QEMU": provenance.qemu, "kernel": provenance.kernel_digest}
-    known |= {f"executed: {what}": digest for what, digest in provenance.executed.items()}
-    known |= {"outcome": trial.outcome.value, "reason": trial.reason}
-    known |= {f"setting {path}": value for path, value in trial.settings.items()}
+    facts = {"ktrial": provenance.ktrial, "QEMU": provenance.qemu, "kernel": provenance.kernel_digest}
+    facts |= {f"executed: {program}": digest for program, digest in provenance.executed.items()}
+    facts |= {"outcome": trial.outcome.value, "reason": trial.reason}
+    facts |= {f"setting {path}": value for path, value in trial.settings.items()}
     for sample in trial.samples:
-        known[f"{sample.workload}: {sample.metric}"] = f"{sample.value!r} {sample.unit}"
-    known |= {f"{one.workload}: {one.name}": repr(one.delta) for one in trial.counters}
-    return known
+        facts[f"{sample.workload}: {sample.metric}"] = f"{sample.value!r} {sample.unit}"
+    facts |= {f"{counter.workload}: {counter.name}": repr(counter.delta) for counter in trial.counters}
+    return facts
 
 
-def _differences(before: dict[str, str], now: dict[str, str]) -> Iterator[Difference]:
-    for what in dict.fromkeys([*before, *now]):
+def _differences(before: dict[str, str], repeated: dict[str, str]) -> Iterator[Difference]:
+    for fact in dict.fromkeys([*before, *repeated]):
         # What an older ktrial did not note cannot differ.
-        noted = what in before or not what.startswith("executed: ")
-        if noted and before.get(what) != now.get(what):
-            yield Difference(what, before.get(what, "none"), now.get(what, "none"))
+        noted = fact in before or not fact.startswith("executed: ")
+        if noted and before.get(fact) != repeated.get(fact):
+            yield Difference(fact, before.get(fact, "none"), repeated.get(fact, "none"))

@@ -27,9 +27,11 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile
+from ktrial.model.study import EXACT_MACHINES
 from ktrial.model.trial import (
     BETWEEN_REASONS,
     OPERATIONS,
+    WATCHED_FILES,
     CounterDelta,
     Environment,
     Monitored,
@@ -47,8 +49,6 @@ from ktrial.workloads.command import guest_time_warnings
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
 
 _ON_SEVERAL = "exact-parallel"
-
-
 _FAILURES = (GuestError, MachineError, WorkloadError)
 
 
@@ -145,6 +145,7 @@ class TrialNotes:
         valid = self.outcome is not Outcome.REFUSED
         if self.replayed:
             self.warnings += replays(self.planned, self.outcome, tuple(dict.fromkeys(self.complaints)))
+        noted = provenance(self.kernel, self.identity)
         return Trial(
             planned=self.planned,
             outcome=self.outcome,
@@ -156,10 +157,10 @@ class TrialNotes:
             settings=self.settings,
             warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
             console=self.console,
-            provenance=provenance(self.kernel, self.identity).model_copy(
+            provenance=noted.model_copy(
                 update={
                     "programs": self.programs,
-                    "executed": (self.identity.executed if self.identity else {}) | self.executed,
+                    "executed": noted.executed | self.executed,
                     "environment": self.environment,
                     "monitored": tuple(self.monitored) if valid else (),
                 }
@@ -194,16 +195,16 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Trial
     steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
     names = monitoring.of_trial(job, notes.planned.perturbation.number)
-    own = _watched(steps, job.boot.sample_ns)
-    watch = partial(monitoring.watched, target, machine.mode, job, own, names)
+    workload_steps = _watched(steps, job.boot.sample_ns)
+    watch = partial(monitoring.watched, target, machine.mode, job, workload_steps, names)
     watched = watch() if watched_first else ()
     _do(target, machine, job, notes)
-    for each in watched or watch():
-        _keep_watched(each, job, notes)
+    for watched_job in watched or watch():
+        _keep_watched(watched_job, job, notes)
 
 
 def _keep_watched(watched: monitoring.Watched, job: Job, notes: TrialNotes) -> None:
-    counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
+    counted = {counter.name: counter.delta for counter in notes.counters if counter.workload == job.label}
     notes.counters += [
         CounterDelta(workload=job.label, name=name, delta=delta)
         for name, delta in sorted(watched.deltas(counted.get(OPERATIONS, 0.0)).items())
@@ -233,19 +234,19 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
     notes.settings |= _checked_manipulation(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
-    own = own_results(results[:after], first + len(writes))
-    samples = job.workload.samples(job.use, machine.mode, own)
+    results_ = own_results(results[:after], first + len(writes))
+    samples = job.workload.samples(job.use, machine.mode, results_)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
-    sampled = sampled_of(job.label, own)
+    sampled = sampled_of(job.label, results_)
     notes.sampled += [sampled] if sampled else []
-    notes.counters += _counters(job, own, sampled)
+    notes.counters += _counters(job, results_, sampled)
     if isinstance(job.workload, RunsPrograms):
-        notes.programs |= job.workload.programs(job.use, own)
+        notes.programs |= job.workload.programs(job.use, results_)
     if isinstance(job.workload, WarnsOfRuns):
-        notes.warnings += job.workload.warnings(job.use, own)
+        notes.warnings += job.workload.warnings(job.use, results_)
     if isinstance(target, CountingTarget):
-        _keep_profile(target, job, own, notes)
+        _keep_profile(target, job, results_, notes)
 
 
 def _checked_manipulation(
@@ -269,18 +270,20 @@ def _perform(
     """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
     if not isinstance(target, CountingTarget):
         return target.perform(steps)
-    known = notes.symbols.of(target, job.boot)
-    notes.executed |= {"symbols": known.digest} if known.text else {}
-    calls = bool(known.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
-    return target.counted(steps, known.text, calls=calls)
+    symbols = notes.symbols.of(target, job.boot)
+    notes.executed |= {"symbols": symbols.digest} if symbols.text else {}
+    calls = bool(symbols.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
+    return target.counted(steps, symbols.text, calls=calls)
 
 
-def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: TrialNotes) -> None:
+def _keep_profile(
+    target: CountingTarget, job: Job, results: tuple[StepResult, ...], notes: TrialNotes
+) -> None:
     if not notes.symbols.wanted:
         return
     try:
-        known = notes.symbols.of(target, job.boot)
-        counted = counted_profile(job, target.identity, own, known)
+        symbols = notes.symbols.of(target, job.boot)
+        counted = counted_profile(job, target.identity, results, symbols)
         notes.profiles.append(counted)
         notes.warnings += agent_in_region(counted) if not job.boot.sample_ns else ()
     except (NoSymbolsInGuest, NoMarkedRegion) as error:
@@ -305,7 +308,7 @@ def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
 def _checked(sample: Sample, job: Job) -> Sample:
     if not math.isfinite(sample.value):
         problem = f"its {sample.metric} is no number ({sample.value})"
-        raise WorkloadError(workload=job.label, problem=problem)
+        raise WorkloadError(f"Workload {job.label}: {problem}")
     return sample.model_copy(update={"workload": job.label})
 
 
@@ -357,9 +360,9 @@ def _reason(error: Exception) -> str:
 
 def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
     """What a trial of the kernel on this machine is noted with."""
-    known: dict[str, object] = {"ktrial": VERSION}
+    facts: dict[str, object] = {"ktrial": VERSION}
     if kernel:
-        known |= {
+        facts |= {
             "kernel": kernel.name,
             "kernel_release": kernel.release,
             "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
@@ -368,7 +371,7 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "config_digest": kernel.config_digest,
         }
     if identity:
-        known |= {
+        facts |= {
             "machine": identity.machine,
             "qemu": identity.qemu,
             "cpu_model": identity.cpu_model,
@@ -377,8 +380,10 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "agent_digest": identity.agent_digest,
             "seed": identity.seed,
             "snapshot": identity.snapshot or _without_snapshot(identity),
+            "executed": identity.executed
+            | ({WATCHED_FILES: monitors.watched_digest()} if identity.machine in EXACT_MACHINES else {}),
         }
-    return Provenance.model_validate(known)
+    return Provenance.model_validate(facts)
 
 
 def _without_snapshot(identity: MachineIdentity) -> str:
@@ -423,11 +428,11 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
 
 def _unpublished_programs(identity: MachineIdentity) -> tuple[DataWarning, ...]:
     """What a guest program executes is a part of what is counted there, down to the page of a variable."""
-    others = guest_programs.unpublished_digests(identity.executed)
-    if not others:
+    unpublished = guest_programs.unpublished_digests(identity.executed)
+    if not unpublished:
         return ()
     text = (
-        f"the guest's programs ({', '.join(others)}) are not the published ones: another compiler or C "
+        f"the guest's programs ({', '.join(unpublished)}) are not the published ones: another compiler or C "
         "library made them"
     )
     advice = (
@@ -470,8 +475,6 @@ _COMPLAINTS = re.compile(
     r"|.*(?:rcu_\w+|rcu:.*) (?:self-)?detected (?:expedited )?stalls?.*|.*lockup.*"
 )
 """Kernel messages of a WARN, a BUG, a sanitizer, an oops, a hung task, a stall, a lockup."""
-
-
 _FAILED = frozenset({Outcome.PANICKED, Outcome.HUNG, Outcome.WORKLOAD_FAILED})
 
 
@@ -485,8 +488,8 @@ def replays(planned: PlannedTrial, outcome: Outcome, complaints: tuple[str, ...]
     """A warning that names the seed and the command; none where all went well."""
     if outcome not in _FAILED and not complaints:
         return ()
-    what = f"the kernel said: {complaints[0]}" if complaints else f"it ended as {outcome.value}"
+    event = f"the kernel said: {complaints[0]}" if complaints else f"it ended as {outcome.value}"
     seed = planned.perturbation.layout_seed
-    text = f"trial {planned.key} ({planned.treatment.label}), seed {seed}: {what}"
+    text = f"trial {planned.key} ({planned.treatment.label}), seed {seed}: {event}"
     advice = f"the same schedule again, with its console: ktrial verify STUDY --trial {planned.key}"
     return (DataWarning(kind=WarningKind.REPLAY, text=text, advice=advice),)

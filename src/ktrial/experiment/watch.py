@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ktrial.analysis.comparability import failures, machine_difference, mode_difference
+from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.result import record
 from ktrial.experiment.regression_check import (
@@ -23,16 +23,15 @@ from ktrial.experiment.regression_check import (
     rows_of,
     worst,
 )
-from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
+from ktrial.experiment.single_kernel import Measurement, Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
-from ktrial.model.study import StudyRecord, plan
+from ktrial.model.study import StudyRecord
 from ktrial.store.store import Store
-from ktrial.store.study_rows import StoredStudy
 
 PREFIX = "watch:"
 """What a target's studies are called, before the target; a study file cannot choose such a name."""
@@ -77,7 +76,7 @@ class TargetLook:
     def is_changed(self) -> bool:
         """Whether any metric is not what it was: better, worse, or nobody knows."""
         rows = self.check.rows if self.check else ()
-        return any(one.comparison.verdict not in _SAME for one in rows)
+        return any(row.comparison.verdict not in _SAME for row in rows)
 
     @property
     def decision(self) -> Decision:
@@ -88,32 +87,32 @@ class TargetLook:
 
 
 def look(
-    target: str, how: Measurement, limits: Mapping[str, float], runs: Runs, obtain: Obtain | None = None
+    target: str,
+    measurement: Measurement,
+    limits: Mapping[str, float],
+    runs: Runs,
+    obtain: Obtain | None = None,
 ) -> TargetLook:
     """Fetch or build the newest kernel of the target, measure it where it is new, and compare.
 
     `target`: a kernel's name (`debian:6.12`), or `git:DIRECTORY@BRANCH`. A kernel that cannot be had is told
     in the look. Raises what `session.run` raises, and NothingToWatch.
     """
-
-    def tell(what: str, done: int = 0, total: int = 0) -> None:
-        runs.observer.kernel_progress(target, what, done, total)
-
     try:
-        kernel = (obtain or newest)(target, tell)
+        kernel = (obtain or newest)(target, runs.observer.progress_of(target))
     except KernelError as error:
         return TargetLook(target, News.NOT_HAD, problem=error.message)
-    known = _looks(runs.store, target, how)
-    if known and _content(known[-1]) == kernel.digest:
-        return TargetLook(target, News.UNCHANGED, _shown(known[-1]))
-    others = [one for one in known if _content(one) != kernel.digest]
-    now = measure(PREFIX + target, QUESTION, kernel, how, runs)
-    if not others:
-        return TargetLook(target, News.FIRST, _shown(now))
-    before = others[-1]
-    check, problem = _compared(kernel, before, now, how, limits, runs)
+    earlier = _looks(runs.store, target, measurement)
+    if earlier and _content(earlier[-1]) == kernel.digest:
+        return TargetLook(target, News.UNCHANGED, _shown(earlier[-1]))
+    different = [record for record in earlier if _content(record) != kernel.digest]
+    latest = measure(PREFIX + target, QUESTION, kernel, measurement, runs)
+    if not different:
+        return TargetLook(target, News.FIRST, _shown(latest))
+    before = different[-1]
+    check, problem = _compared(kernel, before, latest, measurement, limits, runs)
     names = (before.trials[0].provenance.kernel, kernel.name)
-    return TargetLook(target, News.NEW, _shown(now), _shown(before), check, problem, names)
+    return TargetLook(target, News.NEW, _shown(latest), _shown(before), check, problem, names)
 
 
 def newest(target: str, progress: Progress) -> Kernel:
@@ -126,29 +125,24 @@ def newest(target: str, progress: Progress) -> Kernel:
     return branch_kernel(Path(directory), branch, progress)
 
 
-def _looks(store: Store, target: str, how: Measurement) -> list[StudyRecord]:
+def _looks(store: Store, target: str, measurement: Measurement) -> list[StudyRecord]:
     """Earlier looks that are whole, oldest first: by when they ended, since a kernel may come back."""
-    known = [one for one in store.studies() if one.study.name == PREFIX + target and _is_like(one, how)]
-    records = [record(store, one.id) for one in known]
-    return sorted(records, key=lambda one: max(trial.started for trial in one.trials))
+    records = [
+        record(store, stored.id)
+        for stored in store.studies()
+        if (study := stored.study).name == PREFIX + target
+        and Measurement(study.workloads, study.machine, study.perturbations) == measurement
+        and is_complete(stored)
+    ]
+    return sorted(records, key=lambda record: max(trial.started for trial in record.trials))
 
 
-def _is_like(stored: StoredStudy, how: Measurement) -> bool:
-    study = stored.study
-    same = (study.workloads, study.machine, study.perturbations) == (
-        how.workloads,
-        how.settings,
-        how.perturbations,
-    )
-    return same and not stored.failed and stored.finished == len(plan(study).trials)
+def _content(record: StudyRecord) -> str:
+    return record.trials[0].provenance.kernel_digest
 
 
-def _content(one: StudyRecord) -> str:
-    return one.trials[0].provenance.kernel_digest
-
-
-def _shown(one: StudyRecord) -> str:
-    provenance = one.trials[0].provenance if one.trials else None
+def _shown(record: StudyRecord) -> str:
+    provenance = record.trials[0].provenance if record.trials else None
     if provenance is None:
         return ""
     return f"{provenance.kernel_release or provenance.kernel} ({provenance.kernel_digest[:12]})"
@@ -157,37 +151,35 @@ def _shown(one: StudyRecord) -> str:
 def _compared(
     kernel: Kernel,
     before: StudyRecord,
-    now: StudyRecord,
-    how: Measurement,
+    latest: StudyRecord,
+    measurement: Measurement,
     limits: Mapping[str, float],
     runs: Runs,
 ) -> tuple[RegressionCheck | None, str]:
     """The check, or why there is none."""
-    labels = (f"before: {_shown(before)}", f"now: {_shown(now)}")
+    labels = (f"before: {_shown(before)}", f"now: {_shown(latest)}")
     about = (kernel.name, kernel.release, labels[0])
-    if wrong := failed(now):
-        problem = failures(wrong, now.planned)
-        return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=wrong[0].console), ""
-    if problem := _incomparable(before, now):
+    if problem := problem_of(latest):
+        console = failed(latest)[0].console
+        return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=console), ""
+    modes = {
+        sample.mode for record in (before, latest) for trial in record.trials for sample in trial.samples
+    }
+    if problem := machine_difference(before.trials, latest.trials) or mode_difference(modes):
         return None, f"{problem}; the next one is compared with this"
     rows = [
         row
-        for use in how.workloads
-        for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before, now)
+        for use in measurement.workloads
+        for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before, latest)
     ]
     baseline = Baseline(labels[0], False, before)
-    told = tuple(explained(row, baseline, now, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in told), told), ""
-
-
-def _incomparable(before: StudyRecord, now: StudyRecord) -> str:
-    modes = [{sample.mode for trial in one.trials for sample in trial.samples} for one in (before, now)]
-    return machine_difference(before.trials, now.trials) or mode_difference(modes[0] | modes[1])
+    explained_rows = tuple(explained(row, baseline, latest, runs.store) for row in rows)
+    return RegressionCheck(*about, worst(row.decision for row in explained_rows), explained_rows), ""
 
 
 def worst_of(looks: Sequence[TargetLook]) -> Decision:
     """What all looks make together: beyond, then what could not be run or decided, else within."""
-    decisions = {one.decision for one in looks}
+    decisions = {look.decision for look in looks}
     for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):
         if decision in decisions:
             return decision
@@ -203,26 +195,26 @@ def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
     `branch`: what git resolves (`master`, `origin/linux-6.12.y`). Raises NothingToWatch, BuildError, and
     KernelError where the remotes do not answer, which may be better tomorrow.
     """
-    what = f"git:{directory}@{branch}"
-    if _git(directory, what, "remote"):
+    source = f"git:{directory}@{branch}"
+    if _git(directory, source, "remote"):
         progress("fetching what is new")
-        _fetch(directory, what)
-    commit = _git(directory, what, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
+        _fetch(directory, source)
+    commit = _git(directory, source, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
     if not commit:
-        raise NothingToWatch(what=what, problem=f"git knows no {branch}")
+        raise NothingToWatch(what=source, problem=f"git knows no {branch}")
     return build(requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd()), progress)
 
 
-def _fetch(directory: Path, what: str) -> None:
+def _fetch(directory: Path, source: str) -> None:
     try:
-        _git(directory, what, "fetch", "--quiet", "--all")
+        _git(directory, source, "fetch", "--quiet", "--all")
     except NothingToWatch as error:
-        raise KernelError(name=what, problem=f"git fetch: {error.facts['problem']}") from error
+        raise KernelError(name=source, problem=f"git fetch: {error.facts['problem']}") from error
 
 
-def _git(directory: Path, what: str, *arguments: str) -> str:
+def _git(directory: Path, source: str, *arguments: str) -> str:
     try:
-        done = subprocess.run(
+        git = subprocess.run(
             ["git", "-C", str(directory), *arguments],
             capture_output=True,
             text=True,
@@ -231,7 +223,7 @@ def _git(directory: Path, what: str, *arguments: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NothingToWatch(what=what, problem=str(error)) from error
-    if done.returncode and done.stderr.strip():
-        raise NothingToWatch(what=what, problem=done.stderr.strip().splitlines()[-1])
-    return done.stdout.strip()
+        raise NothingToWatch(what=source, problem=str(error)) from error
+    if git.returncode and git.stderr.strip():
+        raise NothingToWatch(what=source, problem=git.stderr.strip().splitlines()[-1])
+    return git.stdout.strip()

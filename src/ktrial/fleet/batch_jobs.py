@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ktrial.fleet.connection import imported, security_of
-from ktrial.fleet.errors import BadFleetFile, BatchSystemFailed, JobqueueNotInstalled
+from ktrial.fleet.errors import BadFleetFile, BatchSystemFailed, FleetError
 from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings
 
 _OWN = {"workers"}
@@ -190,7 +190,10 @@ def _class(system: str, kind: str) -> Any:
             warnings.simplefilter("ignore")
             import dask_jobqueue
     except ImportError as error:
-        raise JobqueueNotInstalled(address="", problem=str(error)) from None
+        raise FleetError(
+            f"Workers as jobs of a batch system need dask-jobqueue, which is not installed here ({error!s}).",
+            hint="pip install 'ktrial[jobqueue]'",
+        ) from None
     name = f"{BATCH_SYSTEMS[system]}{kind}"
     return getattr(dask_jobqueue, name, None) or getattr(_module(system), name)
 

@@ -10,13 +10,13 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from ktrial.experiment.resources import Builder, Had, Listener, PortableBuilds, built_here, numbered
+from ktrial.experiment.resources import Builder, KernelOutcome, Listener, PortableBuilds, built_here, numbered
 from ktrial.file_digests import digest_of_bytes
 from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents, Package
-from ktrial.fleet.errors import TransferDamaged, WorkerBroke
+from ktrial.fleet.errors import FleetError, TransferDamaged
 from ktrial.fleet.membership import Calls, JoinCheck, Membership
 from ktrial.fleet.messages import (
     BuildCall,
@@ -84,7 +84,7 @@ class FleetBuilds:
         self._maker = pickle.dumps(builder.elsewhere)
         self._events: SimpleQueue[BuildEvent] = SimpleQueue()
 
-    def built(self, builds: Mapping[str, Build]) -> Generator[Had]:
+    def built(self, builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
         """Each kernel as it is had. To close it ends all builds."""
         items: dict[str, Item] = {}
         here: dict[str, Build] = {}
@@ -108,7 +108,7 @@ class FleetBuilds:
         if items:
             yield from self._by_workers(list(items.values()), builds)
 
-    def _by_workers(self, items: list[Item], builds: Mapping[str, Build]) -> Generator[Had]:
+    def _by_workers(self, items: list[Item], builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
         with TemporaryDirectory(dir=_scratch()) as scratch:
             assignment = BuildAssignment(
                 self._home, self._elsewhere, self._maker, items, Path(scratch), self._events
@@ -140,7 +140,7 @@ class FleetBuilds:
                 count -= 1
                 yield event
 
-    def _ended(self, end: End, builds: Mapping[str, Build]) -> Generator[Had]:
+    def _ended(self, end: End, builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
         """For whoever asked for it. In other words the same is taken from the cache, or built here."""
         assert end.item
         labels = end.item.labels
@@ -283,7 +283,7 @@ class BuildAssignment(threading.Thread):
         member, item = self._work.pop(number)
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
-            raise WorkerBroke(worker=member.name, problem=problem) from RuntimeError(answer.problem)
+            raise FleetError(f"Worker {member.name}: {problem}") from RuntimeError(answer.problem)
         if isinstance(answer, Built):
             item.archive, item.arrived = answer, 0
             if not (answer.in_store and self._taken(item, answer)):

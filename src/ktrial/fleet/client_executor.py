@@ -17,12 +17,12 @@ from ktrial.experiment.executor import (
     Ended,
     Event,
     EventQueue,
+    Notice,
     Prepared,
     Preparing,
     Started,
-    StopAsked,
-    Told,
-    Wanted,
+    StopRequested,
+    TrialOptions,
     Withdrawn,
 )
 from ktrial.experiment.jobs import Job, Steps
@@ -30,7 +30,7 @@ from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Package, packed
-from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
+from ktrial.fleet.errors import FleetError
 from ktrial.fleet.membership import Calls, Membership, join_check_of
 from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Order, Preparation, Several, Unable
 from ktrial.fleet.settings import FleetSettings
@@ -103,7 +103,7 @@ class Work:
 class FleetExecutor:
     """An Executor."""
 
-    def __init__(self, home: Home, machine: Machine, bench: Bench, wanted: Wanted) -> None:
+    def __init__(self, home: Home, machine: Machine, bench: Bench, wanted: TrialOptions) -> None:
         """`machine`: the client's own, which says who is right where workers disagree."""
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
         self._events = EventQueue()
@@ -143,7 +143,7 @@ class FleetExecutor:
 
     def ask_to_stop(self) -> None:
         """Have `next_event` return StopAsked. Safe in a signal handler."""
-        self._events.put(StopAsked())
+        self._events.put(StopRequested())
 
     def stop(self) -> tuple[Trial, ...]:
         """End all that is under way, on every worker; return the trials that had ended before."""
@@ -177,7 +177,7 @@ class FleetExecutor:
         self._work.clear()
 
     def _tell(self, text: str) -> None:
-        self._events.put(Told(text))
+        self._events.put(Notice(text))
 
     def _run(self) -> None:
         try:
@@ -273,7 +273,7 @@ class FleetExecutor:
     def _settle(self, work: Work, answer: object) -> None:
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
-            raise WorkerBroke(worker=work.member.name, problem=problem) from RuntimeError(answer.problem)
+            raise FleetError(f"Worker {work.member.name}: {problem}") from RuntimeError(answer.problem)
         if isinstance(answer, Completed):
             self._done(work, answer)
             return
@@ -380,9 +380,17 @@ class FleetExecutor:
             try:
                 trial = rerun.result()
             except KtrialError as error:
-                raise ClientDisagrees(trial=entry.planned.key, problem=error.message) from error
+                raise FleetError(
+                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
+                    f"which are right: {error.message}",
+                    hint="trials that ended before are stored; ktrial doctor says what this system lacks",
+                ) from error
             if trial.outcome is Outcome.MACHINE_FAILED:
-                raise ClientDisagrees(trial=entry.planned.key, problem=trial.reason)
+                raise FleetError(
+                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
+                    f"which are right: {trial.reason}",
+                    hint="trials that ended before are stored; ktrial doctor says what this system lacks",
+                )
             wrong = [(member, told) for member, told in opinions if compared(told, trial)]
             for member, _ in opinions:
                 member.confirmed = True
@@ -393,7 +401,7 @@ class FleetExecutor:
 
     def _quarantine(self, member: Member, entry: Entry, told: Trial, right: Trial) -> None:
         first = compared(told, right)[0]
-        why = f"{first.what} was {first.before} there, and is {first.now}"
+        why = f"{first.fact} was {first.before} there, and is {first.repeated}"
         member.quarantined = True
         self._membership.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
         self._checks.forget(member)
@@ -414,7 +422,7 @@ class FleetExecutor:
         held, self._held = self._held, None
         ended = tuple(one.planned for one in entries if held is None or one.planned != held.trial.planned)
         self._unended += len(ended)
-        self._events.put(Withdrawn(ended, text) if ended else Told(text))
+        self._events.put(Withdrawn(ended, text) if ended else Notice(text))
         if held and all(one.planned != held.trial.planned for one in entries):
             self._end(held.trial)
         for one in entries:

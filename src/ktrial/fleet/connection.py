@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from ktrial.fleet.errors import CertificateMissing, FleetInClear, FleetNotInstalled, FleetOutOfReach
+from ktrial.fleet.errors import FleetError, FleetOutOfReach, FleetUsageError
 from ktrial.fleet.settings import FleetSettings
 
 if TYPE_CHECKING:
@@ -288,7 +288,10 @@ def imported() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise FleetNotInstalled(address="", problem=str(error)) from None
+        raise FleetError(
+            f"A fleet needs Dask distributed, which is not installed here ({error!s}).",
+            hint="pip install 'ktrial[fleet]'",
+        ) from None
     known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     for name in (*known, "distributed", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -300,11 +303,21 @@ def security_of(settings: FleetSettings) -> "Security | None":
     settings.check()
     if settings.tls is None:
         if settings.address.startswith("tls://"):
-            raise FleetInClear(address=settings.address)
+            raise FleetUsageError(
+                f"Fleet {settings.address}: its traffic is not encrypted, and leaves this system.",
+                hint=(
+                    "give certificates (tls-ca, tls-cert and tls-key in the fleet's file, and tls:// in "
+                    "its address); or where the network is trusted insecure = true in the file (--insecure "
+                    "of ktrial fleet): who reaches the scheduler runs programs on all workers"
+                ),
+            )
         return None
     for file in settings.tls:
         if not file.is_file():
-            raise CertificateMissing(address=settings.address, file=file)
+            raise FleetUsageError(
+                f"Fleet {settings.address}: there is no file {file}.",
+                hint="tls-ca, tls-cert and tls-key in the fleet's file say where they are, beside that file",
+            )
     security: Any = imported().security.Security
     ca, cert, key = map(str, settings.tls)
     own = {

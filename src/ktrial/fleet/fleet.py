@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ktrial.experiment.executor import Executor, ThisSystem, Wanted
+from ktrial.experiment.executor import Executor, ThisSystem, TrialOptions
 from ktrial.experiment.machine_lease import LeasePlace
-from ktrial.experiment.resources import Builder, Had, Listener, built_here
+from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
 from ktrial.fleet.connection import Connection, connected, imported
 from ktrial.fleet.contents import Package
-from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
+from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.messages import Bench
 from ktrial.fleet.settings import VARIABLE, FleetSettings
@@ -91,14 +91,16 @@ class Fleet:
         self._open.callback(place.close)
         return (place,)
 
-    def executor(self, machine: Machine, wanted: Wanted) -> Executor:
+    def executor(self, machine: Machine, wanted: TrialOptions) -> Executor:
         """What performs trials there; those in real time are performed here. Raises NotForFleet."""
         if not self._performs(machine):
             return ThisSystem().executor(machine, wanted)
         assert isinstance(machine, PortableMachine)
         return FleetExecutor(self, machine, self._bench(machine.elsewhere(), wanted), wanted)
 
-    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+    def built(
+        self, builds: Mapping[str, Build], builder: Builder, listener: Listener
+    ) -> Generator[KernelOutcome]:
         """By its workers; not by those of this system, which would only share its cores."""
         if self.settings.local_workers or not (builds and builder.elsewhere) or self._only_holds():
             return built_here(builds, builder, listener)
@@ -117,10 +119,17 @@ class Fleet:
         elsewhere = isinstance(machine, LeasedMachine)
         if self.settings.asked and (self.settings.local_workers or not elsewhere):
             what = "another system" if elsewhere else "this system"
-            raise NotForFleet(address=self.settings.address, machine=machine.name, what=what)
+            raise FleetUsageError(
+                f"Fleet {self.settings.address} is given exact trials only: the machine {machine.name} "
+                f"measures {what}, in real time.",
+                hint=(
+                    "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one); "
+                    "a machine ssh is held in a fleet that has an address"
+                ),
+            )
         return False
 
-    def _bench(self, maker: Callable[[], Machine], wanted: Wanted) -> Bench:
+    def _bench(self, maker: Callable[[], Machine], wanted: TrialOptions) -> Bench:
         """The same for the same machine: what is ready on it stays so from executor to executor."""
         symbols = wanted.symbols.wanted if wanted.symbols else True
         pickled = pickle.dumps(maker)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ktrial.fleet.connection import Connection, connected
-from ktrial.fleet.errors import FleetOutOfReach, HolderUnknown
+from ktrial.fleet.errors import FleetError, FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings
 from ktrial.format.sanitize import one_line
 from ktrial.model.machine import MachineLease
@@ -152,7 +152,11 @@ class HeldMachines:
             if holder is not None and not has_ended(holder):
                 return Taking(holder, is_taken=False)
             if time.monotonic() > until:
-                raise HolderUnknown(address=self._settings.address, machine=lease.shown)
+                raise FleetError(
+                    f"Fleet {self._settings.address}: somebody has the machine {lease.shown}, and does not "
+                    "say who.",
+                    hint="is it a ktrial of another version? --fleet none measures without that fleet",
+                )
             if holder is not None and not is_told:
                 self._say(
                     f"machine {lease.shown}: {one_line(holder.who)}, who held it in {self.name}, is gone; "

@@ -12,7 +12,7 @@ from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
 from ktrial.fleet.contents import Package
-from ktrial.fleet.errors import FleetEmpty, FleetOutOfReach
+from ktrial.fleet.errors import FleetError, FleetOutOfReach
 from ktrial.fleet.messages import Bench, Failed, Gone, Introduction, Lacking, Taken, Unable
 from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import Member
@@ -417,7 +417,13 @@ class Membership:
         patient = now - self._without_since <= self._home.settings.patience
         if not patient or (refused and len(refused) == len(still)):
             problem = f" ({'; '.join(refused)})" if refused else ""
-            raise FleetEmpty(address=self._home.settings.address, problem=problem)
+            raise FleetError(
+                f"Fleet {self._home.settings.address} has no worker that can be used{problem}",
+                hint=(
+                    "ktrial fleet worker ADDRESS starts one; trials that ended are stored; run the same "
+                    "command again"
+                ),
+            )
 
 
 def _difference(expected: dict[str, str], there: dict[str, str]) -> str:

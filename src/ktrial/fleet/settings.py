@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, ValidationError
 
 from ktrial.file_store import checked
-from ktrial.fleet.errors import BadFleet, BadFleetFile, FleetInClear
+from ktrial.fleet.errors import BadFleet, BadFleetFile, FleetUsageError
 from ktrial.model.base import Model
 
 VARIABLE = "KTRIAL_FLEET"
@@ -81,7 +81,14 @@ class FleetSettings:
         """Raise FleetInClear where traffic would leave this system in the clear."""
         clear = self.address.startswith("tcp://") and not _is_here(self.address)
         if clear and not self.insecure:
-            raise FleetInClear(address=self.address)
+            raise FleetUsageError(
+                f"Fleet {self.address}: its traffic is not encrypted, and leaves this system.",
+                hint=(
+                    "give certificates (tls-ca, tls-cert and tls-key in the fleet's file, and tls:// in "
+                    "its address); or where the network is trusted insecure = true in the file (--insecure "
+                    "of ktrial fleet): who reaches the scheduler runs programs on all workers"
+                ),
+            )
 
 
 def asked_for(named: str | None) -> FleetSettings | None:

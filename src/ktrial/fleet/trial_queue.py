@@ -260,7 +260,7 @@ def for_member(checks: Sequence[Check], member: Member, bench: Bench, *, idle: b
 
 def compared(first: Trial, second: Trial) -> tuple[Difference, ...]:
     """What is not the same to the last digit, apart from texts that may name places."""
-    return tuple(one for one in differences(first, second) if one.what not in _OF_THE_HOST)
+    return tuple(one for one in differences(first, second) if one.fact not in _OF_THE_HOST)
 
 
 def short(trial: Trial) -> Trial:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
-from ktrial.importers.errors import FormatUnknown, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
 from ktrial.model.imported import Family, Group, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -30,20 +30,25 @@ def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
 
     Each format of what programs print is one.
     """
-    formats, told = program_outputs.installed()
-    own: dict[str, Importer] = {name: ProgramOutput(each) for name, each in formats.items()}
-    known, warnings = plugin_discovery.installed(_GROUP, "importer", "IMPORTER", (__name__,), _check, own)
-    return known, (*told, *warnings)
+    formats, format_warnings = program_outputs.installed()
+    by_format: dict[str, Importer] = {name: ProgramOutput(format) for name, format in formats.items()}
+    importers, warnings = plugin_discovery.installed(
+        _GROUP, "importer", "IMPORTER", (__name__,), _check, by_format
+    )
+    return importers, (*format_warnings, *warnings)
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:
-    """What is in a file, and who read it. Raises FormatUnknown, and what the importer raises."""
-    importers = sorted(installed()[0].values(), key=lambda each: each.name == _LAST)
+    """What is in a file, and who read it. Raises ImportFailed."""
+    importers = sorted(installed()[0].values(), key=lambda importer: importer.name == _LAST)
     for importer in importers:
         if importer.recognises(file):
             return importer, importer.read(file)
-    known = "; ".join(importer.summary for importer in importers)
-    raise FormatUnknown(file=file.path, known=known)
+    summaries = "; ".join(importer.summary for importer in importers)
+    raise ImportFailed(
+        f"{file.path} is in no format that ktrial reads: {summaries}.",
+        hint="a CSV file with a header, a column that names the groups and one of numbers always works",
+    )
 
 
 def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Imported, ...]:
@@ -123,7 +128,9 @@ def _in_one_unit(files: list[Imported]) -> list[Imported]:
 
 def _in_unit(family: Family, unit: str) -> Family:
     groups = tuple(
-        group.model_copy(update={"values": tuple(in_unit(each, family.unit, unit) for each in group.values)})
+        group.model_copy(
+            update={"values": tuple(in_unit(value, family.unit, unit) for value in group.values)}
+        )
         for group in family.groups
     )
     return family.model_copy(update={"unit": unit, "groups": groups})
@@ -135,19 +142,19 @@ def _run_orders(files: list[Imported]) -> dict[_Key, tuple[str, ...]]:
     if len(dated) < len(files):
         return {}
     orders: dict[_Key, tuple[str, ...]] = {}
-    for _, _, file in sorted(dated, key=lambda each: each[:2]):
+    for _, _, file in sorted(dated, key=lambda row: row[:2]):
         for family in file.families:
             labels = tuple(group.label for group in family.groups for _ in group.values)
             orders[_key(family)] = orders.get(_key(family), ()) + labels
     return orders
 
 
-def _with(one: Family | None, other: Family) -> Family:
+def _with(family: Family | None, addition: Family) -> Family:
     """Groups of one label are one group: its runs come from several files."""
-    if one is None:
-        return other
-    groups = {group.label: group for group in one.groups}
-    for group in other.groups:
+    if family is None:
+        return addition
+    groups = {group.label: group for group in family.groups}
+    for group in addition.groups:
         before = groups.get(group.label)
         if before is not None:
             group = group.model_copy(
@@ -158,7 +165,7 @@ def _with(one: Family | None, other: Family) -> Family:
                 }
             )
         groups[group.label] = group
-    return one.model_copy(update={"groups": tuple(groups.values())})
+    return family.model_copy(update={"groups": tuple(groups.values())})
 
 
 def _check(name: str, extension: object) -> tuple[str, Importer]:
@@ -181,7 +188,7 @@ def as_labelled(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
     read = [imported for _, imported in files]
     if len({label for label, _ in files}) < 2 or not all(label for label, _ in files) or _shared(read):
         return read
-    if all(_alike(each, read[0]) for each in read):
+    if all(_alike(labelled, read[0]) for labelled in read):
         return _under_one_name(files)
     text = f"nothing is in two of the files, so nothing is compared: {_contents(files)}"
     return [*read[:-1], _warned(read[-1], text, _SAME)]
@@ -189,7 +196,7 @@ def as_labelled(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
 
 def _shared(files: Sequence[Imported]) -> bool:
     """Whether anything is in two files under the same name."""
-    names = [name for each in files for name in {family.name for family in each.families}]
+    names = [name for file in files for name in {family.name for family in file.families}]
     return len(set(names)) < len(names)
 
 
@@ -197,14 +204,17 @@ def _alike(file: Imported, first: Imported) -> bool:
     """Whether both hold one thing, in units and with a direction that can be compared."""
     if (len(file.families), len(first.families)) != (1, 1) or file.index_rows or file.scores:
         return False
-    (one,), (other,) = file.families, first.families
-    units = one.unit == other.unit or same_time_unit(one.unit, other.unit)
-    return units and one.direction is other.direction
+    (family,), (first_family,) = file.families, first.families
+    units = family.unit == first_family.unit or same_time_unit(family.unit, first_family.unit)
+    return units and family.direction is first_family.direction
 
 
 def _under_one_name(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
-    name = " and ".join(each.families[0].name for _, each in files)
-    read = [each.model_copy(update={"families": (_named(each.families[0], name),)}) for _, each in files]
+    name = " and ".join(single.families[0].name for _, single in files)
+    read = [
+        imported.model_copy(update={"families": (_named(imported.families[0], name),)})
+        for _, imported in files
+    ]
     text = f"what the labels name is compared, but not the same was measured: {_contents(files)}"
     return [*read[:-1], _warned(read[-1], text, "without labels each file stands for itself")]
 
@@ -215,8 +225,8 @@ def _named(family: Family, name: str) -> Family:
 
 def _contents(files: Sequence[tuple[str, Imported]]) -> str:
     return "; ".join(
-        f"{label} has {', '.join(family.name for family in each.families) or 'nothing'}"
-        for label, each in files
+        f"{label} has {', '.join(family.name for family in imported.families) or 'nothing'}"
+        for label, imported in files
     )
 
 
@@ -256,14 +266,14 @@ class ProgramOutput:
     def read(self, file: SourceFile) -> Imported:
         """A family for each metric, its only group the file; or its groups what the file compares.
 
-        Raises MeasurementsDamaged, NoMeasurements.
+        Raises ImportFailed.
         """
         try:
             report = self.format.read(file.text)
         except OutputDamaged as error:
-            raise MeasurementsDamaged(file=file.path, format=self.name, **_facts(error)) from error
+            raise MeasurementsDamaged(file.path, self.name, error.where, error.problem) from error
         except OutputEmpty as error:
-            raise NoMeasurements(file=file.path, format=self.name, **_facts(error)) from error
+            raise NoMeasurements(file.path, self.name, error.problem) from error
         in_groups = self.format.of_groups and not file.label
         families = _of_groups(file, report) if in_groups else _of_metrics(file, report)
         return Imported(
@@ -274,16 +284,16 @@ class ProgramOutput:
         )
 
 
-def _facts(error: OutputDamaged | OutputEmpty) -> dict[str, str]:
-    return {key: str(value) for key, value in error.facts.items() if key != "format"}
-
-
 def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:
     """A metric that is the only one is called as what was measured."""
-    alone = len({each.metric for each in report.measured}) == 1
+    alone = len({metric.metric for metric in report.measured}) == 1
     return tuple(
-        _family(each, each.of if alone and each.of else name, (_group(each, file.group),))
-        for name, each in report.named().items()
+        _family(
+            measurement,
+            measurement.of if alone and measurement.of else name,
+            (_group(measurement, file.group),),
+        )
+        for name, measurement in report.named().items()
     )
 
 
@@ -292,10 +302,15 @@ def _of_groups(file: SourceFile, report: Report) -> tuple[Family, ...]:
     for each in report.measured:
         families.setdefault(each.metric, []).append(each)
     return tuple(
-        _family(each[0], file.path.stem, tuple(_group(one, one.of) for one in each)).model_copy(
-            update={"metric": metric, "run_order": tuple(one.of for one in each for _ in one.values)}
+        _family(
+            columns[0], file.path.stem, tuple(_group(measured, measured.of) for measured in columns)
+        ).model_copy(
+            update={
+                "metric": metric,
+                "run_order": tuple(measurement.of for measurement in columns for _ in measurement.values),
+            }
         )
-        for metric, each in families.items()
+        for metric, columns in families.items()
     )
 
 
@@ -311,9 +326,9 @@ def _group(measured: Measured, label: str) -> Group:
 def _warnings(source: str, report: Report) -> list[DataWarning]:
     kinds = {WarningKind.FAILED_TRIALS: report.failures, WarningKind.INPUT_INCOMPLETE: report.notes}
     return [
-        DataWarning(kind=kind, text=f"{source}: {each.text}", advice=each.advice)
-        for kind, told in kinds.items()
-        for each in told
+        DataWarning(kind=kind, text=f"{source}: {remark.text}", advice=remark.advice)
+        for kind, remarks in kinds.items()
+        for remark in remarks
     ]
 
 

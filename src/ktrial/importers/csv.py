@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.format.number_format import counted, percentage
-from ktrial.importers.errors import ColumnUnknown, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.notation import nearest
@@ -48,7 +48,9 @@ class Csv:
     def recognises(self, file: SourceFile) -> bool:
         """Whether the first line looks like a header of two columns or more."""
         first = file.text.lstrip("\n").partition("\n")[0]
-        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(one in first for one in _DELIMITERS)
+        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(
+            delimiter in first for delimiter in _DELIMITERS
+        )
 
     def read(self, file: SourceFile) -> Imported:
         """Families and groups, in the table's order."""
@@ -182,8 +184,8 @@ class _Reader:
         """What was left out."""
         if not self._missing:
             return ()
-        what = f"{self._missing} rows have no number in {self._columns.value}"
-        text = f"{self._file.name}: {what}; they are left out"
+        problem = f"{self._missing} rows have no number in {self._columns.value}"
+        text = f"{self._file.name}: {problem}; they are left out"
         advice = "if runs failed there, find out why: what is left may be the better part"
         return (DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice),)
 
@@ -302,7 +304,7 @@ def _index(file: SourceFile, columns: Columns, rows: list[CsvLine]) -> tuple[Ind
             value = number(row.cells[name])
             if value is None or value <= 0:
                 raise _damaged(file, row.line, f"{name} is {row.cells[name]!r}, not a number above zero")
-            cells[name] = rounded(value, max(decimals(each.cells[name]) for each in rows))
+            cells[name] = rounded(value, max(decimals(other_row.cells[name]) for other_row in rows))
         baseline, result, index = (cells[name] for name in columns.index_of or ())
         index_rows.append(
             IndexRow(
@@ -440,15 +442,17 @@ _UNIT_SUFFIXES = {
 
 
 def understand(header: list[str], file: SourceFile) -> Columns:
-    """The columns' meanings. Raises ColumnUnknown where the user named one that is not there."""
+    """The columns' meanings. Raises ImportFailed where the user named one that is not there."""
     names = {name.strip().lower().replace(" ", "_"): name for name in header}
-    asked = file.choices
-    for wanted in (*asked.group_by, *filter(None, (asked.value,))):
-        if wanted not in header:
-            raise ColumnUnknown(
-                file=file.path, column=wanted, similar=nearest(wanted, header), known=", ".join(header)
+    choices = file.choices
+    for requested in (*choices.group_by, *filter(None, (choices.value,))):
+        if requested not in header:
+            raise ImportFailed(
+                f"{file.path} has no column {requested}{nearest(requested, header)}; "
+                f"it has: {', '.join(header)}.",
+                hint="--group-by and --value take names from the header",
             )
-    taken = set(asked.group_by) | {asked.value}
+    taken = set(choices.group_by) | {choices.value}
 
     def one(meanings: set[str]) -> str:
         column = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
@@ -458,7 +462,7 @@ def understand(header: list[str], file: SourceFile) -> Columns:
     index_of = _index_columns(names)
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
     # An index is computed from the result, and rounded once more.
-    value = asked.value or (index_of[1] if index_of else _value(names, taken))
+    value = choices.value or (index_of[1] if index_of else _value(names, taken))
     taken.add(value)
     block = one(_BLOCK)
     run = block or one(_RUN)
@@ -466,9 +470,9 @@ def understand(header: list[str], file: SourceFile) -> Columns:
     families = tuple(name for name in (metric, knob, session) if name)
     default, unit, _ = one(_DEFAULT), one(_UNIT), one(_NOTE)
     taken |= set(index_of or ())
-    in_seconds = any(set(each) <= set(header) for each in _IN_SECONDS)
+    in_seconds = any(set(tool_columns) <= set(header) for tool_columns in _IN_SECONDS)
     taken |= _NOT_MEASURED if in_seconds else set()
-    groups = asked.group_by or tuple(name for name in header if name not in taken)
+    groups = choices.group_by or tuple(name for name in header if name not in taken)
     return Columns(
         value=value,
         summaries=bool(error or sd or sd_percent or _MEAN.fullmatch(value.lower())),
@@ -503,17 +507,17 @@ def without_other_numbers(
         return columns, ()
     numeric = [name for name in columns.groups if _is_numeric(name, rows)]
     words = [name for name in columns.groups if name not in numeric and len({row[name] for row in rows}) > 1]
-    others = [name for name in numeric if _is_measured(name, words, columns, rows)]
-    kept = tuple(name for name in columns.groups if name not in others)
-    if not others or not kept:
+    measured = [name for name in numeric if _is_measured(name, words, columns, rows)]
+    remaining = tuple(name for name in columns.groups if name not in measured)
+    if not measured or not remaining:
         return columns, ()
-    many = "columns" if len(others) > 1 else "column"
+    many = "columns" if len(measured) > 1 else "column"
     warning = DataWarning(
         kind=WarningKind.INPUT_INCOMPLETE,
-        text=f"{file.name}: the {many} {', '.join(others)}: taken for measurements, and left out",
-        advice=f"--value {others[0]} reads that one; --group-by names columns that tell groups apart",
+        text=f"{file.name}: the {many} {', '.join(measured)}: taken for measurements, and left out",
+        advice=f"--value {measured[0]} reads that one; --group-by names columns that tell groups apart",
     )
-    return replace(columns, groups=kept), (warning,)
+    return replace(columns, groups=remaining), (warning,)
 
 
 def _is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
@@ -530,7 +534,7 @@ def _is_measured(
         return False
     different = len({row[name] for row in rows})
     if columns.summaries:
-        labels = {tuple(row[each] for each in (*columns.families, *words)) for row in rows}
+        labels = {tuple(row[column] for column in (*columns.families, *words)) for row in rows}
         return len(labels) == len(rows) and different > len(rows) / 2 and _has_fractions(name, rows)
     return different > len(rows) / 2
 

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
-from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -33,8 +33,8 @@ class Phoronix:
         stamps = _time_stamps(root)
         families, warnings = [], []
         for result in root.iter("Result"):
-            groups, told = _groups(file, result)
-            warnings += told
+            groups, problems = _groups(file, result)
+            warnings += problems
             if groups:
                 families.append(_family(result, groups, stamps))
         if not families:
@@ -52,8 +52,12 @@ def _root(file: SourceFile, format: str) -> Element:
         where = f"line {line}, column {column + 1}"
         raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=str(error)) from error
     except DefusedXmlException as error:
-        what = "entities" if isinstance(error, EntitiesForbidden) else "a document type"
-        raise UnsafeXml(file=file.path, what=what) from error
+        declaration = "entities" if isinstance(error, EntitiesForbidden) else "a document type"
+        raise ImportFailed(
+            f"{file.path}: the XML declares {declaration}, which no results file needs and which can harm "
+            "who reads it.",
+            hint="remove the document type declaration, if you trust the rest",
+        ) from error
     return root
 
 
@@ -126,22 +130,22 @@ def _run_times(text: str) -> int:
     times = facts.get("test-run-times") if isinstance(facts, dict) else None
     if isinstance(times, list):
         return len(times)
-    return len([each for each in times.split(":") if each.strip()]) if isinstance(times, str) else 0
+    return len([time for time in times.split(":") if time.strip()]) if isinstance(times, str) else 0
 
 
-def _failed(source: str, title: str, label: str, failed: int, kept: int) -> DataWarning:
+def _failed(source: str, title: str, label: str, failed: int, good: int) -> DataWarning:
     return DataWarning(
         kind=WarningKind.FAILED_TRIALS,
-        text=f"{source}: {title}, {label}: {failed} of {kept + failed} runs gave no value",
+        text=f"{source}: {title}, {label}: {failed} of {good + failed} runs gave no value",
         advice="the suite drops failed runs silently; find out why they failed before comparing the rest",
     )
 
 
 def _no_number(source: str, title: str, label: str, value: str) -> DataWarning:
-    what = "a series over time" if "," in value else "no number"
+    content = "a series over time" if "," in value else "no number"
     return DataWarning(
         kind=WarningKind.INPUT_INCOMPLETE,
-        text=f"{source}: {title}, {label} has {what}, and is left out",
+        text=f"{source}: {title}, {label} has {content}, and is left out",
         advice="only results with one number a run can be compared",
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ktrial.importers.errors import MeasurementsTooLarge, MeasurementsUnreadable, TooManyGroups
+from ktrial.importers.errors import ImportFailed
 from ktrial.model.imported import Imported, Rounded
 
 MOST_GROUPS = 200
@@ -44,9 +44,13 @@ class SourceFile:
 
 
 def check_groups(file: SourceFile, groups: int) -> None:
-    """Raises TooManyGroups where one family has so many that nobody could read the comparison."""
+    """Raise ImportFailed where one family has so many that nobody could read the comparison."""
     if groups > MOST_GROUPS:
-        raise TooManyGroups(file=file.path, most=MOST_GROUPS)
+        raise ImportFailed(
+            f"{file.path} has more than {MOST_GROUPS} groups in one comparison.",
+            hint="--group-by COLUMN,… names the columns that tell the groups apart; no other is then looked "
+            "at",
+        )
 
 
 @runtime_checkable
@@ -73,7 +77,7 @@ class Importer(Protocol):
         ...
 
     def read(self, file: SourceFile) -> Imported:
-        """Its measurements. Raises MeasurementsDamaged, NoMeasurements, UnsafeXml, ColumnUnknown."""
+        """Its measurements. Raises ImportFailed."""
         ...
 
 
@@ -86,17 +90,16 @@ _MIB = 1024 * 1024
 
 
 def source_file(path: Path, label: str = "", choices: Choices | None = None) -> SourceFile:
-    """The file's text. Raises MeasurementsUnreadable and MeasurementsTooLarge."""
+    """The file's text, complete. Raises ImportFailed."""
     raw = _bytes(path)
     if b"\0" in raw:
-        raise MeasurementsUnreadable(file=path, problem="it is binary, not text")
+        raise _unreadable(path, "it is binary, not text")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is not UTF-8"
-        raise MeasurementsUnreadable(file=path, problem=problem) from error
+        raise _unreadable(path, f"byte {error.start} is not UTF-8") from error
     if not text.strip():
-        raise MeasurementsUnreadable(file=path, problem="it is empty")
+        raise _unreadable(path, "it is empty")
     return SourceFile(path, text.replace("\r\n", "\n").replace("\r", "\n"), label, choices or Choices())
 
 
@@ -107,16 +110,26 @@ def _bytes(path: Path) -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise MeasurementsUnreadable(file=path, problem="it is not a regular file")
-            if status.st_size > limit:
-                raise MeasurementsTooLarge(file=path, size=status.st_size // _MIB, limit=LARGEST_MIB)
-            raw = file.read(limit + 1)
+                raise _unreadable(path, "it is not a regular file")
+            raw = b"" if status.st_size > limit else file.read(limit + 1)
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise MeasurementsUnreadable(file=path, problem=problem) from error
-    if len(raw) > limit:  # /proc files have size 0
-        raise MeasurementsTooLarge(file=path, size=len(raw) // _MIB, limit=LARGEST_MIB)
+        raise _unreadable(path, problem) from error
+    size = max(status.st_size, len(raw))  # files in /proc have size 0
+    if size > limit:
+        raise ImportFailed(
+            f"{path} is too large: {size // _MIB} MiB, where {LARGEST_MIB} MiB are the most that ktrial "
+            "reads.",
+            hint="results are small; this is probably a log of something else",
+        )
     return raw
+
+
+def _unreadable(path: Path, problem: str) -> ImportFailed:
+    return ImportFailed(
+        f"{path} cannot be read: {problem}.",
+        hint="give a file that holds results; what is understood: ktrial help statistics",
+    )
 
 
 def decimals(text: str) -> int:

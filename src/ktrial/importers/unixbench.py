@@ -170,7 +170,7 @@ def _log(file: SourceFile, format: str) -> list[_Run]:
         result = score_of(section.passes)
         if section.test in BASELINES:
             index = 10 * result / BASELINES[section.test]
-            exact = [Rounded(value=each) for each in (BASELINES[section.test], result, index)]
+            exact = [Rounded(value=value) for value in (BASELINES[section.test], result, index)]
             run.rows[section.test] = (exact[0], exact[1], exact[2])
         else:
             run.results[section.test] = result, section.unit
@@ -216,7 +216,7 @@ def _sections(file: SourceFile, format: str) -> list[tuple[_Section, int]]:
     counted: dict[tuple[str, int], int] = {}
     counted_sections = []
     for section in sections:
-        section.passes = [each for each in section.passes if each]
+        section.passes = [copies for copies in section.passes if copies]
         if section.passes:
             key = section.test, section.copies
             counted_sections.append((section, counted.get(key, 0)))
@@ -239,11 +239,11 @@ def score_of(passes: list[_Pass]) -> float:
     dropped; the result is the geometric mean of count / (time / timebase), or of the count where the
     timebase is 0.
     """
-    rates = sorted((_count(each), _rate(each)) for each in passes)
-    kept = [rate for _, rate in rates[len(rates) // 3 :]]
-    if min(kept) <= 0:
+    rates = sorted((_count(copies), _rate(copies)) for copies in passes)
+    counted = [rate for _, rate in rates[len(rates) // 3 :]]
+    if min(counted) <= 0:
         return 0.0
-    return math.exp(math.fsum(math.log(rate) for rate in kept) / len(kept))
+    return math.exp(math.fsum(math.log(rate) for rate in counted) / len(counted))
 
 
 def _count(copies: _Pass) -> float:
@@ -277,8 +277,8 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
             values.setdefault((test, _UNITS.get(test, "lps")), []).append((name, result.value))
         if (score := _whole_score(run)) is not None:
             values.setdefault((SCORE, "index"), []).append((name, score))
-        for test, (other, unit) in run.results.items():
-            values.setdefault((test, unit), []).append((name, other))
+        for test, (score_value, unit) in run.results.items():
+            values.setdefault((test, unit), []).append((name, score_value))
     copies = runs[0].copies
     return [
         Family(

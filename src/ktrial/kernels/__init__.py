@@ -10,14 +10,14 @@ from ktrial.installation import cache_directory
 
 
 class Progress(Protocol):
-    """Told what is being done, and how far it is."""
+    """Called with what a step does, and how far it is."""
 
-    def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
-        """`done` and `total` are bytes; `total` is 0 where it is not known beforehand."""
+    def __call__(self, step: str, finished: int = 0, total: int = 0, /) -> None:
+        """`finished` and `total` are bytes; `total` is 0 where it is not known beforehand."""
         ...
 
 
-def silent(what: str, done: int = 0, total: int = 0) -> None:
+def silent(_step: str, _finished: int = 0, _total: int = 0, /) -> None:
     """Tell nobody."""
 
 

@@ -39,15 +39,7 @@ from ktrial.kernels.providers import Parts, Request, TellsRelease, provider_of
 from ktrial.model.base import Model
 from ktrial.model.kernel import Kernel, Origin
 
-# Kernels in the cache are whole before they are used: what is damaged is made again, or the kernel refused.
-#
-# What follows from a kernel's content (vmlinux, depmod's lists) is made from that. Damaged content is
-# fetched again where it came in a package, built again where ktrial built it, and taken if it is the same
-# kernel, to the last bit.
-
 _NOWHERE = Origin(provider="", source="")
-
-
 _UNKNOWN = "parts of it"
 
 
@@ -93,8 +85,8 @@ def mend(cache: Cache, record: NameRecord, progress: Progress, paths: Iterable[s
     if manifest and not damaged:
         return  # another process was here
     with cache.workspace() as workspace:
-        made, source = _made_again(cache, record, manifest, damaged, workspace, progress)
-        replace_damaged(home, made, record.name, source)
+        directory, source = _made_again(cache, record, manifest, damaged, workspace, progress)
+        replace_damaged(home, directory, record.name, source)
 
 
 def _made_again(
@@ -106,29 +98,32 @@ def _made_again(
     progress: Progress,
 ) -> tuple[Path, str]:
     """The kernel put together anew, in the workspace, and from what. Raises KernelDamaged."""
-    home, made = cache.entry_directory(record.digest), workspace / "entry"
+    home, directory = cache.entry_directory(record.digest), workspace / "entry"
     if manifest is None or not any(path in manifest.content for path in damaged):
         try:
-            if build_entry(record.name, _own_parts(home), made, workspace, progress).digest == record.digest:
-                return made, "its image and modules"
+            if (
+                build_entry(record.name, _own_parts(home), directory, workspace, progress).digest
+                == record.digest
+            ):
+                return directory, "its image and modules"
         except KtrialError as error:
             if manifest is not None:
                 raise _refused(record, damaged, error.message) from error
         # Its content is damaged, too: a module, say, which nobody has looked at.
-        made = workspace / "fetched"
-    source, how = _source(record)
+        directory = workspace / "fetched"
+    source, verb = _source(record)
     if not source:
         raise _refused(record, damaged, f"it came from {record.origin.source}, and from no package")
     if record.origin.build:
         progress(f"damaged in the cache ({named(damaged) or _UNKNOWN}): building it again")
     try:
         parts = _fetched(cache, record, workspace, progress)
-        entry = build_entry(record.name, parts, made, workspace, progress)
+        entry = build_entry(record.name, parts, directory, workspace, progress)
     except KtrialError as error:
-        raise _refused(record, damaged, f"{source} cannot be {how} again: {error.message}") from error
+        raise _refused(record, damaged, f"{source} cannot be {verb} again: {error.message}") from error
     if entry.digest != record.digest:
-        raise _refused(record, damaged, f"what can be {how} now is not {source}")
-    return made, source
+        raise _refused(record, damaged, f"what can be {verb} now is not {source}")
+    return directory, source
 
 
 def _source(record: NameRecord) -> tuple[str, str]:
@@ -154,14 +149,14 @@ def _own_parts(home: Path) -> Parts:
 
 def _fetched(cache: Cache, record: NameRecord, workspace: Path, progress: Progress) -> Parts:
     """The parts from the package of its very release, where the provider's names tell releases."""
-    provider, wanted = provider_of(record.name)
+    provider, selector = provider_of(record.name)
     home = cache.entry_directory(record.digest)
     release = next((path.name for path in sorted((home / "lib" / "modules").glob("*"))), "")
     if release and isinstance(provider, TellsRelease):
-        wanted = release
+        selector = release
     request = Request(
-        name=f"{provider.prefix}:{wanted}",
-        wanted=wanted,
+        name=f"{provider.prefix}:{selector}",
+        selector=selector,
         workspace=workspace,
         state=cache.root / "providers" / provider.prefix,
         progress=progress,
@@ -229,7 +224,7 @@ def is_whole_addition(path: Path) -> bool:
 def _in_steps(home: Path, manifest: Manifest, paths: list[str], progress: Progress) -> Iterator[str]:
     for start in range(0, len(paths), _AT_ONCE):
         progress("reading its files", start, len(paths))
-        yield from damaged_files(home, manifest, paths[start : start + _AT_ONCE], anew=True)
+        yield from damaged_files(home, manifest, paths[start : start + _AT_ONCE], reread=True)
 
 
 def _without_manifest(home: Path) -> tuple[list[str], list[str]]:

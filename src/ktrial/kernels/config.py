@@ -4,14 +4,10 @@ import re
 import zlib
 from dataclasses import dataclass, field
 
-from ktrial.kernels.errors import UnknownOption
+from ktrial.kernels.errors import KernelError
 from ktrial.model.kernel import Kernel
 
-# The kernel's configuration: the options and their values, and how it schedules by them.
-
 _SET = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
-
-
 _OPTION = re.compile(r"CONFIG_\w+")
 
 
@@ -33,9 +29,23 @@ def config_value(kernel: Kernel, option: str) -> str | None:
     Raises UnknownOption where `option` is no option's name, or the configuration is not known.
     """
     if not _OPTION.fullmatch(option):
-        raise UnknownOption(name=kernel.name, option=option, problem="it does not start with CONFIG_")
+        raise KernelError(
+            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: it does "
+            "not start with CONFIG_.",
+            hint=(
+                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
+                "configuration is known"
+            ),
+        )
     if kernel.config is None:
-        raise UnknownOption(name=kernel.name, option=option, problem="the configuration was not given")
+        raise KernelError(
+            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: the "
+            "configuration was not given.",
+            hint=(
+                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
+                "configuration is known"
+            ),
+        )
     return config_of(kernel).get(option)
 
 
@@ -46,8 +56,6 @@ def embedded_config(vmlinux: bytes) -> bytes:
 
 
 _END = re.compile(r"^# end of (?P<title>\S.*)$", re.MULTILINE)
-
-
 _LINE = re.compile(
     r"^#\n# (?P<header>\S.*)\n#$|^# end of (?P<end>\S.*)$|^(?:# )?(?P<option>CONFIG_\w+)(?:=.*| is not set)$",
     re.MULTILINE,
@@ -74,26 +82,22 @@ def read(text: str) -> ConfigText:
     """
     closed = {match["title"] for match in _END.finditer(text)}
     menus: dict[str, tuple[str, ...]] = {}
-    here: list[str] = []
+    menu: list[str] = []
     for match in _LINE.finditer(text):
         if option := match["option"]:
-            menus.setdefault(option, tuple(here))
+            menus.setdefault(option, tuple(menu))
         elif title := match["header"]:
             if title in closed:
-                here.append(title)
+                menu.append(title)
             elif not closed:
-                here = [title]
-        elif (title := match["end"]) in here:
-            del here[len(here) - 1 - here[::-1].index(title) :]
+                menu = [title]
+        elif (title := match["end"]) in menu:
+            del menu[len(menu) - 1 - menu[::-1].index(title) :]
     return ConfigText(menus)
 
 
 _EEVDF_SINCE = (6, 6)
-
-
 _OUT_OF_TREE = {"CONFIG_SCHED_MUQSS": "MuQSS", "CONFIG_SCHED_PDS": "PDS", "CONFIG_SCHED_BMQ": "BMQ"}
-
-
 _MODELS = {
     "CONFIG_PREEMPT_NONE": "none",
     "CONFIG_PREEMPT_VOLUNTARY": "voluntary",
@@ -129,9 +133,9 @@ def scheduling(kernel: Kernel) -> Scheduling:
     """Of a kernel whose configuration may be unknown."""
     config = config_of(kernel)
     numbers = re.findall(r"\d+", kernel.release)[:2]
-    own = "EEVDF" if tuple(map(int, numbers)) >= _EEVDF_SINCE else "CFS"
+    scheduler = "EEVDF" if tuple(map(int, numbers)) >= _EEVDF_SINCE else "CFS"
     return Scheduling(
-        scheduler=next((name for option, name in _OUT_OF_TREE.items() if option in config), own),
+        scheduler=next((name for option, name in _OUT_OF_TREE.items() if option in config), scheduler),
         preemption=next((model for option, model in _MODELS.items() if option in config), ""),
         chosen_at_boot="CONFIG_PREEMPT_DYNAMIC" in config,
         sched_ext={"CONFIG_SCHED_CLASS_EXT", "CONFIG_DEBUG_INFO_BTF"} <= config.keys(),

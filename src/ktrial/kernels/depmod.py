@@ -12,22 +12,14 @@ from pathlib import Path
 
 import zstandard
 
-from ktrial.kernels.errors import ModulesUnusable, ToolFailed, ToolMissing
+from ktrial.kernels.errors import KernelError, ModulesUnusable, ToolMissing
 from ktrial.kernels.files import FULL, check_output
 from ktrial.system_tools import Tool
 
-# Put a kernel's modules into the cache, and let depmod (kmod) write down how they depend on each other.
-
 DEPMOD = Tool("depmod", "kmod", "works out which kernel module needs which")
-
-
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
-
-
 LOADABLE, NOTE = "loadable", ".sha256"
 """The directory of a kernel's unpacked modules, and what ends the names of the files with their digests."""
-
-
 GENERATED = frozenset(
     "modules." + name
     for name in (
@@ -36,8 +28,6 @@ GENERATED = frozenset(
     )
 )  # fmt: skip
 """What depmod writes."""
-
-
 _VERMAGIC = re.compile(rb"vermagic=(\S+) ")
 
 
@@ -57,11 +47,11 @@ UNPACK: dict[str, Callable[[bytes], bytes]] = {
 """How module files with a second suffix are unpacked."""
 
 
-def place_modules(name: str, given: Path, release: str, made: Path, workspace: Path) -> None:
-    """Move or copy the modules below `given` to `made`/lib/modules/`release`. Raises ModulesUnusable."""
-    target = made / "lib" / "modules" / release
+def place_modules(name: str, source_directory: Path, release: str, entry: Path, workspace: Path) -> None:
+    """Move or copy the modules to `entry`/lib/modules/`release`. Raises ModulesUnusable."""
+    target = entry / "lib" / "modules" / release
     try:
-        source = find_modules(name, given, release)
+        source = find_modules(name, source_directory, release)
         if source.is_relative_to(workspace):
             target.parent.mkdir(parents=True)
             source.rename(target)
@@ -71,22 +61,29 @@ def place_modules(name: str, given: Path, release: str, made: Path, workspace: P
         if error.errno in FULL or error.filename is None or Path(error.filename).is_relative_to(workspace):
             raise
         problem = f"{error.filename}: {error.strerror}"
-        raise ModulesUnusable(name=name, directory=given, release=release, problem=problem) from error
+        raise ModulesUnusable(
+            name=name, directory=source_directory, release=release, problem=problem
+        ) from error
     except ValueError as error:
-        raise ModulesUnusable(name=name, directory=given, release=release, problem=error) from error
+        raise ModulesUnusable(
+            name=name, directory=source_directory, release=release, problem=error
+        ) from error
     for link in ("build", "source"):
         (target / link).unlink(missing_ok=True)
 
 
-def find_modules(name: str, given: Path, release: str) -> Path:
-    """Return `given`, or the directory of `release` below it. Raises ModulesUnusable, OSError."""
+def find_modules(name: str, source_directory: Path, release: str) -> Path:
+    """Return `source_directory`, or the directory of `release` below it. Raises ModulesUnusable, OSError."""
 
     def unusable(problem: str) -> ModulesUnusable:
-        return ModulesUnusable(name=name, directory=given, release=release, problem=problem)
+        return ModulesUnusable(name=name, directory=source_directory, release=release, problem=problem)
 
-    if not given.is_dir():
-        raise unusable("it is not a directory" if given.exists() else "there is no such directory")
-    for place in (*(given / base / release for base in ("lib/modules", "usr/lib/modules", "")), given):
+    if not source_directory.is_dir():
+        raise unusable("it is not a directory" if source_directory.exists() else "there is no such directory")
+    for place in (
+        *(source_directory / base / release for base in ("lib/modules", "usr/lib/modules", "")),
+        source_directory,
+    ):
         if files := module_files(place):
             built_for = built_for_release(files[0])
             if built_for != release:
@@ -126,25 +123,22 @@ def run_depmod(name: str, base: Path, release: str) -> None:
     program = DEPMOD.path()
     if program is None:
         raise ToolMissing(name=name, tool=DEPMOD.name, purpose=DEPMOD.purpose, package=DEPMOD.package)
-    done = subprocess.run(
+    finished = subprocess.run(
         [program, "-b", str(base), release], capture_output=True, text=True, check=False, errors="replace"
     )
-    check_output(done.stderr, base)
-    if done.returncode:
-        raise ToolFailed(
-            name=name,
-            tool="depmod",
-            status=done.returncode,
-            output=done.stderr.strip(),
-            advice="its modules may be damaged",
+    check_output(finished.stderr, base)
+    if finished.returncode:
+        raise KernelError(
+            f"depmod failed (exit {finished.returncode}): {finished.stderr.strip()}",
+            hint="its modules may be damaged",
         )
 
 
 def _copy(source: Path, target: Path) -> None:
     for parent, directories, names in os.walk(source):
-        directories[:] = [one for one in directories if not Path(parent, one).is_symlink()]
+        directories[:] = [name for name in directories if not Path(parent, name).is_symlink()]
         into = target / Path(parent).relative_to(source)
         into.mkdir(parents=True)
-        for one in names:
-            if not Path(parent, one).is_symlink():
-                shutil.copyfile(Path(parent, one), into / one)
+        for name in names:
+            if not Path(parent, name).is_symlink():
+                shutil.copyfile(Path(parent, name), into / name)

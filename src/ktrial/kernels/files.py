@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ktrial.kernels.errors import CacheFull, CacheUnusable
 
-# Write so that after a crash there is either the whole or nothing.
-
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file beside `path`, sync it, and put it in place by a rename."""
@@ -55,8 +53,6 @@ def _sync(path: Path, flags: int) -> None:
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a full disk, and of a full quota."""
-
-
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 
@@ -117,8 +113,8 @@ def shown(size: int) -> str:
 
 
 def _cache_full(directory: Path, needed: int) -> CacheFull:
-    wanted = shown(needed) if needed else "more"
-    return CacheFull(name=directory, directory=directory, needed=wanted, free=shown(free_bytes(directory)))
+    room = shown(needed) if needed else "more"
+    return CacheFull(name=directory, directory=directory, needed=room, free=shown(free_bytes(directory)))
 
 
 def _concerns(directory: Path, filename: object) -> bool:

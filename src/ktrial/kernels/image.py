@@ -25,7 +25,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from elftools.elf.segments import NoteSegment
 
-from ktrial.kernels.errors import ImageDamaged, ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.errors import ImageDamaged, ImageError, ImageTruncated, NotAKernel
 from ktrial.model.kernel import BootImage
 
 # Read a kernel image: a bzImage by its setup header, or an ELF vmlinux; say what another file is.
@@ -39,47 +39,23 @@ from ktrial.model.kernel import BootImage
 # changes two fields of its PE header later: the PE file's own checksum, and where the signature is.
 
 _SECTOR = 512
-
-
 _HEADER_END = 0x250
-
-
 _VERSION_2_08 = 0x208
 """The first protocol with payload_offset and payload_length (Linux 2.6.26)."""
-
-
 _VERSION_2_12 = 0x20C
 """The first protocol with xloadflags (Linux 3.8)."""
-
-
 _XLF_KERNEL_64 = 1
-
-
 _PREFERRED_ADDRESS = 0x258
-
-
 _ADDRESS_AND_SIZE = struct.Struct("<QI")
 """Fields pref_address and init_size, side by side: where it unpacks itself, and the memory that takes."""
-
-
 _LARGEST = 4 << 30
 """A vmlinux with full debugging information has about 1 GiB."""
-
-
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
-
-
 _PE_AT = 0x3C
-
-
 _PE_CHECKSUM, _PE_SIGNATURE = 24 + 64, 24 + 144
 """From the PE header's start, of a PE32+ file: the optional header begins behind 24 bytes."""
-
-
 _LAST_WITH = (6, 14)
 """'x86/boot: Drop CRC-32 checksum and the build tool that generates it' took it away after that."""
-
-
 _ALL_BITS = 0xFFFFFFFF
 
 
@@ -121,7 +97,10 @@ def read_image(path: Path) -> KernelImage:
     if data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS":
         return _bzimage(path, data)
     if architecture := other_architecture(data):
-        raise WrongArchitecture(name=path, path=path, architecture=architecture)
+        raise ImageError(
+            f"{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     raise NotAKernel(name=path, path=path, found=what_it_is(data))
 
 
@@ -139,7 +118,13 @@ def boot_image(path: Path) -> BootImage:
             address, memory = _ADDRESS_AND_SIZE.unpack_from(head, _PREFERRED_ADDRESS)
             return BootImage(size=size, memory_end=address + memory)
     except OSError as error:
-        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+        raise ImageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     except (ELFError, ConstructError, struct.error) as error:
         raise ImageTruncated(name=path, path=path, present=size, promised="whole headers") from error
 
@@ -150,9 +135,21 @@ def _contents(path: Path) -> bytes:
         if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
             return path.read_bytes() or _refuse(path, "an empty file")
     except FileNotFoundError as error:
-        raise ImageUnreadable(name=path, path=path, problem="there is no such file") from error
+        raise ImageError(
+            f"{path} cannot be read: there is no such file.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     except OSError as error:
-        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+        raise ImageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint=(
+                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
+                "ELF vmlinux"
+            ),
+        ) from error
     if stat.S_ISREG(status.st_mode):
         return _refuse(path, f"a file of {status.st_size >> 30} GiB")
     return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
@@ -178,7 +175,11 @@ def _bzimage(path: Path, data: bytes) -> KernelImage:
         kind = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
         raise NotAKernel(name=path, path=path, found=kind)
     if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
-        raise WrongArchitecture(name=path, path=path, architecture="32-bit x86 (or older than Linux 3.8)")
+        raise ImageError(
+            f"{path} is a kernel image for 32-bit x86 (or older than Linux 3.8); ktrial boots "
+            "x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR
     start = setup_bytes + _u32(data, 0x248)
     end = start + _u32(data, 0x24C)
@@ -291,12 +292,8 @@ def _unsigned(image: bytes) -> bytes:
 # What ktrial must know of an ELF vmlinux: that it is one, whole, and whether QEMU can start it.
 
 ELF_MAGIC = b"\x7fELF"
-
-
 _XEN_PHYS32_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY (xen/interface/elfnote.h): the address at which PVH guests start, 32-bit mode."""
-
-
 _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program or library"}
 
 
@@ -308,7 +305,10 @@ def check_elf(path: Path, data: bytes) -> None:
             name=path, path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}")
         )
     if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-        raise WrongArchitecture(name=path, path=path, architecture=elf.get_machine_arch())
+        raise ImageError(
+            f"{path} is a kernel image for {elf.get_machine_arch()}; ktrial boots x86-64 kernels only.",
+            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+        )
     end = _end(elf)
     if len(data) < end:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")
@@ -317,7 +317,7 @@ def check_elf(path: Path, data: bytes) -> None:
 def memory_end(file: BinaryIO) -> int:
     """The highest address that its segments fill. Raises ELFError, ConstructError."""
     loaded = ELFFile(file).iter_segments(type="PT_LOAD")
-    return max((int(each["p_paddr"] + each["p_memsz"]) for each in loaded), default=0)
+    return max((int(segment["p_paddr"] + segment["p_memsz"]) for segment in loaded), default=0)
 
 
 def has_pvh_entry(data: bytes) -> bool:
@@ -432,8 +432,8 @@ def _booted_whole(image: KernelImage, reason: str) -> Extracted:
 def _unchecked(image: KernelImage) -> str:
     if image.kind is ImageKind.VMLINUX or image.has_checksum:
         return ""
-    known = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
-    method = next(known, "uncompressed")
+    methods = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
+    method = next(methods, "uncompressed")
     if method in _WITH_CHECKSUM:
         return ""
     return f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
@@ -446,7 +446,7 @@ def _unpack(image: KernelImage) -> bytes:
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                data = _whole(unpack(payload), payload)
+                data = _with_promised_length(unpack(payload), payload)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
                 raise _damaged(image, f"its {method} payload cannot be unpacked ({error})") from error
             return data if method in _WITH_CHECKSUM else _checked(image, data)
@@ -465,7 +465,7 @@ def _damaged(image: KernelImage, problem: str) -> ImageDamaged:
     return ImageDamaged(name=image.path, path=image.path, problem=problem)
 
 
-def _whole(data: bytes, payload: bytes) -> bytes:
+def _with_promised_length(data: bytes, payload: bytes) -> bytes:
     """Check the length that the build wrote behind the packed data (gzip does so itself)."""
     promised = struct.unpack("<I", payload[-4:])[0]
     if len(data) & 0xFFFFFFFF != promised:
@@ -526,19 +526,15 @@ def _lzo(payload: bytes) -> bytes:
     program = shutil.which("lzop")
     if program is None:
         raise _CannotUnpack("its payload is compressed with LZO, and the program lzop is not installed")
-    done = subprocess.run([program, "-dc"], input=payload[:-4], capture_output=True, check=False)
-    if done.returncode:
-        raise ValueError(done.stderr.decode("utf-8", "replace").strip())
-    return done.stdout
+    finished = subprocess.run([program, "-dc"], input=payload[:-4], capture_output=True, check=False)
+    if finished.returncode:
+        raise ValueError(finished.stderr.decode("utf-8", "replace").strip())
+    return finished.stdout
 
 
 _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
 """Their streams (lzop's container) say whether they are whole, as the kernel's build makes them."""
-
-
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
-
-
 _METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),
     (b"\xfd7zXZ\0", "xz", _xz),

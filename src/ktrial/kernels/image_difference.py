@@ -26,46 +26,23 @@ from numpy.typing import NDArray
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
 
-# Which functions and variables differ between two images of one source, apart from where things lie.
-#
-# What is inserted moves all that follows, and with it every address in the code. So two bodies are the same
-# where they differ in addresses only, and those lead to the same place: the same symbol and offset, or the
-# same text. Sizes come from the symbol table that the linker wrote, so that only images that keep theirs
-# can be compared, as those that ktrial builds do.
-
 _ROW = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 """Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
-
-
 _OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
-
-
 _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
-
-
 _ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
-
-
 _NUMBERED = re.compile(r"\.\d+")
 """GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
-
-
 _OF_THE_LINKER = re.compile(
     r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
 )
 """Tables of the symbols themselves, and what tells of the build."""
-
-
 _DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
-
-
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
-
-
 _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 
@@ -86,10 +63,10 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
         return None
     pair, modules = _ImagePair(before, after), functions_in_modules(a, b)
     in_modules = {called(name, module) for module, names in modules.items() for name in names}
-    others = {f"[{module}]" for module, names in modules.items() if not names}
+    changed_modules = {f"[{module}]" for module, names in modules.items() if not names}
     return CodeDifference(
         functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
-        data=tuple(sorted({*pair.differing(before.data, after.data), *others})),
+        data=tuple(sorted({*pair.differing(before.data, after.data), *changed_modules})),
     )
 
 
@@ -134,7 +111,7 @@ def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
     """As the table has them; read at once: a kernel has some 30,000."""
     names = bytes(table.stringtable.data())
     rows = np.frombuffer(table.data(), dtype=_ROW)
-    columns = (rows[one].tolist() for one in ("name", "value", "size", "info", "section"))
+    columns = (rows[column].tolist() for column in ("name", "value", "size", "info", "section"))
     for name, address, size, info, section in zip(*columns, strict=True):
         text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
         yield _Symbol(text, address, size, info & 15, section)
@@ -153,18 +130,18 @@ class _Image:
     def __init__(self, content: bytes) -> None:
         elf = ELFFile(BytesIO(content))
         self._sections = {
-            number: _Stretch(one["sh_addr"], one["sh_addr"] + one["sh_size"], bytes(one.data()))
-            for number, one in enumerate(elf.iter_sections())
-            if one["sh_flags"] & _ALLOCATED and one["sh_type"] != "SHT_NOBITS" and one["sh_addr"]
+            number: _Stretch(entry["sh_addr"], entry["sh_addr"] + entry["sh_size"], bytes(entry.data()))
+            for number, entry in enumerate(elf.iter_sections())
+            if entry["sh_flags"] & _ALLOCATED and entry["sh_type"] != "SHT_NOBITS" and entry["sh_addr"]
         }
-        names = [one.name for one in elf.iter_sections()]
+        names = [entry.name for entry in elf.iter_sections()]
         self.functions: dict[str, list[_Object]] = defaultdict(list)
         self.data: dict[str, list[_Object]] = defaultdict(list)
         self._named: list[tuple[int, str]] = []
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
-                for one in _symbols(table):
-                    self._add(one, names)
+                for entry in _symbols(table):
+                    self._add(entry, names)
         self._named.sort()
 
     def _add(self, symbol: _Symbol, sections: list[str]) -> None:
@@ -178,8 +155,8 @@ class _Image:
             return
         objects = self.functions if kind == _FUNCTION else self.data
         if kind == _FUNCTION or (kind == _OBJECT and _is_told(key, sections[place])):
-            there = self._sections.get(place)
-            objects[key].append(_Object(address, there.at(address, size) if there else b""))
+            section = self._sections.get(place)
+            objects[key].append(_Object(address, section.at(address, size) if section else b""))
 
     @cached_property
     def _addresses(self) -> list[int]:
@@ -196,9 +173,9 @@ class _Image:
 
     def bytes_at(self, address: int, size: int) -> bytes:
         """What is in memory there when the kernel starts; nothing outside of its sections."""
-        for one in self._sections.values():
-            if one.start <= address < one.end:
-                return one.at(address, size)
+        for stretch in self._sections.values():
+            if stretch.start <= address < stretch.end:
+                return stretch.at(address, size)
         return b""
 
     @cached_property
@@ -206,7 +183,7 @@ class _Image:
         """Where symbols begin, and the first name at each place."""
         first = dict(reversed(self._named))
         addresses = sorted(first)
-        return Symbols(np.array(addresses, dtype=np.uint64), [first[one] for one in addresses])
+        return Symbols(np.array(addresses, dtype=np.uint64), [first[address] for address in addresses])
 
 
 def _is_told(name: str, section: str) -> bool:
@@ -228,19 +205,19 @@ class _ImagePair:
         for name in before.keys() | after.keys():
             # Those of one name lie in the linker's order in both.
             old, new = sorted(before.get(name, [])), sorted(after.get(name, []))
-            if [len(one.body) for one in old] != [len(one.body) for one in new]:
+            if [len(first.body) for first in old] != [len(first.body) for first in new]:
                 differing.add(name)
             else:
                 pairs = zip(old, new, strict=True)
-                moved += [(name, one, other) for one, other in pairs if one.body != other.body]
+                moved += [(name, first, second) for first, second in pairs if first.body != second.body]
         bodies = [Moved(*old, *new) for _, old, new in moved]
         plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
-        rest = (one for one, is_plain in zip(moved, plain, strict=True) if not is_plain)
-        return differing | {name for name, old, new in rest if not self._same(old, new)}
+        unclear = (first for first, is_plain in zip(moved, plain, strict=True) if not is_plain)
+        return differing | {name for name, old, new in unclear if not self._same(old, new)}
 
     def _same(self, old: _Object, new: _Object) -> bool:
         """Whether bodies as long differ in addresses only, which lead to the same."""
-        arrays = (np.frombuffer(one.body, dtype=np.uint8) for one in (old, new))
+        arrays = (np.frombuffer(side.body, dtype=np.uint8) for side in (old, new))
         explained = 0
         for place in map(int, np.flatnonzero(np.not_equal(*arrays))):
             if place >= explained:
@@ -253,19 +230,21 @@ class _ImagePair:
     def _address_ends(self, old: _Object, new: _Object, place: int, least: int) -> int:
         """Where an address ends that holds this byte, and leads to the same in both; 0: nowhere."""
         for start in range(place, max(least, place - 3) - 1, -1):
-            words = [int.from_bytes(one.body[start : start + 4], "little", signed=True) for one in (old, new)]
+            words = [
+                int.from_bytes(side.body[start : start + 4], "little", signed=True) for side in (old, new)
+            ]
             if start + 4 <= len(old.body) and self._lead_to_the_same(old, new, start, words):
                 return start + 4
         for start in range(place, max(least, place - 7) - 1, -1):
             if start + 8 <= len(old.body):
-                long = [int.from_bytes(one.body[start : start + 8], "little") for one in (old, new)]
+                long = [int.from_bytes(side.body[start : start + 8], "little") for side in (old, new)]
                 if self._alike(long[0], long[1]):
                     return start + 8
         return 0
 
     def _lead_to_the_same(self, old: _Object, new: _Object, start: int, words: list[int]) -> bool:
         for behind in BEHIND:
-            ends = [one.address + start + 4 + behind for one in (old, new)]
+            ends = [side.address + start + 4 + behind for side in (old, new)]
             if self._alike(*((end + word) % 2**64 for end, word in zip(ends, words, strict=True))):
                 return True
         # Sign-extended, as the code model of the kernel has them; those of one CPU's variables are small.
@@ -279,8 +258,8 @@ class _ImagePair:
 
     def _leads_alike(self, old: int, new: int) -> bool:
         names, offset = self._before.names_at(old)
-        others, other_offset = self._after.names_at(new)
-        if offset == other_offset and names & others and offset < FARTHEST:
+        other_names, other_offset = self._after.names_at(new)
+        if offset == other_offset and names & other_names and offset < FARTHEST:
             return True
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
         return any(texts[0]) and _text(texts[0]) == _text(texts[1])
@@ -289,7 +268,7 @@ class _ImagePair:
 def _text(content: bytes) -> bytes:
     """Up to its end, where a text begins there."""
     text, _, _ = content.partition(b"\0")
-    return text if len(text) > 1 and all(one >= _TAB or one == _LEVEL for one in text) else content
+    return text if len(text) > 1 and all(byte >= _TAB or byte == _LEVEL for byte in text) else content
 
 
 # Which bodies of code were only moved, told of all of them at once.
@@ -301,12 +280,8 @@ def _text(content: bytes) -> bytes:
 
 BEHIND = (0, 1, 2, 4)
 """Bytes of an operand that may stand between a relative address and the instruction's end."""
-
-
 FARTHEST = 1 << 16
 """Nothing is this far behind the symbol that it belongs to, but for what belongs to none."""
-
-
 _WORD = 4
 
 
@@ -328,8 +303,8 @@ def only_moved(bodies: Sequence[Moved], before: Symbols, after: Symbols) -> NDAr
     # Most addresses differ in their first byte.
     first = places[np.diff(places, prepend=-2) > 1]
     leading = code.leading(first)
-    rest = places[~_covered(places, leading)]
-    leading = np.union1d(leading, code.leading(np.unique(rest[:, None] - np.arange(_WORD))))
+    remaining = places[~_covered(places, leading)]
+    leading = np.union1d(leading, code.leading(np.unique(remaining[:, None] - np.arange(_WORD))))
     plain = np.ones(len(bodies), dtype=np.bool_)
     plain[code.owners(places[~_covered(places, leading)])] = False
     # Where two addresses could share a byte, one of them is none.
@@ -351,10 +326,10 @@ class _Code:
 
     def __init__(self, bodies: Sequence[Moved], names: "_Names") -> None:
         self._names = names
-        self._starts = np.cumsum([0, *(len(one.old) for one in bodies)])
-        self.old = np.frombuffer(b"".join(one.old for one in bodies), dtype=np.uint8)
-        self.new = np.frombuffer(b"".join(one.new for one in bodies), dtype=np.uint8)
-        self._origins = [np.array([one[side] for one in bodies], dtype=np.uint64) for side in (0, 2)]
+        self._starts = np.cumsum([0, *(len(body.old) for body in bodies)])
+        self.old = np.frombuffer(b"".join(body.old for body in bodies), dtype=np.uint8)
+        self.new = np.frombuffer(b"".join(body.new for body in bodies), dtype=np.uint8)
+        self._origins = [np.array([body[side] for body in bodies], dtype=np.uint64) for side in (0, 2)]
 
     def owners(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The number of the body that each place is in."""
@@ -367,16 +342,16 @@ class _Code:
         inside = places + _WORD <= self._starts[owners + 1]
         places, owners = places[inside], owners[inside]
         old, new = (
-            one[places[:, None] + np.arange(_WORD)].view("<i4").ravel().astype(np.uint64)
-            for one in (self.old, self.new)
+            side[places[:, None] + np.arange(_WORD)].view("<i4").ravel().astype(np.uint64)
+            for side in (self.old, self.new)
         )
         within = (places - self._starts[owners] + _WORD).astype(np.uint64)
-        old_end, new_end = (one[owners] + within for one in self._origins)
+        old_end, new_end = (side[owners] + within for side in self._origins)
         leads = self._names.alike(old, new)
         for behind in map(np.uint64, BEHIND):
-            rest = np.flatnonzero(~leads)
-            ends = old_end[rest] + behind, new_end[rest] + behind
-            leads[rest] = self._names.alike(ends[0] + old[rest], ends[1] + new[rest])
+            remaining = np.flatnonzero(~leads)
+            ends = old_end[remaining] + behind, new_end[remaining] + behind
+            leads[remaining] = self._names.alike(ends[0] + old[remaining], ends[1] + new[remaining])
         return places[leads]
 
 
@@ -386,14 +361,14 @@ class _Names:
     def __init__(self, before: Symbols, after: Symbols) -> None:
         numbers: dict[str, int] = {}
         self._images = [
-            (one.addresses, np.array([numbers.setdefault(name, len(numbers)) for name in one.names]))
-            for one in (before, after)
+            (image.addresses, np.array([numbers.setdefault(name, len(numbers)) for name in image.names]))
+            for image in (before, after)
         ]
 
     def alike(self, old: NDArray[np.uint64], new: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether addresses lead to the same symbol, and as far behind its beginning."""
         (name, offset), (other_name, other_offset) = (
-            _at(*image, one) for image, one in zip(self._images, (old, new), strict=True)
+            _at(*image, addresses) for image, addresses in zip(self._images, (old, new), strict=True)
         )
         alike: NDArray[np.bool_] = (
             (name == other_name) & (name >= 0) & (offset == other_offset) & (offset < FARTHEST)
@@ -402,11 +377,11 @@ class _Names:
 
 
 def _at(
-    known: NDArray[np.uint64], numbers: NDArray[np.int64], addresses: NDArray[np.uint64]
+    starts: NDArray[np.uint64], numbers: NDArray[np.int64], addresses: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """The number of the symbol that begins last before each address, -1 for none; and how far before."""
-    index = np.searchsorted(known, addresses, side="right") - 1
-    return np.where(index >= 0, numbers[index], -1), addresses - known[index]
+    index = np.searchsorted(starts, addresses, side="right") - 1
+    return np.where(index >= 0, numbers[index], -1), addresses - starts[index]
 
 
 # Whether two kernels do the same: image and modules load the same bytes, apart from what is never executed.
@@ -418,29 +393,15 @@ def _at(
 
 _SAME_IMAGE_ALLOCATED, _EXECUTABLE = 2, 4
 """SHF_ALLOC, SHF_EXECINSTR (System V ABI): the section is in memory while the kernel runs; it holds code."""
-
-
 _SYMBOL = np.dtype([("name", "<u4"), ("kind", "<u2"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
 """Elf64_Sym."""
-
-
 _BANNER = re.compile(rb"Linux version (\S+) [^\0\n]*?(#\d[^\0\n]*)")
-
-
-_DIGITS = bytes(ord("0") if chr(one).isascii() and chr(one).isdigit() else one for one in range(256))
-
-
+_DIGITS = bytes(ord("0") if chr(code).isascii() and chr(code).isdigit() else code for code in range(256))
 _NAMES = ("kallsyms_names", "kallsyms_markers")
 """Where the kernel keeps the names of its symbols, and what begins behind them."""
-
-
 _WARNINGS = ("__start___bug_table", "__stop___bug_table")
-
-
 _ENTRY_SIZES = (12, 16)
 """Addresses of the code and the file, of the text too since 6.19, each in four bytes; then line and flags."""
-
-
 _LINE_FROM_END = 4
 
 
@@ -464,11 +425,11 @@ def same_image(a: Kernel, b: Kernel) -> bool:
 
 def _same_loaded(a: Path, b: Path) -> bool:
     try:
-        one, other = _Loaded(a), _Loaded(b)
-        if one.layout != other.layout:
+        before, after = _Loaded(a), _Loaded(b)
+        if before.layout != after.layout:
             return False
-        named_alike = one.names_without_digits == other.names_without_digits
-        return one.contents(without_names=named_alike) == other.contents(without_names=named_alike)
+        named_alike = before.names_without_digits == after.names_without_digits
+        return before.contents(without_names=named_alike) == after.contents(without_names=named_alike)
     except (ELFError, ConstructError, OSError):
         return False
 
@@ -481,12 +442,14 @@ class _Loaded:
         banner = _BANNER.search(content)
         self._marks = [mark for mark in banner.groups() if len(mark) > 1] if banner else []
         self._elf = ELFFile(BytesIO(content))
-        self._sections = [one for one in self._elf.iter_sections() if one["sh_flags"] & _SAME_IMAGE_ALLOCATED]
+        self._sections = [
+            section for section in self._elf.iter_sections() if section["sh_flags"] & _SAME_IMAGE_ALLOCATED
+        ]
 
     @property
     def layout(self) -> list[tuple[str, int, int]]:
         """Each section's name, address and size."""
-        return [(one.name, one["sh_addr"], one["sh_size"]) for one in self._sections]
+        return [(section.name, section["sh_addr"], section["sh_size"]) for section in self._sections]
 
     @cached_property
     def names_without_digits(self) -> tuple[bytes, bytes]:
@@ -498,7 +461,7 @@ class _Loaded:
 
     def contents(self, *, without_names: bool) -> list[bytes]:
         """What is in each section, without what does not count."""
-        return [bytes(self._content(one, without_names=without_names)) for one in self._sections]
+        return [bytes(self._content(section, without_names=without_names)) for section in self._sections]
 
     def _content(self, section: Section, *, without_names: bool) -> bytearray:
         if section["sh_type"] == "SHT_NOBITS":
@@ -532,9 +495,9 @@ class _Loaded:
     def _clear_lines(self, content: bytearray, address: int, warnings: _LoadedStretch) -> None:
         """Zeros for the lines of a table of warnings; nothing where its entries are of no known kind."""
         code = [
-            _LoadedStretch(one["sh_addr"], one["sh_addr"] + one["sh_size"])
-            for one in self._sections
-            if one["sh_flags"] & _EXECUTABLE
+            _LoadedStretch(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+            for section in self._sections
+            if section["sh_flags"] & _EXECUTABLE
         ]
         table = bytes(content[warnings.start : warnings.end])
         for size in _ENTRY_SIZES:
@@ -558,7 +521,7 @@ def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) 
         return False
     starts = range(0, len(table), size)
     ends = (address + at + int.from_bytes(table[at : at + 4], "little", signed=True) for at in starts)
-    return all(any(one.start <= end < one.end for one in code) for end in ends)
+    return all(any(stretch.start <= end < stretch.end for stretch in code) for end in ends)
 
 
 # What differs in the modules of two kernels, apart from what says where and when they were built.
@@ -568,15 +531,9 @@ def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) 
 
 _MODULE_DIFFERENCE_ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the module is loaded."""
-
-
 _LINKED_BY = frozenset({"SHT_REL", "SHT_RELA", "SHT_SYMTAB", "SHT_STRTAB"})
 """What a module's code and data become when they are loaded: the calls in it are blank before."""
-
-
 _BUILD_ID = ".note.gnu.build-id"
-
-
 _SUFFIX = re.compile("|".join(f"{re.escape(suffix)}$" for suffix in sorted(SUFFIXES, reverse=True)))
 
 
@@ -604,10 +561,10 @@ class _Module:
     def loaded(self) -> list[tuple[str, bytes]]:
         """Each section that counts: its name, and what is in it but the marks of the build."""
         return [
-            (one.name, self._content(one))
-            for one in self._elf.iter_sections()
-            if (one["sh_flags"] & _MODULE_DIFFERENCE_ALLOCATED or one["sh_type"] in _LINKED_BY)
-            and one.name != _BUILD_ID
+            (section.name, self._content(section))
+            for section in self._elf.iter_sections()
+            if (section["sh_flags"] & _MODULE_DIFFERENCE_ALLOCATED or section["sh_type"] in _LINKED_BY)
+            and section.name != _BUILD_ID
         ]
 
     def _content(self, section: Section) -> bytes:
@@ -622,13 +579,13 @@ class _Module:
         if not isinstance(table, SymbolTableSection):
             return {}
         bodies: dict[str, tuple[bytes, tuple[object, ...]]] = {}
-        for one in table.iter_symbols():
-            if one["st_info"]["type"] == "STT_FUNC" and isinstance(one["st_shndx"], int):
-                start, size = one["st_value"], one["st_size"]
-                content = bytes(self._elf.get_section(one["st_shndx"]).data())[start : start + size]
-                links = self._links(table, one["st_shndx"])
+        for symbol in table.iter_symbols():
+            if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
+                start, size = symbol["st_value"], symbol["st_size"]
+                content = bytes(self._elf.get_section(symbol["st_shndx"]).data())[start : start + size]
+                links = self._links(table, symbol["st_shndx"])
                 inside = (link for place, link in links if start <= place < start + size)
-                bodies[one.name] = content, tuple((link[0] - start, *link[1:]) for link in inside)
+                bodies[symbol.name] = content, tuple((link[0] - start, *link[1:]) for link in inside)
         return bodies
 
     def _links(self, table: SymbolTableSection, section: int) -> list[tuple[int, tuple[int, int, str, int]]]:
@@ -643,9 +600,9 @@ class _Module:
     def _read_links(
         self, table: SymbolTableSection, section: int
     ) -> Iterator[tuple[int, tuple[int, int, str, int]]]:
-        for one in self._elf.iter_sections():
-            if isinstance(one, RelocationSection) and one["sh_info"] == section:
-                for link in one.iter_relocations():
+        for relocations in self._elf.iter_sections():
+            if isinstance(relocations, RelocationSection) and relocations["sh_info"] == section:
+                for link in relocations.iter_relocations():
                     symbol, place = table.get_symbol(link["r_info_sym"]), link["r_offset"]
                     name = symbol.name or str(symbol["st_shndx"])
                     yield place, (place, link["r_info_type"], name, link.entry.get("r_addend", 0))
@@ -653,9 +610,9 @@ class _Module:
 
 def _differing(a: Kernel, b: Kernel) -> Iterator[tuple[str, tuple[_Module | None, _Module | None]]]:
     """Each module that only one of them has, or that differs: of the two what can be read."""
-    one, other = ({} if kernel.modules is None else _by_name(kernel.modules) for kernel in (a, b))
-    for name in sorted({*one, *other}):
-        paths = one.get(name), other.get(name)
+    before, after = ({} if kernel.modules is None else _by_name(kernel.modules) for kernel in (a, b))
+    for name in sorted({*before, *after}):
+        paths = before.get(name), after.get(name)
         if None not in paths and _same_file(*paths):  # type: ignore[arg-type]
             continue
         both = (_read(paths[0], a.release), _read(paths[1], b.release))
@@ -667,8 +624,8 @@ def _by_name(directory: Path) -> dict[str, Path]:
     return {_SUFFIX.sub("", str(path.relative_to(directory))): path for path in module_files(directory)}
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    return one.suffix == other.suffix and one.read_bytes() == other.read_bytes()
+def _same_file(before: Path, after: Path) -> bool:
+    return before.suffix == after.suffix and before.read_bytes() == after.read_bytes()
 
 
 def _read(path: Path | None, release: str) -> _Module | None:
@@ -681,6 +638,6 @@ def _read(path: Path | None, release: str) -> _Module | None:
         return None
 
 
-def _functions(one: _Module | None, other: _Module | None) -> set[str]:
-    before, after = (module.functions() if module else {} for module in (one, other))
+def _functions(first: _Module | None, second: _Module | None) -> set[str]:
+    before, after = (module.functions() if module else {} for module in (first, second))
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}

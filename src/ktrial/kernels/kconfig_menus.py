@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from ktrial.kernels.build.make import Make
 
 
-# What a source says about its options, and why one did not take: dependencies, choices, who selects it.
-#
-# Read with kconfiglib in a process of its own, and kept.
-
 _SECONDS = 300
 
 
@@ -44,7 +40,7 @@ def menus_in(tree: Tree, make: Mapping[str, str], keep: Path | None = None) -> M
 def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str, Any] | None, str]:
     """What kconfig_reader prints, and why it printed nothing (empty where it did)."""
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             [sys.executable, "-m", f"{__package__}.kconfig_reader", tree.directory, *arguments],
             capture_output=True,
             text=True,
@@ -56,10 +52,10 @@ def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str
         )
     except subprocess.TimeoutExpired:
         return None, f"reading Kconfig took more than {_SECONDS} s"
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
+    if finished.returncode:
+        lines = finished.stderr.strip().splitlines()
         return None, f"kconfiglib cannot read it: {lines[-1] if lines else 'it says nothing'}"
-    options: dict[str, Any] | None = json.loads(done.stdout)
+    options: dict[str, Any] | None = json.loads(finished.stdout)
     return options, ""
 
 
@@ -92,11 +88,7 @@ def _environment(tree: Tree, make: Mapping[str, str]) -> dict[str, str]:
 
 
 _DEFINED = re.compile(r"^[ \t]*(?:menu)?config[ \t]+(\w+)[ \t]*$", re.MULTILINE)
-
-
 _DEPENDS = re.compile(r"^[ \t]+depends on (.+?)$", re.MULTILINE)
-
-
 _NEXT = re.compile(
     r"^(?:[ \t]*(?:menu)?config[ \t]|choice|endchoice|menu|endmenu|if|endif|source)", re.MULTILINE
 )
@@ -134,10 +126,10 @@ def options_defined(text: str) -> set[str]:
 
 def is_read_for_x86(path: str) -> bool:
     """Whether x86 may read this file, a path below the source, for its options; as `definitions` does."""
-    top, _, rest = path.partition("/")
+    top, _, below = path.partition("/")
     if not path.rpartition("/")[2].startswith("Kconfig") or top.startswith("."):
         return False
-    return top != "arch" or rest == "Kconfig" or rest.startswith("x86/")
+    return top != "arch" or below == "Kconfig" or below.startswith("x86/")
 
 
 def _files(source: Path) -> Iterator[Path]:
@@ -150,29 +142,27 @@ def _files(source: Path) -> Iterator[Path]:
 
 
 _AT_MOST = 6
-
-
 _VALUES = {"bool": "y and n", "tristate": "y, m and n"}
 
 
 def unmet_dependencies(
-    make: "Make", name: str, wanted: str, final: Mapping[str, str], known: Mapping[str, Definition]
+    make: "Make", name: str, requested: str, final: Mapping[str, str], defined: Mapping[str, Definition]
 ) -> OptionNotTaken:
-    """The error for one option. `final`: the configuration; `known`: what the source defines."""
+    """The error for one option. `final`: the configuration; `defined`: what the source defines."""
     value = final.get(name, "n")
-    place = known.get(name)
+    place = defined.get(name)
     if place is None:
-        near = nearest(name, known)
+        near = nearest(name, defined)
         problem = f"Linux {make.tree.version} has no such option{near}"
         advice = "look for it: make menuconfig, then /"
     else:
         facts, _ = read(make.tree, make.variables, str(make.build / ".config"), name)
         problem = f"it became {value}"
-        advice = _explained(wanted, facts) if facts else _defined(place)
-        if wanted == "m" and final.get("CONFIG_MODULES", "n") == "n":
+        advice = _explained(requested, facts) if facts else _defined(place)
+        if requested == "m" and final.get("CONFIG_MODULES", "n") == "n":
             advice += "; a module needs MODULES=y"
     called = make.called or make.tree.directory
-    words = {"option": name, "wanted": wanted, "problem": problem, "advice": advice}
+    words = {"option": name, "wanted": requested, "problem": problem, "advice": advice}
     return OptionNotTaken(name=called, directory=called, **words)
 
 
@@ -183,13 +173,13 @@ def _defined(place: Definition) -> str:
     return f"it is defined in {place.file}:{place.line}; it depends {wants} {around}"
 
 
-def _explained(wanted: str, facts: Mapping[str, Any]) -> str:
+def _explained(requested: str, facts: Mapping[str, Any]) -> str:
     reasons = [f"it is defined in {facts['place']}"]
     if facts["depends"] not in {"", "y"}:
         reasons.append(f"it depends on {facts['depends']}")
-    if wanted != "n" and facts["unmet"]:
+    if requested != "n" and facts["unmet"]:
         reasons.append(f"not met: {_some(facts['unmet'])}")
-    if wanted in {"n", "m"} and facts["selected_now"]:
+    if requested in {"n", "m"} and facts["selected_now"]:
         reasons.append(f"it is selected by {_some(facts['selected_now'])}: change that first")
     elif not facts["prompt"]:
         by = f"; it is selected by {_some(facts['selected_by'])}" if facts["selected_by"] else ""
@@ -199,9 +189,9 @@ def _explained(wanted: str, facts: Mapping[str, Any]) -> str:
         reasons.append(f"it is one of a choice ({', '.join(facts['choice'])}), of which {chosen} is taken")
     if facts["ranges"]:
         reasons.append(f"its range is {' or '.join(facts['ranges'])}")
-    if wanted == "m" and facts["kind"] != "tristate":
+    if requested == "m" and facts["kind"] != "tristate":
         reasons.append(f"it is a {facts['kind']}: it cannot be a module")
-    if facts["kind"] in _VALUES and wanted not in {"y", "n", "m"}:
+    if facts["kind"] in _VALUES and requested not in {"y", "n", "m"}:
         reasons.append(f"it is a {facts['kind']}: its values are {_VALUES[facts['kind']]}")
     return "; ".join(reasons)
 

@@ -1,6 +1,6 @@
 """Read a source's Kconfig with kconfiglib, and print what it says as JSON. A program of its own:
 
-    python -m ktrial.kernels.kconfig.menu_reader SOURCE [CONFIG OPTION]
+    python -m ktrial.kernels.kconfig_reader SOURCE [CONFIG OPTION]
 
 kconfiglib takes what Kconfig asks about (compiler, architecture) from the environment of the process.
 With a .config and an option, that option alone, with what holds it back there.
@@ -14,13 +14,6 @@ from collections import defaultdict
 from typing import IO, Any
 
 import kconfiglib
-
-# Read a source's Kconfig with kconfiglib, and print what it says as JSON. A program of its own:
-#
-#     python -m ktrial.kernels.kconfig.menu_reader SOURCE [CONFIG OPTION]
-#
-# kconfiglib takes what Kconfig asks about (compiler, architecture) from the environment of the process.
-# With a .config and an option, that option alone, with what holds it back there.
 
 _NEWER = (
     # Linux 5.13 (6dd85ff178cd): `modules` for what was `option modules`.
@@ -50,7 +43,9 @@ class MenuReader(kconfiglib.Kconfig):  # type: ignore[misc]
 def menus(kconfig: kconfiglib.Kconfig) -> dict[str, Any]:
     """Every option, as `ktrial.model.kernel.MenuOption` has it."""
     forced = selectors(kconfig)
-    return {f"CONFIG_{one.name}": facts(one, forced[one.name]) for one in kconfig.unique_defined_syms}
+    return {
+        f"CONFIG_{symbol.name}": facts(symbol, forced[symbol.name]) for symbol in kconfig.unique_defined_syms
+    }
 
 
 def selectors(kconfig: kconfiglib.Kconfig) -> dict[str, list[tuple[Any, Any]]]:
@@ -64,14 +59,14 @@ def selectors(kconfig: kconfiglib.Kconfig) -> dict[str, list[tuple[Any, Any]]]:
 
 def facts(symbol: Any, forced: list[tuple[Any, Any]]) -> dict[str, Any]:
     """One option, as `MenuOption` has it."""
-    node = next((one for one in symbol.nodes if one.prompt), symbol.nodes[0])
+    node = next((entry for entry in symbol.nodes if entry.prompt), symbol.nodes[0])
     return {
         "kind": kconfiglib.TYPE_TO_STR[symbol.orig_type],
         "prompt": node.prompt[0] if node.prompt else "",
         "menu": path(node),
         "depends": text(symbol.direct_dep),
-        "selected_by": [selecting(*one) for one in forced],
-        "choice": [one.name for one in symbol.choice.syms] if symbol.choice else [],
+        "selected_by": [selecting(*entry) for entry in forced],
+        "choice": [entry.name for entry in symbol.choice.syms] if symbol.choice else [],
         "place": f"{node.filename}:{node.linenr}",
     }
 
@@ -107,11 +102,13 @@ def held_back(kconfig: kconfiglib.Kconfig, config: str, name: str) -> dict[str, 
     kconfig.load_config(config)
     forced = selectors(kconfig)[symbol.name]
     terms = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
-    asked = [node.prompt[1] for node in symbol.nodes if node.prompt]
-    prompted = [term for one in asked for term in kconfiglib.split_expr(one, kconfiglib.AND)]
+    conditions = [node.prompt[1] for node in symbol.nodes if node.prompt]
+    prompted = [term for entry in conditions for term in kconfiglib.split_expr(entry, kconfiglib.AND)]
     unmet = {valued(term): None for term in [*terms, *prompted] if not kconfiglib.expr_value(term)}
     active = [
-        selecting(*one) for one in forced if kconfiglib.expr_value(one[1]) and kconfiglib.expr_value(one[0])
+        selecting(*entry)
+        for entry in forced
+        if kconfiglib.expr_value(entry[1]) and kconfiglib.expr_value(entry[0])
     ]
     return {
         **facts(symbol, forced),
@@ -126,7 +123,7 @@ def held_back(kconfig: kconfiglib.Kconfig, config: str, name: str) -> dict[str, 
 def valued(expression: Any) -> str:
     """In Kconfig's words, with the value of each option, as menuconfig shows it: `EXPERT [=y]`."""
 
-    def one(item: Any) -> str:
+    def with_value(item: Any) -> str:
         shown = str(kconfiglib.standard_sc_expr_str(item))
         if isinstance(item, kconfiglib.Symbol) and (item.is_constant or not item.nodes):
             # Numbers and texts that something is compared with are symbols to kconfiglib, without a type.
@@ -134,7 +131,7 @@ def valued(expression: Any) -> str:
             return shown if literal else f"{shown} [not defined]"
         return f"{shown} [={item.str_value}]"
 
-    return str(kconfiglib.expr_str(expression, one))
+    return str(kconfiglib.expr_str(expression, with_value))
 
 
 def main(source: str, config: str = "", option: str = "") -> None:

@@ -33,7 +33,7 @@ from ktrial.installation import cache_directory
 from ktrial.kernels import FUNCTION_FILES, Progress, silent
 from ktrial.kernels.config import embedded_config, parse_config
 from ktrial.kernels.depmod import GENERATED, SUFFIXES, module_files, place_modules, run_depmod
-from ktrial.kernels.errors import CacheDamaged, ConfigUnusable, ImageError, KernelNotFound
+from ktrial.kernels.errors import CacheDamaged, ImageError, KernelError, KernelNotFound
 from ktrial.kernels.files import require_space, sync_directory, sync_tree, write_atomically
 from ktrial.kernels.image import KernelImage, boot_image, read_image, vmlinux_of
 from ktrial.kernels.providers import Parts
@@ -41,30 +41,11 @@ from ktrial.model.base import Model, digest
 from ktrial.model.kernel import BootImage, Kernel, Origin
 from ktrial.model.notation import nearest
 
-# The cache: one directory for each content, named by its digest, and names that lead to them.
-#
-#     <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release
-#                                     manifest.json with the digests of these, and in names/ one empty file f
-#                                     each name's record that may lead here, called by the record's digest
-#     <root>/names/<name>.json        which content a name stands for, where it came from, when it was added
-#     <root>/work/<random>/           being put together; its lock file tells whether its maker still lives
-#     <root>/locks/                   one for each name while it is added, one for the directory itself
-#     <root>/providers/<prefix>/      what a provider keeps, such as apt's lists
-#
-# A content appears by one rename of a directory that was written and synced before, so that whatever is
-# below by-digest is whole. Locks are the kernel's (flock): they go with their process, also after SIGKILL.
-
 BY_DIGEST = "by-digest"
 """The directory of all contents, below the cache's root."""
-
-
 _NAMES = "names"
 """The directory of the names' records, and that of a content's witness of those that may lead to it."""
-
-
 _SHORTEST_DIGEST = 6
-
-
 _LONGEST_FILE_NAME = 180
 
 
@@ -114,11 +95,11 @@ class Cache:
         path = self._name_file(name)
         if path.exists():
             return self._read_name(path)[0]
-        known = [record for record, _ in self._readable()]
-        by_digest = [record for record in known if record.digest.startswith(name)]
+        records = [record for record, _ in self._readable()]
+        by_digest = [record for record in records if record.digest.startswith(name)]
         if len(name) >= _SHORTEST_DIGEST and len({record.digest for record in by_digest}) == 1:
             return by_digest[0]
-        similar = nearest(name, [record.name for record in known])
+        similar = nearest(name, [record.name for record in records])
         raise KernelNotFound(name=name, similar=similar, hint=_where_from(name))
 
     def kernel(self, name: str) -> Kernel:
@@ -169,8 +150,8 @@ class Cache:
 
     def store(self, name: str, parts: Parts, workspace: Path, progress: Progress) -> Kernel:
         """Put the parts together, and make them appear under `name`. Raises what reading an image raises."""
-        made = workspace / "entry"
-        entry = build_entry(name, parts, made, workspace, progress)
+        directory = workspace / "entry"
+        entry = build_entry(name, parts, directory, workspace, progress)
         record = NameRecord(
             name=name,
             digest=entry.digest,
@@ -183,9 +164,9 @@ class Cache:
             if home.exists() and not _is_whole(home):
                 home.rename(workspace / "damaged")
             if home.exists():
-                replace_damaged(home, made, name, parts.origin.source)
+                replace_damaged(home, directory, name, parts.origin.source)
             else:
-                made.rename(home)
+                directory.rename(home)
                 sync_directory(home.parent)
             text = record.model_dump_json(indent=2)
             self._admit(home, text, workspace)
@@ -208,8 +189,8 @@ class Cache:
         if not (home / _NAMES).exists():
             # What an older ktrial added has no such notes: records that lead here already go on doing so.
             (workspace / _NAMES).mkdir()
-            for known, known_text in self._readable():
-                if known.digest == home.name:
+            for record, known_text in self._readable():
+                if record.digest == home.name:
                     (workspace / _NAMES / digest_of_record(known_text)).touch()
             (workspace / _NAMES).rename(home / _NAMES)
         (home / _NAMES / digest_of_record(text)).touch()
@@ -371,81 +352,89 @@ def _boot_image(entry: EntryRecord, booted: Path) -> BootImage:
 
 _DEBIAN_IMAGE = "linux-image-"
 """What the name of Debian's package begins with; the kernel's release follows."""
-
-
 _SMALLEST_SYSTEM_MAP = 100_000
 """Debian ships a System.map of one line that says where the real one is; real ones have megabytes."""
 
 
-def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: Progress) -> EntryRecord:
-    """Fill the new directory `made` and return its record, which is written there too; all of it is synced.
+def build_entry(name: str, parts: Parts, directory: Path, workspace: Path, progress: Progress) -> EntryRecord:
+    """Fill the new directory, and return its record, which is written there too; all of it is synced.
 
     Raises ImageError, ModulesUnusable, ConfigUnusable, ToolMissing, ToolFailed or OSError.
     """
-    made.mkdir()
+    directory.mkdir()
     image = read_image(parts.image)
     progress("unpacking the kernel")
     extracted = vmlinux_of(image)
-    require_space(made, len(extracted.vmlinux or b"") + sum(_copied_bytes(parts, workspace)))
-    _take(parts.image, made / IMAGE, workspace)
-    _take_config(name, parts, image, extracted.vmlinux or b"", made, workspace)
+    require_space(directory, len(extracted.vmlinux or b"") + sum(_copied_bytes(parts, workspace)))
+    _take(parts.image, directory / IMAGE, workspace)
+    _take_config(name, parts, image, extracted.vmlinux or b"", directory, workspace)
     if parts.system_map is not None and parts.system_map.stat().st_size >= _SMALLEST_SYSTEM_MAP:
-        _take(parts.system_map, made / SYSTEM_MAP, workspace)
+        _take(parts.system_map, directory / SYSTEM_MAP, workspace)
     if parts.modules is not None:
         progress("resolving the modules' dependencies")
-        place_modules(name, parts.modules, image.release, made, workspace)
-    content = content_of(made)
+        place_modules(name, parts.modules, image.release, directory, workspace)
+    content = content_of(directory)
     digest = digest_of_content(content)
     if parts.modules is not None:
-        run_depmod(name, made, image.release)
+        run_depmod(name, directory, image.release)
     if extracted.vmlinux is not None:
-        (made / VMLINUX).write_bytes(extracted.vmlinux)
-    config = made / CONFIG
+        (directory / VMLINUX).write_bytes(extracted.vmlinux)
+    config = directory / CONFIG
     record = EntryRecord(
         release=image.release,
         digest=digest,
         config_digest=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else "",
-        size=sum(path.lstat().st_size for path in made.rglob("*") if path.is_file()),
+        size=sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file()),
         vmlinux_reason=extracted.reason,
         unchecked=extracted.unchecked,
-        boot_image=boot_image(made / (IMAGE if extracted.vmlinux is None else VMLINUX)),
-        module_count=len(module_files(made / "lib" / "modules" / image.release)),
+        boot_image=boot_image(directory / (IMAGE if extracted.vmlinux is None else VMLINUX)),
+        module_count=len(module_files(directory / "lib" / "modules" / image.release)),
     )
-    (made / ENTRY_FILE).write_text(record.model_dump_json(indent=2), encoding="utf-8")
-    write_manifest(made, content)
-    made.chmod(0o755)
+    (directory / ENTRY_FILE).write_text(record.model_dump_json(indent=2), encoding="utf-8")
+    write_manifest(directory, content)
+    directory.chmod(0o755)
     progress("writing to disk")
-    sync_tree(made)
+    sync_tree(directory)
     return record
 
 
 def _copied_bytes(parts: Parts, workspace: Path) -> Iterator[int]:
     """Sizes of the files that are copied, not moved; unreadable ones are spoken of when it is their turn."""
-    outside = [one for one in (parts.image, parts.modules) if one and not one.is_relative_to(workspace)]
+    outside = [part for part in (parts.image, parts.modules) if part and not part.is_relative_to(workspace)]
     for top in outside:
         for path in module_files(top) if top.is_dir() else [top]:
             yield path.stat().st_size if path.exists() else 0
 
 
 def _take_config(
-    name: str, parts: Parts, image: KernelImage, vmlinux: bytes, made: Path, workspace: Path
+    name: str, parts: Parts, image: KernelImage, vmlinux: bytes, directory: Path, workspace: Path
 ) -> None:
     """The configuration that was given, else the one inside the image (CONFIG_IKCONFIG), else none."""
     if parts.config is None:
         if inside := embedded_config(vmlinux):
-            (made / CONFIG).write_bytes(inside)
+            (directory / CONFIG).write_bytes(inside)
         return
     try:
         text = parts.config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise ConfigUnusable(name=name, path=parts.config, problem=error.strerror) from error
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: {error.strerror}.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        ) from error
     if not parse_config(text):
-        raise ConfigUnusable(name=name, path=parts.config, problem="it has no line like CONFIG_SMP=y")
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: it has no line like "
+            "CONFIG_SMP=y.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        )
     stated = re.search(r"^# Linux/\w+ (\S+) Kernel Configuration", text, re.MULTILINE)
     if stated and not _same_version(stated[1], image.release):
         problem = f"it is of Linux {stated[1]}, the image is {image.release}"
-        raise ConfigUnusable(name=name, path=parts.config, problem=problem)
-    _take(parts.config, made / CONFIG, workspace)
+        raise KernelError(
+            f"{parts.config} cannot serve as configuration of kernel {name}: {problem}.",
+            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
+        )
+    _take(parts.config, directory / CONFIG, workspace)
 
 
 def _same_version(stated: str, release: str) -> bool:
@@ -470,24 +459,12 @@ def _take(source: Path, target: Path, workspace: Path) -> None:
 # tells later carry their digest themselves (ktrial.file_digests.sealed).
 
 _MOST_NAMED = 3
-
-
 MANIFEST_FILE = "manifest.json"
-
-
 ENTRY_FILE = "kernel.json"
-
-
 IMAGE, VMLINUX, CONFIG, SYSTEM_MAP = "vmlinuz", "vmlinux", "config", "System.map"
-
-
 KALLSYMS = "kallsyms"
-
-
 FROM_GUEST = (KALLSYMS, FUNCTION_FILES)
 """What a kernel that was booted has told, or was read with that: `sealed`, and not in the manifest."""
-
-
 VALUES, SEALED_VALUES = "values", ".sealed"
 """The directory, and the ending, of the settings that a kernel boots with, as a guest told them."""
 
@@ -532,13 +509,13 @@ def digest_of_content(content: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def write_manifest(made: Path, content: dict[str, str]) -> None:
+def write_manifest(directory: Path, content: dict[str, str]) -> None:
     """Note all files below the directory of a kernel that is being put together."""
-    paths = [path for path in sorted(made.rglob("*")) if path.is_file()]
-    files = {str(path.relative_to(made)): digest_of_file(path) for path in paths}
+    paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    files = {str(path.relative_to(directory)): digest_of_file(path) for path in paths}
     derived = {path: digest for path, digest in files.items() if path not in content}
     noted = Manifest(content=content, derived=derived)
-    (made / MANIFEST_FILE).write_text(noted.model_dump_json(indent=1), encoding="utf-8")
+    (directory / MANIFEST_FILE).write_text(noted.model_dump_json(indent=1), encoding="utf-8")
 
 
 def kept_manifest(directory: Path) -> Manifest | None:
@@ -553,10 +530,10 @@ def kept_manifest(directory: Path) -> Manifest | None:
     return noted if digest_of_content(noted.content) == directory.name and noted.derived else None
 
 
-def replace_damaged(home: Path, made: Path, name: str, source: str) -> None:
+def replace_damaged(home: Path, fresh: Path, name: str, source: str) -> None:
     """Take over every file that differs from the kernel's just made; a warning names the damaged ones."""
     before = kept_manifest(home)
-    manifest = Manifest.model_validate_json((made / MANIFEST_FILE).read_bytes())
+    manifest = Manifest.model_validate_json((fresh / MANIFEST_FILE).read_bytes())
     differing = damaged_files(home, manifest, manifest.files)
     if before == manifest and not differing:
         return
@@ -565,11 +542,11 @@ def replace_damaged(home: Path, made: Path, name: str, source: str) -> None:
     damaged = damaged_files(home, before or manifest, [path for path in differing if path in judged])
     for path in (*differing, MANIFEST_FILE):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
-        (made / path).replace(home / path)
+        (fresh / path).replace(home / path)
         sync_directory((home / path).parent)
     if {IMAGE, VMLINUX} & set(damaged):
-        for told in FROM_GUEST:
-            (home / told).unlink(missing_ok=True)
+        for file in FROM_GUEST:
+            (home / file).unlink(missing_ok=True)
     if damaged:
         text = f"kernel {name} was damaged in the cache ({named(damaged)}): made again from {source}"
         warnings.warn(text, stacklevel=2)
@@ -582,11 +559,13 @@ def named(files: tuple[str, ...]) -> str:
 
 
 def damaged_files(
-    directory: Path, manifest: Manifest, paths: Iterable[str], *, anew: bool = False
+    directory: Path, manifest: Manifest, paths: Iterable[str], *, reread: bool = False
 ) -> tuple[str, ...]:
-    """Those of the files that are missing, or not what they were. `anew`: whatever is remembered of them."""
+    """Those of the files that are missing, or not what they were. `reread`: whatever is remembered."""
     return tuple(
-        path for path in paths if not _manifest_is_whole(directory / path, manifest.files[path], anew=anew)
+        path
+        for path in paths
+        if not _manifest_is_whole(directory / path, manifest.files[path], reread=reread)
     )
 
 
@@ -596,9 +575,9 @@ def is_whole(directory: Path) -> bool:
     return manifest is not None and not damaged_files(directory, manifest, manifest.files)
 
 
-def _manifest_is_whole(path: Path, digest: str, *, anew: bool) -> bool:
+def _manifest_is_whole(path: Path, digest: str, *, reread: bool) -> bool:
     try:
-        return digest_of_file(path, anew=True) == digest if anew else has_digest(path, digest)
+        return digest_of_file(path, anew=True) == digest if reread else has_digest(path, digest)
     except OSError:
         return False  # gone, or the disk cannot read it any more
 

@@ -30,22 +30,16 @@ from ktrial.model.kernel import (
     RenamedOption,
 )
 
-# Two kernels side by side: who they are, their options, their modules. Nothing is fetched or booted.
-
 MODULE, BUILT_IN = "module", "built in"
-
-
 _KERNEL_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
-
-
-_HOW = re.compile(r" \(.*\)$")
+_BUILD_DETAILS = re.compile(r" \(.*\)$")
 """What a build's version says beside the commit."""
 
 
 def side_of(kernel: Kernel) -> KernelSide:
     """Who a kernel is, by its record and its configuration."""
     origin, build, options = kernel.origin, kernel.origin.build, config_of(kernel)
-    commit = _HOW.sub("", origin.version)
+    commit = _BUILD_DETAILS.sub("", origin.version)
     packaged = origin.version if origin.provider not in {"build", "source"} else ""
     number = _KERNEL_VERSION.match(packaged.partition(":")[2] or packaged or kernel.release)
     return KernelSide(
@@ -86,7 +80,9 @@ class Rules:
 
     def __init__(self, kconfig: kconfiglib.Kconfig) -> None:
         self._kconfig = kconfig
-        self._symbols: dict[str, Any] = {_PREFIX + one.name: one for one in kconfig.unique_defined_syms}
+        self._symbols: dict[str, Any] = {
+            _PREFIX + symbol.name: symbol for symbol in kconfig.unique_defined_syms
+        }
 
     def knows(self, option: str) -> bool:
         """Whether the source defines the option."""
@@ -97,7 +93,7 @@ class Rules:
         symbol = self._symbols.get(option)
         if symbol is None:
             return MenuPosition()
-        node = next((one for one in symbol.nodes if one.prompt), symbol.nodes[0])
+        node = next((entry for entry in symbol.nodes if entry.prompt), symbol.nodes[0])
         choice = symbol.choice.nodes[0].prompt if symbol.choice else None
         prompt = node.prompt[0] if node.prompt else ""
         return MenuPosition(tuple(self._menus(node))[::-1], prompt, choice[0] if choice else "")
@@ -107,7 +103,7 @@ class Rules:
         symbol = self._symbols.get(option)
         if symbol is None or symbol.choice is None:
             return frozenset()
-        return frozenset(_PREFIX + one.name for one in symbol.choice.syms)
+        return frozenset(_PREFIX + alternative.name for alternative in symbol.choice.syms)
 
     def allows(self, option: str, value: str | None, config: Config) -> bool:
         """Whether the option could have had the value, were all others as in `config`.
@@ -120,12 +116,12 @@ class Rules:
         highest = self._highest(symbol, config)
         if symbol.orig_type not in _SWITCHES:
             return highest > _N or (value or "") == self._automatic(symbol, config)
-        wanted, lowest = _TRISTATE.get(value or "n", _N), _value(symbol.rev_dep, config)
+        level, lowest = _TRISTATE.get(value or "n", _N), _value(symbol.rev_dep, config)
         if highest == _N:
-            return _LETTERS[wanted] == self._automatic(symbol, config)
+            return _LETTERS[level] == self._automatic(symbol, config)
         if symbol.orig_type is kconfiglib.BOOL:
             lowest, highest = _promoted(lowest), _promoted(highest)
-        return lowest <= wanted <= max(lowest, highest)
+        return lowest <= level <= max(lowest, highest)
 
     def default(self, option: str, config: Config) -> str | None:
         """The value that it has where nobody sets it, were all others as in `config`; None: not set."""
@@ -152,10 +148,12 @@ class Rules:
         if symbol is None:
             return frozenset()
         expressions = list(self._expressions(symbol))
-        mentioned = {name for one in expressions for name in _names(one)} - {option}
-        differing = frozenset(one for one in mentioned if before.get(one) != after.get(one))
+        mentioned = {name for expression in expressions for name in _names(expression)} - {option}
+        differing = frozenset(name for name in mentioned if before.get(name) != after.get(name))
         decisive = frozenset(
-            one for one in differing if any(_matters(each, one, before, after) for each in expressions)
+            name
+            for name in differing
+            if any(_matters(expression, name, before, after) for expression in expressions)
         )
         return decisive or differing
 
@@ -173,7 +171,7 @@ class Rules:
     def _automatic(self, symbol: Any, config: Config) -> str:
         if symbol.orig_type not in _SWITCHES:
             defaults = (default for default, condition in symbol.defaults if _value(condition, config))
-            return next((_text(one, config) for one in defaults), "")
+            return next((_text(default, config) for default in defaults), "")
         value = _N
         for default, condition in symbol.defaults:
             if met := _value(condition, config):
@@ -237,8 +235,6 @@ def _modules(kernel: Kernel) -> dict[str, str]:
 
 _rules: dict[str, Rules] = {}
 """By the digest of all the source's files: reading takes seconds, and two builds mostly share one source."""
-
-
 _MOST_KEPT = 4
 
 
@@ -262,7 +258,7 @@ def rules_of_source(source: str, progress: Progress = silent) -> Rules:
     return rules_of_build(requested(source, directory=Path.cwd()), progress)
 
 
-def rules_of_build(wanted: Build, progress: Progress = silent) -> Rules:
+def rules_of_build(spec: Build, progress: Progress = silent) -> Rules:
     """What Kconfig asks for in the source of a build, with its patches.
 
     Raises what `rules_of_source` raises, BadPatch, PatchNotApplied.
@@ -270,7 +266,7 @@ def rules_of_build(wanted: Build, progress: Progress = silent) -> Rules:
     with tempfile.TemporaryDirectory(prefix="ktrial-kconfig-") as scratch:
         patching, files = Path(scratch) / "patching", Path(scratch) / "files"
         patching.mkdir()
-        source = source_of(wanted, patching, progress)
+        source = source_of(spec, patching, progress)
         key = source.manifest.digest
         if key not in _rules:
             progress("reading Kconfig")
@@ -285,9 +281,9 @@ def _directory(source: BuildSource, files: Path) -> Path:
     """Where its Kconfig files lie: in the cache's own copy, or in `files`, made for it."""
     if source.snapshot.unchanging and not source.overlay.files:
         return source.snapshot.directory
-    wanted = (path for path in source.manifest.files if PurePosixPath(path).name.startswith("Kconfig"))
+    paths = (path for path in source.manifest.files if PurePosixPath(path).name.startswith("Kconfig"))
     files.mkdir()
-    source.write(files, wanted, anew=False)
+    source.write(files, paths, rewrite=False)
     return files
 
 
@@ -320,11 +316,11 @@ def changed_options(before: ConfigSide, after: ConfigSide, *, same_source: bool)
         for name in names
         if before.config.get(name) != after.config.get(name)
     }
-    placed = {name: _placed(one, before, after) for name, one in plain.items()}
+    placed = {name: _placed(change, before, after) for name, change in plain.items()}
     if before.rules and after.rules:
         folding = _Folding(placed, before, after, before.rules, after.rules, same_source)
         return tuple(folding.folded())
-    return tuple(_by_name(one, before, after, same_source=same_source) for one in placed.values())
+    return tuple(_by_name(change, before, after, same_source=same_source) for change in placed.values())
 
 
 def is_of_tools(option: str) -> bool:
@@ -332,21 +328,25 @@ def is_of_tools(option: str) -> bool:
     return bool(_TOOLS.fullmatch(option))
 
 
-def _placed(one: OptionChange, before: ConfigSide, after: ConfigSide) -> OptionChange:
+def _placed(change: OptionChange, before: ConfigSide, after: ConfigSide) -> OptionChange:
     """With its menu, prompt and choice: of the two, those that say the most."""
     places = [
-        side.rules.place(one.option) if side.rules else MenuPosition(side.text.menus.get(one.option, ()))
+        side.rules.place(change.option)
+        if side.rules
+        else MenuPosition(side.text.menus.get(change.option, ()))
         for side in (before, after)
     ]
     best = max(places, key=lambda place: (bool(place.prompt), len(place.menu), place.menu, place.prompt))
-    return one.model_copy(update={"menu": best.menu, "prompt": best.prompt, "choice": best.choice})
+    return change.model_copy(update={"menu": best.menu, "prompt": best.prompt, "choice": best.choice})
 
 
-def _by_name(one: OptionChange, before: ConfigSide, after: ConfigSide, *, same_source: bool) -> OptionChange:
-    if is_of_tools(one.option):
-        return one.model_copy(update={"cause": OptionCause.COMPILER})
-    offered = all(side.text.mentions(one.option) for side in (before, after) if side.text.menus)
-    return one if offered or same_source else one.model_copy(update={"cause": OptionCause.SOURCE})
+def _by_name(
+    change: OptionChange, before: ConfigSide, after: ConfigSide, *, same_source: bool
+) -> OptionChange:
+    if is_of_tools(change.option):
+        return change.model_copy(update={"cause": OptionCause.COMPILER})
+    offered = all(side.text.mentions(change.option) for side in (before, after) if side.text.menus)
+    return change if offered or same_source else change.model_copy(update={"cause": OptionCause.SOURCE})
 
 
 @dataclass(frozen=True)
@@ -369,46 +369,48 @@ class _Folding:
     def folded(self) -> Iterable[OptionChange]:
         """Every change with its cause."""
         waiting: dict[str, frozenset[str]] = {}
-        for name, one in self.changes.items():
-            if root := self._obvious(one):
+        for name, change in self.changes.items():
+            if root := self._obvious(change):
                 self.roots[name] = root
             else:
                 waiting[name] = self._reasons(name)
         self._choose_one_of_each_choice()
         self._resolve(waiting)
-        for name, one in self.changes.items():
+        for name, change in self.changes.items():
             root = self.roots[name]
             follows = root.option if root.cause is OptionCause.OPTION else ""
-            by_hand = bool(follows) and self._set_by_hand(one)
-            yield one.model_copy(update={"cause": root.cause, "follows": follows, "against_default": by_hand})
+            by_hand = bool(follows) and self._set_by_hand(change)
+            yield change.model_copy(
+                update={"cause": root.cause, "follows": follows, "against_default": by_hand}
+            )
 
-    def _set_by_hand(self, one: OptionChange) -> bool:
+    def _set_by_hand(self, change: OptionChange) -> bool:
         """Whether it is set in one of the two only, and there against its own default."""
-        sides = (one.before, self.old, self.before), (one.after, self.new, self.after)
-        there = [(value, rules, side) for value, rules, side in sides if value not in {None, "n", ""}]
-        if len(there) != 1:
+        sides = (change.before, self.old, self.before), (change.after, self.new, self.after)
+        set_sides = [(value, rules, side) for value, rules, side in sides if value not in {None, "n", ""}]
+        if len(set_sides) != 1:
             return False
-        ((value, rules, side),) = there
-        return rules.against_default(one.option, value, side.config)
+        ((value, rules, side),) = set_sides
+        return rules.against_default(change.option, value, side.config)
 
-    def _obvious(self, one: OptionChange) -> _Root | None:
+    def _obvious(self, change: OptionChange) -> _Root | None:
         """The root of an option that follows from no other; None for one that does."""
-        name = one.option
+        name = change.option
         if is_of_tools(name):
             return _Root(OptionCause.COMPILER)
-        known = self.old.knows(name), self.new.knows(name)
-        if not all(known):
-            return _Root(OptionCause.SOURCE if any(known) or not self.same_source else OptionCause.OWN)
-        return None if self._could_not_stay(one) else _Root(OptionCause.OWN)
+        defined = self.old.knows(name), self.new.knows(name)
+        if not all(defined):
+            return _Root(OptionCause.SOURCE if any(defined) or not self.same_source else OptionCause.OWN)
+        return None if self._could_not_stay(change) else _Root(OptionCause.OWN)
 
-    def _could_not_stay(self, one: OptionChange) -> bool:
+    def _could_not_stay(self, change: OptionChange) -> bool:
         old, new = self.before.config, self.after.config
-        if not self.new.allows(one.option, one.before, new) or not self.old.allows(
-            one.option, one.after, old
+        if not self.new.allows(change.option, change.before, new) or not self.old.allows(
+            change.option, change.after, old
         ):
             return True
-        by_default = (self.old.default(one.option, old), self.new.default(one.option, new))
-        return not one.choice and (one.before, one.after) == by_default
+        by_default = (self.old.default(change.option, old), self.new.default(change.option, new))
+        return not change.choice and (change.before, change.after) == by_default
 
     def _reasons(self, name: str) -> frozenset[str]:
         configs = self.before.config, self.after.config
@@ -418,9 +420,10 @@ class _Folding:
     def _choose_one_of_each_choice(self) -> None:
         """Of the alternatives that changed places, the first by name stands for the choice."""
         for name in [name for name, root in self.roots.items() if root.cause is OptionCause.OWN]:
-            others = self.old.alternatives(name) | self.new.alternatives(name)
+            alternatives = self.old.alternatives(name) | self.new.alternatives(name)
             first = min(
-                (one for one in others if self.roots.get(one) == _Root(OptionCause.OWN)), default=name
+                (option for option in alternatives if self.roots.get(option) == _Root(OptionCause.OWN)),
+                default=name,
             )
             if first < name:
                 self.roots[name] = _Root(OptionCause.OPTION, first)
@@ -448,13 +451,13 @@ class _Folding:
 
     def _best(self, reasons: frozenset[str]) -> _Root | None:
         """Options before sources before tools, and the first by name."""
-        known = [(self.roots[name], name) for name in reasons if name in self.roots]
+        roots = [(self.roots[name], name) for name in reasons if name in self.roots]
         options = sorted(
-            root.option or name for root, name in known if root.cause in {OptionCause.OWN, OptionCause.OPTION}
+            root.option or name for root, name in roots if root.cause in {OptionCause.OWN, OptionCause.OPTION}
         )
         if options:
             return _Root(OptionCause.OPTION, options[0])
-        causes = {root.cause for root, _ in known}
+        causes = {root.cause for root, _ in roots}
         return next(
             (_Root(cause) for cause in (OptionCause.SOURCE, OptionCause.COMPILER) if cause in causes), None
         )
@@ -540,20 +543,10 @@ def _under(names: Mapping[str, str], side: ConfigSide) -> ConfigSide:
 
 
 _N, _M, _Y = 0, 1, 2
-
-
 _TRISTATE = {"n": _N, "m": _M, "y": _Y}
-
-
 _LETTERS = "nmy"
-
-
 _SWITCHES = (kconfiglib.BOOL, kconfiglib.TRISTATE)
-
-
 _NUMBERS = {kconfiglib.INT: 10, kconfiglib.HEX: 16}
-
-
 _PREFIX = "CONFIG_"
 
 
@@ -566,19 +559,19 @@ def _value(expression: Any, config: Config) -> int:
     """What an expression of kconfiglib's (see its `expr_value`) is: 0, 1 or 2 for n, m, y."""
     if expression.__class__ is not tuple:
         return _tristate(expression, config)
-    operator, first, *rest = expression
+    operator, first, *remainder = expression
     if operator is kconfiglib.AND:
-        return min(_value(first, config), _value(rest[0], config))
+        return min(_value(first, config), _value(remainder[0], config))
     if operator is kconfiglib.OR:
-        return max(_value(first, config), _value(rest[0], config))
+        return max(_value(first, config), _value(remainder[0], config))
     if operator is kconfiglib.NOT:
         return _Y - _value(first, config)
-    return _Y if _related(operator, first, rest[0], config) else _N
+    return _Y if _related(operator, first, remainder[0], config) else _N
 
 
 def _tristate(item: Any, config: Config) -> int:
     if item.__class__ is kconfiglib.Choice:
-        return max((_tristate(one, config) for one in item.syms), default=_N)
+        return max((_tristate(alternative, config) for alternative in item.syms), default=_N)
     if item.is_constant:
         return _TRISTATE.get(item.name, _N)
     return _TRISTATE.get(config.get(_PREFIX + item.name, "n"), _N)
@@ -594,10 +587,10 @@ def _text(symbol: Any, config: Config) -> str:
 
 
 def _related(operator: int, first: Any, second: Any, config: Config) -> bool:
-    left, right = (_text(one, config) for one in (first, second))
-    one, other = _number(first, left), _number(second, right)
+    left, right = _text(first, config), _text(second, config)
+    left_value, right_value = _number(first, left), _number(second, right)
     as_texts = (left > right) - (left < right)
-    order = as_texts if one is None or other is None else one - other
+    order = as_texts if left_value is None or right_value is None else left_value - right_value
     return {
         kconfiglib.EQUAL: order == 0,
         kconfiglib.UNEQUAL: order != 0,
@@ -618,16 +611,16 @@ def _number(symbol: Any, text: str) -> int | None:
 def _names(expression: Any) -> Iterator[str]:
     for item in kconfiglib.expr_items(expression):
         if item.__class__ is kconfiglib.Choice:
-            yield from (_PREFIX + one.name for one in item.syms)
+            yield from (_PREFIX + symbol.name for symbol in item.syms)
         elif not item.is_constant:
             yield _PREFIX + item.name
 
 
 def _matters(expression: Any, option: str, before: Config, after: Config) -> bool:
     """Whether the expression has another value where this one option has the other configuration's value."""
-    for here, there in ((before, after), (after, before)):
-        swapped = ChainMap({option: there.get(option, "n")}, here)
-        if _value(expression, here) != _value(expression, swapped):
+    for config, counterpart in ((before, after), (after, before)):
+        swapped = ChainMap({option: counterpart.get(option, "n")}, config)
+        if _value(expression, config) != _value(expression, swapped):
             return True
     return False
 
@@ -639,8 +632,6 @@ def _matters(expression: Any, option: str, before: Config, after: Config) -> boo
 # do.
 
 _ENVIRONMENT = {"ARCH": "x86", "SRCARCH": "x86", "KERNELVERSION": "", "KCONFIG_FUNCTIONS": __name__}
-
-
 _lock = threading.Lock()
 """kconfiglib takes its surroundings from the environment of the process."""
 
@@ -666,9 +657,9 @@ def rules_in(directory: Path) -> Rules:
 
 @contextmanager
 def _environment(directory: Path) -> Iterator[None]:
-    wanted = {**_ENVIRONMENT, "srctree": str(directory)}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    variables = {**_ENVIRONMENT, "srctree": str(directory)}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -36,13 +36,13 @@ from ktrial.system_tools import Tool
 
 def reference(name: str) -> KernelRef:
     """Which kernel the name means, by the name alone. Raises BadKernelName, KernelNameAmbiguous."""
-    provider, wanted = provider_of(name)
+    provider, selector = provider_of(name)
     return KernelRef(
         asked=name,
-        name=provider.canonical(name, wanted),
+        name=provider.canonical(name, selector),
         provider=provider.prefix,
-        wanted=wanted,
-        release=provider.release(wanted) if isinstance(provider, TellsRelease) else "",
+        wanted=selector,
+        release=provider.release(selector) if isinstance(provider, TellsRelease) else "",
     )
 
 
@@ -60,19 +60,19 @@ def add(
     files and the host's kernel are read each time. Raises KernelError and its kind: BadKernelName,
     NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull and others.
     """
-    wanted = _strict(kernel)
-    provider, name = provider_named(wanted.provider), wanted.asked
+    ref = _strict(kernel)
+    provider, name = provider_named(ref.provider), ref.asked
     if (modules or config) and not provider.takes_files:
         problem = f"modules and configuration come with {provider.prefix}: kernels"
         raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
     cache = Cache()
-    with file_system_errors(cache.root), cache.adding(wanted.name, progress):
-        if provider.remembers and not refresh and (known := _kept(cache, wanted.name, progress)):
-            return known
+    with file_system_errors(cache.root), cache.adding(ref.name, progress):
+        if provider.remembers and not refresh and (present := _usable(cache, ref.name, progress)):
+            return present
         with cache.workspace() as workspace:
             request = Request(
                 name=name,
-                wanted=wanted.wanted,
+                selector=ref.wanted,
                 workspace=workspace,
                 state=cache.root / "providers" / provider.prefix,
                 progress=progress,
@@ -80,7 +80,7 @@ def add(
                 config=config,
                 refresh=refresh,
             )
-            return cache.store(wanted.name, provider.fetch(request), workspace, progress)
+            return cache.store(ref.name, provider.fetch(request), workspace, progress)
 
 
 def add_parts(name: str, parts: Callable[[Path], Parts], progress: Progress = silent) -> Kernel:
@@ -100,12 +100,12 @@ def cached(name: str, progress: Progress = silent) -> Kernel:
         return whole_kernel(cache, name, progress)
 
 
-def _kept(cache: Cache, name: str, progress: Progress) -> Kernel | None:
+def _usable(cache: Cache, name: str, progress: Progress) -> Kernel | None:
     """The kernel, whole; None where it has to be fetched: it is not there, or damaged beyond repair."""
     try:
-        known = cache.record(name)
-        mend(cache, known, progress)
-        drop_damaged_additions(cache.entry_directory(known.digest))
+        entry = cache.record(name)
+        mend(cache, entry, progress)
+        drop_damaged_additions(cache.entry_directory(entry.digest))
         return cache.kernel(name)
     except KernelDamaged as error:
         warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
@@ -123,7 +123,7 @@ def get(name: str) -> Kernel:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache.kernel(_meant(name))
+        return cache.kernel(_canonical_or_digest(name))
 
 
 def all_kernels() -> tuple[Kernel, ...]:
@@ -137,7 +137,7 @@ def record(name: str) -> NameRecord:
     """Return when and whence a kernel came. Raises KernelNotFound, KernelNameAmbiguous."""
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache.record(_meant(name))
+        return cache.record(_canonical_or_digest(name))
 
 
 def verify(name: str, progress: Progress = silent) -> KernelCheck:
@@ -147,7 +147,7 @@ def verify(name: str, progress: Progress = silent) -> KernelCheck:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache_repair.verify(cache, cache.record(_meant(name)), progress)
+        return cache_repair.verify(cache, cache.record(_canonical_or_digest(name)), progress)
 
 
 def remove(name: str) -> tuple[str, int]:
@@ -159,11 +159,11 @@ def remove(name: str) -> tuple[str, int]:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        removed, freed = cache.remove(_meant(name))
+        removed, freed = cache.remove(_canonical_or_digest(name))
         with suppress(BadKernelName):
-            provider, wanted = provider_of(removed)
+            provider, selector = provider_of(removed)
             if isinstance(provider, Keeps):
-                freed += provider.forget(wanted)
+                freed += provider.forget(selector)
         return removed, freed
 
 
@@ -206,8 +206,8 @@ def missing_file(kernel: KernelRef) -> str:
     if kernel.provider != "path" or Path(file).is_file():
         return ""
     with suppress(KernelError):
-        known = get(kernel.name)
-        return file if known.modules is None and known.config is None else ""
+        cached_kernel = get(kernel.name)
+        return file if cached_kernel.modules is None and cached_kernel.config is None else ""
     return file
 
 
@@ -216,7 +216,7 @@ def canonical_name(name: str) -> str:
     return lenient_reference(name).name
 
 
-def _meant(name: str) -> str:
+def _canonical_or_digest(name: str) -> str:
     try:
         return reference(name).name
     except KernelNameAmbiguous:
@@ -232,23 +232,23 @@ def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
     with modules or a configuration, which its name does not tell. A revision of a git repository that is
     another commit now is built anew.
     """
-    name = _meant(kernel) if isinstance(kernel, str) else kernel.name
+    name = _canonical_or_digest(kernel) if isinstance(kernel, str) else kernel.name
     cache = Cache()
     try:
         with file_system_errors(cache.root):
-            known = whole_kernel(cache, name, progress)
+            cached_kernel = whole_kernel(cache, name, progress)
     except KernelNotFound:
         return add(kernel, progress=progress)
-    alone = known.modules is None and known.config is None
-    outdated = known.origin.provider == "host" and known.release != os.uname().release
-    if outdated or (known.origin.provider == "path" and alone) or _is_stale(name, known):
+    alone = cached_kernel.modules is None and cached_kernel.config is None
+    outdated = cached_kernel.origin.provider == "host" and cached_kernel.release != os.uname().release
+    if outdated or (cached_kernel.origin.provider == "path" and alone) or _is_stale(name, cached_kernel):
         return add(kernel, progress=progress)
-    return known
+    return cached_kernel
 
 
-def _is_stale(name: str, known: Kernel) -> bool:
+def _is_stale(name: str, kernel: Kernel) -> bool:
     try:
-        provider, wanted = provider_of(name)
+        provider, selector = provider_of(name)
     except BadKernelName:
         return False  # the digest of a content means that
-    return isinstance(provider, GoesStale) and provider.outdated(wanted, known)
+    return isinstance(provider, GoesStale) and provider.outdated(selector, kernel)

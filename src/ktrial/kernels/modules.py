@@ -28,17 +28,17 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     built into the kernel is left out. Compressed modules come as unpacked files.
     Raises UnknownModule; ModulesUnusable or KernelDamaged where a file is damaged.
     """
-    wanted = list(names)
-    if not wanted:
+    requested = list(names)
+    if not requested:
         return ()
     if kernel.modules is None:
         similar = ", because it came without modules (give them: --modules DIR)"
         raise UnknownModule(
-            name=kernel.name, module=wanted[0], similar=similar, directory=kernel.image.parent
+            name=kernel.name, module=requested[0], similar=similar, directory=kernel.image.parent
         )
     catalogue = _catalogue(kernel.modules)
     order: dict[str, None] = {}
-    for name in wanted:
+    for name in requested:
         modules = catalogue.lookup(name)
         if modules is None:
             similar = nearest(_plain(name), [*catalogue.files, *catalogue.builtin])
@@ -71,7 +71,7 @@ class _Catalogue:
             name = _plain(Path(file).name)
             self.files[name] = Path(file)
             # modules.dep lists the nearest dependency first; the last one must be loaded first.
-            self.needs[name] = [_plain(Path(one).name) for one in reversed(needed.split())]
+            self.needs[name] = [_plain(Path(dependency).name) for dependency in reversed(needed.split())]
         self.builtin = {_plain(Path(line).name) for line in _lines(directory / "modules.builtin")}
         self.aliases = _aliases(directory)
         self.soft = _soft_dependencies(directory)
@@ -101,12 +101,12 @@ class _Catalogue:
         for needed in self.needs[module]:
             self.collect(needed, order, above)
         for soft in before:
-            for one in self.lookup(soft) or ():
-                self.collect(one, order, above)
+            for dependency in self.lookup(soft) or ():
+                self.collect(dependency, order, above)
         order[module] = None
         for soft in after:
-            for one in self.lookup(soft) or ():
-                self.collect(one, order, above)
+            for dependency in self.lookup(soft) or ():
+                self.collect(dependency, order, above)
 
 
 @lru_cache(maxsize=16)
@@ -124,8 +124,8 @@ def _lines(path: Path) -> list[str]:
 def _aliases(directory: Path) -> list[tuple[str, str]]:
     """`alias PATTERN MODULE` lines; depmod writes aliases of built-in modules to a binary file only."""
     matches = [re.fullmatch(r"alias (\S+) (\S+)", line) for line in _lines(directory / "modules.alias")]
-    own = [(match[1], _plain(match[2])) for match in matches if match]
-    return own + [
+    listed = [(match[1], _plain(match[2])) for match in matches if match]
+    return listed + [
         (alias, module) for alias, module in _builtin_aliases(directory / "modules.builtin.modinfo")
     ]
 
@@ -135,8 +135,8 @@ def _builtin_aliases(path: Path) -> list[tuple[str, str]]:
     if not path.exists():
         return []
     matches = (
-        re.fullmatch(r"([\w-]+)\.alias=(\S+)", one.decode("utf-8", "replace"))
-        for one in path.read_bytes().split(b"\0")
+        re.fullmatch(r"([\w-]+)\.alias=(\S+)", entry.decode("utf-8", "replace"))
+        for entry in path.read_bytes().split(b"\0")
     )
     return [(match[2], _plain(match[1])) for match in matches if match]
 

@@ -31,8 +31,6 @@ _FROM = re.compile(
     re.MULTILINE,
 )
 """The line between two mails, stricter than git mailsplit's is_from_line: a header has to follow."""
-
-
 _TAG = re.compile(
     r"(?P<others>(?:\s*\[(?![^\]]*\bPATCH\b)[^\]]*\])*)\s*\[(?P<inside>[^\]]*\bPATCH\b[^\]]*)\]\s*",
     re.IGNORECASE,
@@ -40,23 +38,11 @@ _TAG = re.compile(
 """At a subject's beginning, where other tags may stand before it: behind words it is another mail's, to which
 this one is an answer (`What of ABI? (Re: [PATCH 01/32] pidfs…)`).
 """
-
-
 _NUMBER = re.compile(r"(?<![\w/])(?P<number>\d{1,4})/(?P<of>\d{1,4})(?![\w/])")
-
-
 _VERSION = re.compile(r"\bv(\d+)\b", re.IGNORECASE)
-
-
 _REPLY = re.compile(r"^(?:re|aw|fwd?|antw):", re.IGNORECASE)
-
-
 _DIFF = re.compile(r"^(?:diff --git |--- .*\n\+\+\+ .*\n@@ |GIT binary patch$)", re.MULTILINE)
-
-
 _MOST_BYTES = 256 << 20
-
-
 _WRITE_IT = (
     "git format-patch --cover-letter --stdout BASE..TIP writes one, and b4 am -o - MESSAGE-ID fetches one"
 )
@@ -98,8 +84,10 @@ def series_in_mailbox(path: Path, base: str) -> PatchSeries:
     """
     place = path.expanduser().absolute()
     mails, notes = _of_the_series(place, list(mails_in(place, _content(place))))
-    cover = next((one for one in mails if one.number == 0), None)
-    patches = tuple(_patch(place, number, one) for number, one in enumerate(_ordered(place, mails), start=1))
+    cover = next((mail for mail in mails if mail.number == 0), None)
+    patches = tuple(
+        _patch(place, number, mail) for number, mail in enumerate(_ordered(place, mails), start=1)
+    )
     title = cover.subject if cover else patches[0].subject if len(patches) == 1 else ""
     return PatchSeries(
         kind=SeriesKind.MAILBOX,
@@ -151,13 +139,13 @@ def _is_between(content: bytes, at: int) -> bool:
 def _mail(place: int, raw: bytes) -> Mail:
     mail = message_from_bytes(raw, policy=policy.default.clone(raise_on_defect=False))
     assert isinstance(mail, EmailMessage), "the policy says so"
-    whole = " ".join(_header(mail, "Subject").split())
-    tag = _TAG.match(whole)
-    inside = tag["inside"] if tag and not _REPLY.match(whole) else ""
+    subject = " ".join(_header(mail, "Subject").split())
+    tag = _TAG.match(subject)
+    inside = tag["inside"] if tag and not _REPLY.match(subject) else ""
     number, version = _NUMBER.search(inside), _VERSION.search(inside)
     return Mail(
         place=place,
-        subject=f"{tag['others']} {whole[tag.end() :]}".strip() if tag and inside else whole,
+        subject=f"{tag['others']} {subject[tag.end() :]}".strip() if tag and inside else subject,
         number=int(number["number"]) if number else None,
         of=int(number["of"]) if number else 0,
         version=f"v{int(version[1])}" if version and int(version[1]) > 1 else "",
@@ -180,21 +168,21 @@ def _text(mail: EmailMessage) -> bytes:
     parts = [part for part in mail.walk() if part.get_content_maintype() == "text"]
     plain = [part for part in parts if part.get_content_subtype() != "html"]
     decoded = (part.get_payload(decode=True) for part in plain)
-    return b"\n".join(one for one in decoded if isinstance(one, bytes)).replace(b"\r\n", b"\n")
+    return b"\n".join(payload for payload in decoded if isinstance(payload, bytes)).replace(b"\r\n", b"\n")
 
 
 def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple[str, ...]]:
     """The mails that belong to it: without replies and talk. Raises BadMailbox for several series."""
-    replies = [one for one in mails if one.number is None and not one.has_diff]
-    with_diff = [one for one in mails if one.number is None and one.has_diff]
-    numbered = [one for one in mails if one.number is not None]
+    replies = [mail for mail in mails if mail.number is None and not mail.has_diff]
+    with_diff = [mail for mail in mails if mail.number is None and mail.has_diff]
+    numbered = [mail for mail in mails if mail.number is not None]
     if numbered and with_diff:
         # A patch in an answer is a proposal: b4 leaves those out as well.
         replies += with_diff
     chosen = numbered or with_diff
-    if not any(one.has_diff and one.number != 0 for one in chosen):
+    if not any(mail.has_diff and mail.number != 0 for mail in chosen):
         raise _bad(path, "no mail in it changes a file", _WRITE_IT)
-    if len(series := {(one.version, one.of) for one in chosen}) > 1:
+    if len(series := {(mail.version, mail.of) for mail in chosen}) > 1:
         names = sorted(f"{version or 'v1'} of {of}" for version, of in series)
         raise _bad(
             path, f"there are several series in it: {', '.join(names)}", "b4 am -v N takes one of them"
@@ -209,11 +197,11 @@ def _ordered(path: Path, mails: Sequence[Mail]) -> list[Mail]:
     if mails[0].number is None:
         return list(mails)
     of, by_number = mails[0].of, dict[int, Mail]()
-    for one in mails:
-        number = one.number or 0
-        before = by_number.setdefault(number, one)
-        if before.content != one.content:
-            problem = f"number {number}/{of} is there twice: {before.shown} and {one.shown}"
+    for mail in mails:
+        number = mail.number or 0
+        before = by_number.setdefault(number, mail)
+        if before.content != mail.content:
+            problem = f"number {number}/{of} is there twice: {before.shown} and {mail.shown}"
             raise _bad(path, problem, "leave one of the two out")
     # A patch that was forgotten is sent behind the others: `[PATCH 7/6]`.
     last = max(of, *by_number)
@@ -221,7 +209,7 @@ def _ordered(path: Path, mails: Sequence[Mail]) -> list[Mail]:
         shown = ", ".join(f"{number}/{of}" for number in missing[:12])
         more = f" and {len(missing) - 12} more" if len(missing) > 12 else ""
         raise _bad(path, f"patches are missing: {shown}{more}", "b4 am fetches a whole series")
-    if empty := next((one for number, one in by_number.items() if number and not one.has_diff), None):
+    if empty := next((mail for number, mail in by_number.items() if number and not mail.has_diff), None):
         raise _bad(path, f"{empty.shown} changes no file", _WRITE_IT)
     return [by_number[number] for number in range(1, last + 1)]
 
@@ -234,7 +222,7 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
     except BadPatch as error:
         advice = f"{error.facts['advice']}; in {mail.shown}"
         raise BadPatch(**{**error.facts, "advice": advice}) from None
-    patch = kept(number, mail.subject, mail.content)
+    patch = keep_patch(number, mail.subject, mail.content)
     return SeriesPatch(
         number=number,
         subject=mail.subject,
@@ -250,8 +238,9 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
 
 
 class BadMailbox(KernelError):
-    """The mailbox {path} holds no series that can be used: {problem}."""
+    """The mailbox `path` holds no series that can be used: `problem`."""
 
+    text = "The mailbox {path} holds no series that can be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 
@@ -267,23 +256,11 @@ def _bad(path: Path, problem: str, advice: str) -> BadMailbox:
 # nothing is said), `#` at the start of a line or behind a blank begins a comment.
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
-
-
 _LEVEL = re.compile(r"-p\s*(\d|ab)")
-
-
 _SUBJECT = re.compile(r"^(?:Subject|Description): *(?P<first>.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
-
-
 _MAIL_TAG = re.compile(r"^\[[^\]]*PATCH[^\]]*\]\s*", re.IGNORECASE)
-
-
 _PLACES = ("series", "patches/series", "debian/patches/series")
-
-
 _EACH_LINE = "each line names a file beside the series file"
-
-
 _ADVICE = "give the directory that holds the file series, as quilt and Debian's debian/patches have it"
 
 
@@ -309,7 +286,7 @@ def series_in_quilt(path: Path, base: str) -> PatchSeries:
     entries = entries_in(path, text)
     if not entries:
         raise _quilt_bad(path, f"{file} names no patch", _ADVICE)
-    patches = tuple(_quilt_patch(path, file, number, one) for number, one in enumerate(entries, start=1))
+    patches = tuple(_quilt_patch(path, file, number, entry) for number, entry in enumerate(entries, start=1))
     disabled = _disabled(file, text)
     words = f"{len(disabled)} of the patches beside it are commented out in {file.name}" if disabled else ""
     return PatchSeries(
@@ -337,11 +314,11 @@ def series_file(path: Path) -> Path:
 def entries_in(path: Path, text: str) -> list[QuiltEntry]:
     """What a series file names. `path`: for messages. Raises BadQuiltSeries."""
     entries: list[QuiltEntry] = []
-    for number, whole in enumerate(text.splitlines(), start=1):
-        name, _, options = _COMMENT.sub("", whole).strip().partition(" ")
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, _, options = _COMMENT.sub("", line).strip().partition(" ")
         if name:
             entries.append(QuiltEntry(number, name, _level(path, number, options.strip())))
-            if entries[-1].name in {one.name for one in entries[:-1]}:
+            if entries[-1].name in {entry.name for entry in entries[:-1]}:
                 raise _quilt_bad(path, f"line {number}: {name} is there twice", "leave one of the two out")
     return entries
 
@@ -383,7 +360,7 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
     if entry.level != 1:
         if any(change.also for change in changes):
             raise _two_names(place)
-        patch = kept(number, subject, as_git_writes(changes).encode("utf-8", "surrogateescape"))
+        patch = keep_patch(number, subject, as_git_writes(changes).encode("utf-8", "surrogateescape"))
     return SeriesPatch(
         number=number,
         subject=subject,
@@ -413,8 +390,9 @@ def _read(path: Path, file: Path) -> str:
 
 
 class BadQuiltSeries(KernelError):
-    """The quilt series {path} cannot be used: {problem}."""
+    """The quilt series `path` cannot be used: `problem`."""
 
+    text = "The quilt series {path} cannot be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 
@@ -426,8 +404,6 @@ def _quilt_bad(path: Path, problem: str, advice: str) -> BadQuiltSeries:
 # A series that a distribution's source package carries: `debian:linux-source-6.1/patches-rt`.
 
 _PACKAGED = re.compile(r"debian:(?P<package>linux-source-\d+\.\d+)(?:/(?P<name>[\w.-]+))?")
-
-
 _PACKAGED_ADVICE = (
     "write debian:linux-source-6.1/patches-rt: a package, and a directory of its source's debian/"
 )
@@ -443,22 +419,22 @@ def series_in_package(path: Path, base: str, progress: Progress = silent) -> Pat
 
     Raises as `series_in_quilt` and `debian_packaging`.
     """
-    asked = str(path)
-    match = _PACKAGED.fullmatch(asked)
+    text = str(path)
+    match = _PACKAGED.fullmatch(text)
     if match is None:
         raise BadQuiltSeries(
-            name=asked, path=asked, problem="it names no package's patches", advice=_PACKAGED_ADVICE
+            name=text, path=text, problem="it names no package's patches", advice=_PACKAGED_ADVICE
         )
     packaging = debian_packaging(match["package"], progress)
-    there = sorted(one.parent.name for one in packaging.directory.glob("debian/*/series"))
-    if match["name"] not in there:
+    names = sorted(file.parent.name for file in packaging.directory.glob("debian/*/series"))
+    if match["name"] not in names:
         problem = f"the source package has no debian/{match['name'] or '…'}/series"
-        advice = "there are: " + ", ".join(f"debian:{match['package']}/{one}" for one in there)
-        raise BadQuiltSeries(name=asked, path=asked, problem=problem, advice=advice)
+        advice = "there are: " + ", ".join(f"debian:{match['package']}/{name}" for name in names)
+        raise BadQuiltSeries(name=text, path=text, problem=problem, advice=advice)
     series = series_in_quilt(packaging.directory / "debian" / match["name"], base)
-    lost = packaging.version != packaging.wanted
-    words = f"they are those of {packaging.version}: the mirror has lost those of {packaging.wanted}"
-    return series.model_copy(update={"origin": asked, "notes": (*series.notes, *((words,) if lost else ()))})
+    lost = packaging.version != packaging.source_version
+    words = f"they are those of {packaging.version}: the mirror has lost those of {packaging.source_version}"
+    return series.model_copy(update={"origin": text, "notes": (*series.notes, *((words,) if lost else ()))})
 
 
 # A series out of a git tree: the commits of BASE..TIP along first parents, each a step.
@@ -467,12 +443,8 @@ def series_in_package(path: Path, base: str, progress: Progress = silent) -> Pat
 # was. Nothing is checked out, and the work tree is not looked at but to say that it holds more.
 
 _SHORT = 12
-
-
 _FORMAT = "%x01%H%x01%P%x01%s%x01%an <%ae>"
 """Of a commit; the paths that it changes come after it, each with a zero byte behind it."""
-
-
 _WRITE = "write BASE..TIP: v6.1..my-branch, HEAD~12..HEAD; BASE.. ends at HEAD"
 
 
@@ -503,20 +475,20 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
     )
 
 
-def undoing(directory: Path, one: SeriesPatch) -> Patch:
+def undoing(directory: Path, step: SeriesPatch) -> Patch:
     """A patch that takes the commit back. Raises SourceUnusable."""
-    return _difference(directory, one, f"undo {one.subject}", one.commit, one.parent)
+    return _difference(directory, step, f"undo {step.subject}", step.commit, step.parent)
 
 
-def as_patch(directory: Path, one: SeriesPatch) -> Patch:
+def as_patch(directory: Path, step: SeriesPatch) -> Patch:
     """The commit as a patch. Raises SourceUnusable."""
-    return _difference(directory, one, one.subject, one.parent, one.commit)
+    return _difference(directory, step, step.subject, step.parent, step.commit)
 
 
-def _difference(directory: Path, one: SeriesPatch, name: str, before: str, after: str) -> Patch:
+def _difference(directory: Path, step: SeriesPatch, name: str, before: str, after: str) -> Patch:
     plain = ["--no-renames", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"]
-    text = git(directory, one.commit, "diff", *plain, before, after)
-    return kept(one.number, name, text.encode("utf-8", "surrogateescape"))
+    text = git(directory, step.commit, "diff", *plain, before, after)
+    return keep_patch(step.number, name, text.encode("utf-8", "surrogateescape"))
 
 
 def _top(directory: Path, text: str) -> Path:
@@ -537,8 +509,8 @@ def _top(directory: Path, text: str) -> Path:
 
 def _commit(top: Path, text: str, name: str) -> str:
     try:
-        asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
-        return git(top, name, *asked).strip()
+        arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+        return git(top, name, *arguments).strip()
     except SourceUnusable:
         advice = f"git -C {top} fetch --unshallow" if _is_shallow(top) else f"git -C {top} branch -a, or tag"
         shallow = ", a shallow clone" if _is_shallow(top) else ""
@@ -567,9 +539,9 @@ def _is_shallow(top: Path) -> bool:
 def _steps(top: Path, text: str, base: str, tip: str) -> Iterator[SeriesPatch]:
     """Each commit with what it changes against its first parent; the oldest first."""
     paths = ["-z", "-m", "--name-only", "--no-renames", "--no-show-signature"]
-    wanted = ["log", "--first-parent", "--reverse", *paths, f"--format={_FORMAT}", f"{base}..{tip}"]
+    arguments = ["log", "--first-parent", "--reverse", *paths, f"--format={_FORMAT}", f"{base}..{tip}"]
     commits: list[tuple[list[str], list[str]]] = []
-    for word in git(top, text, *wanted).split("\0"):
+    for word in git(top, text, *arguments).split("\0"):
         plain = word.lstrip("\n")
         if plain.startswith("\1"):
             commits.append((plain[1:].split("\1", 3), []))
@@ -580,7 +552,7 @@ def _steps(top: Path, text: str, base: str, tip: str) -> Iterator[SeriesPatch]:
 
 def _step(number: int, fields: Iterable[str], paths: Iterable[str]) -> SeriesPatch:
     commit, parents, subject, author = fields
-    before, *others = parents.split() or [""]
+    before, *more_parents = parents.split() or [""]
     return SeriesPatch(
         number=number,
         subject=subject,
@@ -588,14 +560,14 @@ def _step(number: int, fields: Iterable[str], paths: Iterable[str]) -> SeriesPat
         author=author,
         commit=commit,
         parent=before,
-        merge=bool(others),
+        merge=bool(more_parents),
         paths=tuple(paths),
     )
 
 
 def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str, ...]:
     notes = []
-    if merges := sum(one.merge for one in patches):
+    if merges := sum(patch.merge for patch in patches):
         counted = "1 step is a merge" if merges == 1 else f"{merges} steps are merges"
         notes.append(f"{counted}: such a step is all that the merge brings")
     try:
@@ -614,8 +586,9 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
 
 
 class BadCommitRange(KernelError):
-    """The range {text} of {directory} cannot be used: {problem}."""
+    """The range `text` of `directory` cannot be used: `problem`."""
 
+    text = "The range {text} of {directory} cannot be used: {problem}."
     hint = "{advice}"
     exit_code = 2
 
@@ -627,13 +600,11 @@ def _commits_bad(directory: Path, text: str, problem: str, advice: str) -> BadCo
 # Patches that were read out of mails and other files, each kept as a file of its own, by its content.
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
-
-
 _LONGEST_NAME = 52
 """As git format-patch cuts the names of its files (`--filename-max-length`, 64 with number and ending)."""
 
 
-def kept(number: int, subject: str, content: bytes) -> Patch:
+def keep_patch(number: int, subject: str, content: bytes) -> Patch:
     """Keep the content under a name made as git format-patch makes them: `0003-mm-slub-count.patch`."""
     digest = hashlib.sha256(content).hexdigest()
     path = cache_directory() / "series" / digest[:24] / file_name(number, subject)
@@ -651,10 +622,10 @@ def file_name(number: int, subject: str) -> str:
 
 def as_git_writes(files: list[FileDiff]) -> str:
     """A patch as `git diff` would have written it: with a/ and b/ in front of the paths."""
-    return "".join(_one(each) for each in files)
+    return "".join(_git_diff(change) for change in files)
 
 
-def _one(change: FileDiff) -> str:
+def _git_diff(change: FileDiff) -> str:
     old, new = change.old or change.new, change.new or change.old
     lines = [f"diff --git a/{old} b/{new}"]
     if change.old is None:

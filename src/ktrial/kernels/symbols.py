@@ -31,17 +31,8 @@ from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
-# The kernel's symbols: from a real System.map, from a vmlinux that kept its table, or as the guest told.
-#
-# Distributions ship a stub for System.map, and strip vmlinux. There the symbols come from /proc/kallsyms of
-# the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay with the kernel.
-
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
-
-
 _UNSEALED = re.compile(rb"[0-9a-f]{16} \w ")
-
-
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -78,16 +69,16 @@ class Symbols:
 
 def symbols_in(kernel: Kernel) -> Symbols:
     """Return the symbols of `kernel`. Raises SymbolsUnknown where nobody has told them yet."""
-    told = kept_kallsyms(kernel) or _kept_without_digest(kernel)
-    if told is not None:
-        return Symbols(KALLSYMS, parse_symbols(told))
+    kallsyms = kept_kallsyms(kernel) or _kept_without_digest(kernel)
+    if kallsyms is not None:
+        return Symbols(KALLSYMS, parse_symbols(kallsyms))
     system_map = kernel.image.parent / SYSTEM_MAP
     if system_map.exists():
         return Symbols(SYSTEM_MAP, parse_symbols(system_map.read_text(encoding="ascii", errors="replace")))
     if kernel.vmlinux is not None:
         entries = sorted(symbols_of(kernel.vmlinux.read_bytes()))
         if len(entries) >= _FEWEST_SYMBOLS:
-            return Symbols("vmlinux", tuple(Symbol(*one) for one in entries))
+            return Symbols("vmlinux", tuple(Symbol(*entry) for entry in entries))
     raise SymbolsUnknown(name=kernel.name)
 
 
@@ -117,8 +108,10 @@ def kept_kallsyms(kernel: Kernel) -> str | None:
     text = unsealed(data)
     # An older ktrial kept them without a digest: the guest is asked again.
     if text is None and not _UNSEALED.match(data):
-        told = f"the symbols of kernel {kernel.name} are damaged ({path}): the guest is asked for them again"
-        warnings.warn(told, stacklevel=2)
+        message = (
+            f"the symbols of kernel {kernel.name} are damaged ({path}): the guest is asked for them again"
+        )
+        warnings.warn(message, stacklevel=2)
     return None if text is None else text.decode("ascii", errors="replace")
 
 
@@ -159,26 +152,14 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
 
 _FORMAT = 1
 """Of what is kept; greater whenever another ktrial finds something else."""
-
-
 _TABLE = "__bug_table"
-
-
 _LONGEST_NAME = 400
-
-
 _SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
 """A C file's path. In newer kernels a warning's condition may stand before it, in brackets
 (CONFIG_DEBUG_BUGVERBOSE_DETAILED). Headers tell nothing: their code is inlined everywhere."""
-
-
 _ANY_SOURCE = re.compile(rb"(?:^|.* )[\w+./-]+\.[chS]", re.DOTALL)
-
-
 _SECTION_ENDS = re.compile(r"__\w*text_(?:start|end)|_[se](?:init)?text|_etext")
 """Between these (include/asm-generic/vmlinux.lds.h) the order of the object files begins anew."""
-
-
 _CODE = frozenset("tTwW")
 
 
@@ -196,11 +177,11 @@ _LAYOUTS = (_Layout(12, 4, True), _Layout(12, 4, False), _Layout(16, 8, True), _
 """12 bytes to 6.18; 16 in 7.2, where a format string's address comes before the file."""
 
 
-class _Kept(Model):
+class _FunctionFilesRecord(Model):
     """The file beside the kernel's other parts."""
 
     key: str
-    found: FunctionFiles
+    files: FunctionFiles
 
 
 def function_files(kernel: Kernel) -> FunctionFiles:
@@ -215,16 +196,16 @@ def function_files(kernel: Kernel) -> FunctionFiles:
 def _function_files(kernel: Kernel) -> FunctionFiles:
     place, key = kernel.image.parent / FUNCTION_FILES, _key(kernel)
     with suppress(OSError, ValidationError):  # never written, or of another ktrial
-        kept = _Kept.model_validate_json(_whole(kernel, place))
-        if kept.key == key:
-            return kept.found
+        record = _FunctionFilesRecord.model_validate_json(_unsealed_content(kernel, place))
+        if record.key == key:
+            return record.files
     files = _read(kernel)
     with suppress(OSError):  # a full disk, or a cache of somebody else's: it is read again next time
-        write_atomically(place, sealed(_Kept(key=key, found=files).model_dump_json().encode()))
+        write_atomically(place, sealed(_FunctionFilesRecord(key=key, files=files).model_dump_json().encode()))
     return files
 
 
-def _whole(kernel: Kernel, place: Path) -> bytes:
+def _unsealed_content(kernel: Kernel, place: Path) -> bytes:
     """What was kept; nothing where it is damaged, which is told, or of an older ktrial, without a digest."""
     data = place.read_bytes()
     content = unsealed(data)
@@ -250,9 +231,9 @@ def _state(file: Path) -> tuple[int, int] | None:
 
 
 def _read(kernel: Kernel) -> FunctionFiles:
-    code = [one for one in symbols_in(kernel).all if one.kind in _CODE and not one.module]
+    code = [symbol for symbol in symbols_in(kernel).all if symbol.kind in _CODE and not symbol.module]
     anchors = _anchors(kernel.vmlinux.read_bytes()) if kernel.vmlinux else {}
-    names = frozenset(one.name for one in code)
+    names = frozenset(symbol.name for symbol in code)
     return FunctionFiles(files=_files(code, anchors), functions=names)
 
 
@@ -316,45 +297,45 @@ def _files(code: Iterable[Symbol], anchors: Mapping[int, str]) -> dict[str, str]
     for symbol in code:
         by_address[symbol.address].append(symbol.name)
     addresses = sorted(by_address)
-    told = _told(addresses, anchors)
+    file_of = _file_of_function(addresses, anchors)
     ends = {at for at, names in by_address.items() if any(map(_SECTION_ENDS.fullmatch, names))}
-    before = _nearest(addresses, told, ends)
-    after = _nearest(reversed(addresses), told, ends)
+    before = _nearest(addresses, file_of, ends)
+    after = _nearest(reversed(addresses), file_of, ends)
     places: dict[str, set[str]] = defaultdict(set)
     for address in addresses:
-        place = told.get(address) or _common(before[address], after[address])
+        place = file_of.get(address) or _common(before[address], after[address])
         for name in by_address[address]:
             places[name].add(place)
-    return {name: place for name, (place, *others) in places.items() if place and not others}
+    return {name: place for name, (place, *more) in places.items() if place and not more}
 
 
-def _told(addresses: list[int], anchors: Mapping[int, str]) -> dict[int, str]:
+def _file_of_function(addresses: list[int], anchors: Mapping[int, str]) -> dict[int, str]:
     """A function's address → its file, for functions that have an entry of a C file."""
-    told: dict[int, str] = {}
+    files: dict[int, str] = {}
     for address, file in sorted(anchors.items()):
         index = bisect_right(addresses, address)
         if index:
-            told.setdefault(addresses[index - 1], file)
-    return told
+            files.setdefault(addresses[index - 1], file)
+    return files
 
 
-def _nearest(addresses: Iterable[int], told: Mapping[int, str], ends: set[int]) -> dict[int, str]:
+def _nearest(addresses: Iterable[int], file_of: Mapping[int, str], ends: set[int]) -> dict[int, str]:
     """Address → the file that was told last, going through the addresses; empty behind a section's end."""
     nearest, file = {}, ""
     for address in addresses:
         if address in ends:
             file = ""
-        file = told.get(address, file)
+        file = file_of.get(address, file)
         nearest[address] = file
     return nearest
 
 
-def _common(one: str, other: str) -> str:
+def _common(first: str, second: str) -> str:
     """`mm/memory.c` and itself: that; with `mm/slub.c`: `mm/`; with `fs/open.c`: nothing."""
-    if one == other:
-        return one
+    if first == second:
+        return first
     shared = []
-    for left, right in zip(one.split("/")[:-1], other.split("/")[:-1], strict=False):
+    for left, right in zip(first.split("/")[:-1], second.split("/")[:-1], strict=False):
         if left != right:
             break
         shared.append(left)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ktrial import interruption
 from ktrial.fault_points import fault_point
 from ktrial.knobs import journal, lookup, restore, values
-from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
+from ktrial.knobs.errors import KnobError, KnobForbidden
 from ktrial.knobs.journal import Entry, Journal, Kind, Say, Stage, own_identity
 from ktrial.knobs.lookup import KnobInstance, System, coupled_paths, find
 from ktrial.knobs.restore import Undone, texts
@@ -48,7 +48,7 @@ class ChangeNotes(Protocol):
         """It is going to be made. Raises KnobForbidden where it could not be undone."""
         ...
 
-    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+    def noted(self, entry: Entry, stage: Stage, text: str = "") -> Entry:
         """How far it got."""
         ...
 
@@ -67,10 +67,10 @@ def apply(
     KnobNotTaken (the kernel took it silently and kept what it had), and with `exactly` KnobRounded.
     """
     system = System(target)
-    wanted = [(instance, value) for name, value in settings for instance in find(system, name)]
-    for instance, value in wanted:
+    instances = [(instance, value) for name, value in settings for instance in find(system, name)]
+    for instance, value in instances:
         values.check(instance.name, instance.knob, value, system.version)
-    return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
+    return tuple(_one(system, instance, value, changes, exactly) for instance, value in instances)
 
 
 def _one(
@@ -96,12 +96,18 @@ def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, e
     applied = Applied(knob.name, knob.path, before, value, result.after)
     if not applied.rounded:
         return applied
-    now = " ".join(result.after.split())
+    text = " ".join(result.after.split())
     if result.after == before:
         advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
-        raise KnobNotTaken(knob=knob.name, value=value, now=now, next=advice)
+        raise KnobError(
+            f"Knob {knob.name}: the kernel took {value} without an error, and left the knob at {text}.",
+            hint=str(advice),
+        )
     if exactly:
-        raise KnobRounded(knob=knob.name, value=value, now=now)
+        raise KnobError(
+            f"Knob {knob.name}: {value} was asked for, the kernel made it {text}.",
+            hint=f"ask for {text}, so that what is measured is what was asked for",
+        )
     return applied
 
 
@@ -190,9 +196,9 @@ class Changes:
             "lasting": self._lasting,
         }
 
-    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+    def noted(self, entry: Entry, stage: Stage, text: str = "") -> Entry:
         """Note how far it got."""
-        facts: dict[str, object] = {"stage": stage, "made": made}
+        facts: dict[str, object] = {"stage": stage, "made": text}
         if stage is Stage.MADE:
             facts["beside_made"] = texts(self._target, tuple(entry.beside))
         further = entry.model_copy(update=facts)

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.fault_points import fault_point
-from ktrial.knobs.errors import JournalForbidden, JournalHeld, JournalUnsafe
+from ktrial.knobs.errors import JournalError, JournalHeld
 from ktrial.knobs.journal_location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
 
@@ -256,14 +256,20 @@ class Journal:
             problem, fix = "others may write to it", f"chmod go-w {self.directory}"
         else:
             return
-        raise JournalUnsafe(directory=self.directory, problem=problem, fix=fix)
+        raise JournalError(
+            f"The journal in {self.directory} is not safe: {problem}.",
+            hint=f"nobody else may write there, since it says what is written to the kernel: {fix}",
+        )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise JournalForbidden(directory=self.directory, problem=error.strerror or error) from error
+            raise JournalError(
+                f"The journal in {self.directory} cannot be written: {error.strerror or error}.",
+                hint="check the rights and the space there, or name another directory: KTRIAL_JOURNAL",
+            ) from error
 
 
 def own_identity() -> Owner:
@@ -291,11 +297,11 @@ def _read(path: Path) -> Entry:
     if not text:
         raise ValueError("it is empty")
     try:
-        whole = json.loads(text)
-        body, said = whole["entry"], whole["sha256"]
+        document = json.loads(text)
+        body, digest_stored = document["entry"], document["sha256"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("it is cut short, or no entry at all") from None
-    if digest(body) != said:
+    if digest(body) != digest_stored:
         raise ValueError("its checksum does not match")
     try:
         entry = Entry.model_validate(body)
@@ -342,23 +348,23 @@ def state(kind: Kind, path: str) -> str:
     """
     if kind is Kind.MODULE:
         return Path(path).name if Path(path).exists() else ""
-    there = ""
+    topmost = ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         number, *_, point = before.split()[:5]
         if _plain(point) == path:
-            there = " ".join((number, *after.split()[:2]))
-    return there
+            topmost = " ".join((number, *after.split()[:2]))
+    return topmost
 
 
 def take_away(kind: Kind, path: str) -> str:
     """Unmount or unload it; return what is wrong, empty where nothing is."""
     command = ("rmmod", Path(path).name) if kind is Kind.MODULE else ("umount", "--", path)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return (done.stderr.strip() or f"status {done.returncode}") if done.returncode else ""
+    return (finished.stderr.strip() or f"status {finished.returncode}") if finished.returncode else ""
 
 
 def _plain(escaped: str) -> str:

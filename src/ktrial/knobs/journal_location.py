@@ -72,9 +72,9 @@ def text(program: Path, journal: Path) -> str:
     )
 
 
-def unit_path(given: Path | None = None) -> Path:
+def unit_path(path: Path | None = None) -> Path:
     """Where the unit is written: where systemd looks, if no other place is given."""
-    return given or _DIRECTORY / NAME
+    return path or _DIRECTORY / NAME
 
 
 def install(program: Path, journal: Path, path: Path | None = None) -> Path:

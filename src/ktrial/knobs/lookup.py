@@ -16,7 +16,6 @@ from ktrial.knobs.errors import (
     KnobGone,
     KnobMoved,
     KnobNeedsInstance,
-    KnobNeedsReboot,
     KnobNotMounted,
     KnobRefused,
 )
@@ -111,7 +110,13 @@ def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
         return (_at(system, named.asked, named.path_in(), knob),)
     knob = named.knob
     if knob.needs_reboot:
-        raise KnobNeedsReboot(knob=named.asked, parameter=knob.places[0].boot)
+        raise KnobError(
+            f"Knob {named.asked} is a boot parameter: it cannot be changed while the kernel runs.",
+            hint=(
+                "compare it in a study (machine exact boots each level): target = "
+                f'"{knob.places[0].boot}", kind = "boot"'
+            ),
+        )
     if not knob.instance:
         return (_first(system, named, knob),)
     if named.instance and named.instance != ALL:
@@ -128,14 +133,17 @@ def instances(system: System, knob: Knob) -> tuple[str, ...]:
 
 
 def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[KnobInstance, ...]:
-    here = instances(system, knob)
-    if not here:
+    present = instances(system, knob)
+    if not present:
         raise absent(system, named.asked, knob.places[0].path, knob)
     if named.instance != ALL:
-        shown = ", ".join(here[:_SHOWN_INSTANCES]) + (", …" if len(here) > _SHOWN_INSTANCES else "")
+        shown = ", ".join(present[:_SHOWN_INSTANCES]) + (", …" if len(present) > _SHOWN_INSTANCES else "")
         facts = {"knob": knob.name, "instance": knob.instance, "found": f": {shown}"}
-        raise KnobNeedsInstance(**facts, example=here[0])
-    return tuple(_at(system, f"{knob.name}@{one}", filled(knob.places[0].path, one), knob) for one in here)
+        raise KnobNeedsInstance(**facts, example=present[0])
+    return tuple(
+        _at(system, f"{knob.name}@{name_of_instance}", filled(knob.places[0].path, name_of_instance), knob)
+        for name_of_instance in present
+    )
 
 
 def _first(system: System, named: KnobRef, knob: Knob) -> KnobInstance:
@@ -156,9 +164,9 @@ def _telling(
 ) -> tuple[KnobLocation, StepResult]:
     """The place whose failure says most: one that is there but cannot be read, else this version's."""
     pairs = list(zip(places, results, strict=True))
-    there = [pair for pair in pairs if pair[1].failure and pair[1].failure.name != "ENOENT"]
+    unreadable = [pair for pair in pairs if pair[1].failure and pair[1].failure.name != "ENOENT"]
     of_version = [pair for pair in pairs if pair[0].holds_in(system.version)]
-    return next(iter(there or of_version or pairs))
+    return next(iter(unreadable or of_version or pairs))
 
 
 def _at(system: System, name: str, path: str, knob: Knob | None) -> KnobInstance:
@@ -177,7 +185,7 @@ def coupled_paths(system: System, knob: KnobInstance) -> tuple[str, ...]:
     if not knob.knob:
         return ()
     templates = [place.path for place in knob.knob.places]
-    instance = next(filter(None, (catalogue.instance_at(each, knob.path) for each in templates)), "")
+    instance = next(filter(None, (catalogue.instance_at(template, knob.path) for template in templates)), "")
     candidates = [
         filled(place.path, instance)
         for name in knob.knob.coupled
@@ -253,22 +261,26 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
     """Why there is no such file: moved, gone, not mounted, too new, not configured, no such hardware."""
     owner = knob or catalogue.knob_at(path)
     files = [place for place in owner.places if place.path] if owner else []
-    here = [place for place in files if place.holds_in(system.version)]
-    if owner and not here:
+    places = [place for place in files if place.holds_in(system.version)]
+    if owner and not places:
         return of_other_versions(system.release, name, owner)
-    if owner and knob is None and path not in {place.path for place in here} and "{" not in here[0].path:
-        change = f" ({here[0].change})" if here[0].change else ""
-        facts = {"knob": name, "release": system.release, "place": here[0].path, "change": change}
+    if owner and knob is None and path not in {place.path for place in places} and "{" not in places[0].path:
+        change = f" ({places[0].change})" if places[0].change else ""
+        facts = {"knob": name, "release": system.release, "place": places[0].path, "change": change}
         return KnobMoved(**facts, name=owner.name)
     if missing := system.missing_mount(path):
         filesystem, mount_point = missing
         return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
     if not owner:
-        likely = "" if name.startswith("/") else nearest(name, (one.name for one in catalogue.all_knobs()))
+        likely = (
+            ""
+            if name.startswith("/")
+            else nearest(name, (knob_of_catalogue.name for knob_of_catalogue in catalogue.all_knobs()))
+        )
         advice = f"see what there is: ktrial knob list{likely}"
         return _absent(system.release, name, f"there is no {path}", advice)
-    why = " and ".join(filter(None, (here[0].config, here[0].needs))) or "something that is not there"
-    return _absent(system.release, name, f"it needs {why}", f"it would be at {here[0].path}")
+    why = " and ".join(filter(None, (places[0].config, places[0].needs))) or "something that is not there"
+    return _absent(system.release, name, f"it needs {why}", f"it would be at {places[0].path}")
 
 
 def of_other_versions(release: str, name: str, knob: Knob) -> KnobError:

@@ -72,13 +72,17 @@ def restore(
     chosen = [entry for entry in entries if which(entry)]
     undone = []
     for entry in reversed(chosen):
-        later = [one for one in entries if one.number > entry.number and one not in chosen]
-        one = _Undoing(journal, target, entry, force=force, dry_run=dry_run)
+        later = [
+            other_entry
+            for other_entry in entries
+            if other_entry.number > entry.number and other_entry not in chosen
+        ]
+        undoing = _Undoing(journal, target, entry, force=force, dry_run=dry_run)
         if forget:
-            undone.append(one.ended(RestoreOutcome.FORGOTTEN, f"{entry.knob} is left as it is"))
+            undone.append(undoing.ended(RestoreOutcome.FORGOTTEN, f"{entry.knob} is left as it is"))
         else:
-            undone.append(_handed_on(one, later) or one.undo())
-    undone += [_set_aside(journal, one, dry_run) for one in damaged]
+            undone.append(_handed_on(undoing, later) or undoing.undo())
+    undone += [_set_aside(journal, damaged_entry, dry_run) for damaged_entry in damaged]
     if not dry_run:
         journal.tidy()
     return tuple(undone)
@@ -91,12 +95,12 @@ def abandoned(journal: Journal, target: Target) -> tuple[Undone, ...]:
 
     Nobody else who is alive owns a change that is not lasting, since who owns one holds the journal.
     """
-    own = own_identity()
+    process = own_identity()
 
     def is_abandoned(entry: Entry) -> bool:
         if entry.boot != journal.boot:
             return True
-        same_process = (entry.owner.pid, entry.owner.started) == (own.pid, own.started)
+        same_process = (entry.owner.pid, entry.owner.started) == (process.pid, process.started)
         return not (entry.lasting or entry.reported or same_process)
 
     return restore(journal, target, which=is_abandoned)
@@ -114,9 +118,9 @@ def texts(target: Target, paths: tuple[str, ...]) -> dict[str, str]:
 
 def tell(undone: tuple[Undone, ...], say: Say | None) -> None:
     """Say what may not be as it was."""
-    for one in undone:
-        if say and one.ending in LEFT:
-            say(one.text)
+    for change in undone:
+        if say and change.ending in LEFT:
+            say(change.text)
 
 
 @dataclass(frozen=True)
@@ -148,11 +152,11 @@ class _Undoing:
 
     def _take_away(self) -> Undone:
         entry = self.entry
-        now = journal.state(entry.kind, entry.path)
-        if now == entry.old or not now:
+        state = journal.state(entry.kind, entry.path)
+        if state == entry.old or not state:
             return self.ended(RestoreOutcome.AS_BEFORE, f"{entry.knob} is gone already")
-        if entry.stage is Stage.MADE and now != entry.made and not self.force:
-            text = f"{entry.knob} lies under another one ({now}): it was left alone"
+        if entry.stage is Stage.MADE and state != entry.made and not self.force:
+            text = f"{entry.knob} lies under another one ({state}): it was left alone"
             return self._left(RestoreOutcome.SOMEBODY_ELSE, text)
         if not self.dry_run and (problem := journal.take_away(entry.kind, entry.path)):
             return self._left(RestoreOutcome.REFUSED, f"{entry.knob} could not be taken away: {problem}")
@@ -161,18 +165,18 @@ class _Undoing:
 
     def _by_value(self, current: StepResult) -> Undone:
         entry, form = self.entry, values.form_of(self.entry.path)
-        now = current.content.removesuffix("\n")
-        if form.shows(entry.old, now) and not self._changed_beside():
+        text = current.content.removesuffix("\n")
+        if form.shows(entry.old, text) and not self._changed_beside():
             return self.ended(RestoreOutcome.AS_BEFORE, f"{entry.knob} is {_shown(entry.old)} already")
         # While it was being written, whatever is there is what the kernel made of it.
-        own = now == entry.made or form.shows(entry.new, now) or form.shows(entry.old, now)
-        if own or entry.stage is Stage.WRITING or self.force:
+        ours = text == entry.made or form.shows(entry.new, text) or form.shows(entry.old, text)
+        if ours or entry.stage is Stage.WRITING or self.force:
             return self._write()
-        made = " ".join(values.chosen(entry.made).split())
+        value_made = " ".join(values.chosen(entry.made).split())
         return self._left(
             RestoreOutcome.SOMEBODY_ELSE,
-            f"{entry.knob} was {_shown(entry.old)}, ktrial made it {_shown(made)}, and somebody else has "
-            f"made it {_shown(values.chosen(now))} since: it was left alone "
+            f"{entry.knob} was {_shown(entry.old)}, ktrial made it {_shown(value_made)}, and somebody else "
+            f"has made it {_shown(values.chosen(text))} since: it was left alone "
             f"(ktrial restore --force puts {_shown(entry.old)} back, --forget leaves it as it is)",
         )
 
@@ -186,9 +190,11 @@ class _Undoing:
             for path, text in self._changed_beside().items():
                 self.target.perform((Write(path=path, value=values.form_of(path).undoing(text, "")),))
                 fault_point("restore: value of a coupled file put back")
-            now = texts(self.target, (entry.path,)).get(entry.path, "")
-            if not form.shows(entry.old, now):
-                answer = written.failure.text if written.failure else f"the kernel made it {_shown(now)}"
+            text_after = texts(self.target, (entry.path,)).get(entry.path, "")
+            if not form.shows(entry.old, text_after):
+                answer = (
+                    written.failure.text if written.failure else f"the kernel made it {_shown(text_after)}"
+                )
                 text = f"{entry.knob} could not be put back to {_shown(entry.old)}: {answer}"
                 return self._left(RestoreOutcome.REFUSED, text)
         return self.ended(RestoreOutcome.RESTORED, f"{entry.knob} is {_shown(entry.old)} again")
@@ -196,12 +202,12 @@ class _Undoing:
     def _changed_beside(self) -> dict[str, str]:
         """Files that the kernel changed with this one, and nobody since → what was in them."""
         entry = self.entry
-        now = texts(self.target, tuple(entry.beside))
-        made = entry.beside_made if entry.stage is Stage.MADE else now
+        texts_after = texts(self.target, tuple(entry.beside))
+        texts_made = entry.beside_made if entry.stage is Stage.MADE else texts_after
         return {
             path: text
             for path, text in entry.beside.items()
-            if path in now and now[path] != text and now[path] == made.get(path)
+            if path in texts_after and texts_after[path] != text and texts_after[path] == texts_made.get(path)
         }
 
     def ended(self, ending: RestoreOutcome, text: str) -> Undone:
@@ -218,16 +224,20 @@ class _Undoing:
         return Undone(ending, text, self.entry)
 
 
-def _handed_on(one: _Undoing, later: list[Entry]) -> Undone | None:
+def _handed_on(undoing: _Undoing, later: list[Entry]) -> Undone | None:
     """A later change of the same knob stays: when it is undone, it is to bring this one's old value."""
-    entry = one.entry
-    same = [each for each in later if each.path == entry.path and each.boot == entry.boot]
+    entry = undoing.entry
+    same = [
+        entry_above
+        for entry_above in later
+        if entry_above.path == entry.path and entry_above.boot == entry.boot
+    ]
     if not same or entry.stage is Stage.PLANNED or entry.kind is not Kind.KNOB:
         return None
-    if not one.dry_run:
-        one.journal.put(same[0].model_copy(update={"old": entry.old}), durable=True)
+    if not undoing.dry_run:
+        undoing.journal.put(same[0].model_copy(update={"old": entry.old}), durable=True)
         fault_point("restore: old value handed on to a later change")
-    return one.ended(
+    return undoing.ended(
         RestoreOutcome.RESTORED,
         f"{entry.knob} goes back to {_shown(entry.old)} with a later change ({same[0].purpose})",
     )

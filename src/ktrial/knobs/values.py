@@ -7,7 +7,7 @@ where one was switched, a line for each disk.
 import re
 from dataclasses import dataclass
 
-from ktrial.knobs.errors import BadKnobValue
+from ktrial.knobs.errors import KnobUsageError
 from ktrial.model.knob import Allowed, Knob, KnobKind, Version
 
 LONGEST_VALUE = 4095
@@ -22,39 +22,39 @@ _NO_LIMITS = "rbps=max wbps=max riops=max wiops=max"
 class Form:
     """How a file shows its value. This one shows what was written, or its choices with one in brackets."""
 
-    def undoing(self, before: str, asked: str) -> str:
+    def undoing(self, before: str, value: str) -> str:
         """What to write to have `before` (the file's text) again after `asked` was written."""
         return chosen(before)
 
-    def shows(self, asked: str, now: str) -> bool:
+    def shows(self, value: str, text: str) -> bool:
         """Whether the file's text says what was asked for.
 
         Blanks count as one, numbers are compared as numbers, and Y, true and 1 are the same.
         """
-        return _plain(asked) == _plain(now) or _plain(asked) == _plain(chosen(now))
+        return _plain(value) == _plain(text) or _plain(value) == _plain(chosen(text))
 
 
 @dataclass(frozen=True)
 class _Parentheses(Form):
     """`none (voluntary) full`, as debugfs has the preemption model."""
 
-    def undoing(self, before: str, asked: str) -> str:
+    def undoing(self, before: str, value: str) -> str:
         return chosen(_with_brackets(before))
 
-    def shows(self, asked: str, now: str) -> bool:
-        return super().shows(asked, _with_brackets(now))
+    def shows(self, value: str, text: str) -> bool:
+        return super().shows(value, _with_brackets(text))
 
 
 @dataclass(frozen=True)
 class _Words(Form):
     """The scheduler's features: each word stands there, or stands there with NO_ before it."""
 
-    def undoing(self, before: str, asked: str) -> str:
-        opposite = asked.removeprefix("NO_") if asked.startswith("NO_") else f"NO_{asked}"
-        return opposite if opposite in before.split() else asked
+    def undoing(self, before: str, value: str) -> str:
+        opposite = value.removeprefix("NO_") if value.startswith("NO_") else f"NO_{value}"
+        return opposite if opposite in before.split() else value
 
-    def shows(self, asked: str, now: str) -> bool:
-        return asked in now.split()
+    def shows(self, value: str, text: str) -> bool:
+        return value in text.split()
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class _Disks(Form):
 
     unset: str
 
-    def undoing(self, before: str, asked: str) -> str:
-        disk, _, _ = asked.partition(" ")
+    def undoing(self, before: str, value: str) -> str:
+        disk, _, _ = value.partition(" ")
         return _line_of(disk, before) or f"{disk} {self.unset}"
 
-    def shows(self, asked: str, now: str) -> bool:
-        disk, _, settings = asked.partition(" ")
-        line = _line_of(disk, now) or self.unset
+    def shows(self, value: str, text: str) -> bool:
+        disk, _, settings = value.partition(" ")
+        line = _line_of(disk, text) or self.unset
         return set(settings.split()) <= set(line.split())
 
 
@@ -94,9 +94,9 @@ def form_of(path: str) -> Form:
     return _FORMS.get(path, _PLAIN)
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Whether two texts of a kernel's file say the same: the first may be what was asked for."""
-    return _PLAIN.shows(one, other)
+    return _PLAIN.shows(first, second)
 
 
 def chosen(text: str) -> str:
@@ -109,10 +109,10 @@ def check(name: str, knob: Knob | None, value: str, version: Version) -> None:
     """Raise BadKnobValue where the value is nothing to send to a kernel of this version."""
     if problem := _hostile(value):
         line = "one line of text, as the kernel takes it"
-        raise BadKnobValue(knob=name, value=_shown(value), problem=problem, allowed=line)
+        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {problem}.", hint=f"allowed: {line}")
     if knob and (reason := problem_of(knob, value, version)):
         allowed = described(knob, version) or knob.kind
-        raise BadKnobValue(knob=name, value=_shown(value), problem=reason, allowed=allowed)
+        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {reason}.", hint=f"allowed: {allowed}")
 
 
 def problem_of(knob: Knob, value: str, version: Version | None) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.machines.errors import UnknownMachine
+from ktrial.machines.errors import MachineUsageError
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
@@ -102,8 +102,8 @@ class HeldLease(Protocol):
     def check(self) -> None:
         """Raise a MachineError where it is lost."""
 
-    def tell_loss(self, told: Callable[[], None]) -> None:
-        """Call `told`, in some thread, once it is lost."""
+    def tell_loss(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, in some thread, once it is lost."""
 
     def end(self) -> None:
         """Others may have the machine."""
@@ -176,8 +176,6 @@ class Machine(Protocol):
 # the same is named by an entry point of the group `ktrial.machines`, whose name is the machine's.
 
 Maker = Callable[[], Machine]
-
-
 _GROUP = "ktrial.machines"
 
 
@@ -197,14 +195,16 @@ def find(name: str) -> Machine:
     makers, _ = installed()
     if name in makers:
         return makers[name]()
-    raise UnknownMachine(machine=name, similar=nearest(name, makers), known=", ".join(makers))
+    raise MachineUsageError(
+        f"There is no machine {name}{nearest(name, makers)}; there are: {', '.join(makers)}."
+    )
 
 
 def _check(name: str, extension: object) -> tuple[str, Maker]:
     if not callable(extension):
         raise TypeError("it cannot be called")
-    own = getattr(extension, "name", name)
-    return (own if str(own).replace("-", "_") == name else name), extension
+    declared = getattr(extension, "name", name)
+    return (declared if str(declared).replace("-", "_") == name else name), extension
 
 
 __all__ = [

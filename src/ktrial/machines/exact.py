@@ -98,11 +98,11 @@ class InstrumentedTarget(SnapshotTarget):
         GuestEnded or MachineError.
         """
         with (
-            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known,
+            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file,
             memory_file("ktrial-counts") as out,
         ):
-            self._setup = replace(self._setup, inherited=(known, out))
-            names = Path(inherited_path(known)) if symbols else None
+            self._setup = replace(self._setup, inherited=(names_file, out))
+            names = Path(inherited_path(names_file)) if symbols else None
             counts = Path(inherited_path(out))
             try:
                 results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
@@ -242,8 +242,8 @@ class ExactMachine:
         setup = prepare(boot, installed, self._guest, NAME, self.mode)
         self._in_use.check(setup, setup.identity.mode)
         reasons = {"clock_reason": self._chosen().reason, "flags_reason": mistaken(installed)}
-        told = setup.identity.model_copy(update=reasons)
-        return replace(setup, identity=told)
+        identity = setup.identity.model_copy(update=reasons)
+        return replace(setup, identity=identity)
 
     def _chosen(self) -> "_Counting":
         if self._counting is None:
@@ -295,17 +295,11 @@ MACHINE = ExactMachine
 
 OLDEST_FOR_CPUS = (10, 0)
 """7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
-
-
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm"
 """TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
-
-
 CPU_MODEL_WITH_PLUGIN = f"{EXACT_CPU},+fsrm,x-force-features=on"
 """The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as new CPUs do.
 7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
-
-
 _ONE_CPU_ONLY = ("noapictimer",)
 
 
@@ -315,8 +309,8 @@ def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
     Of a parameter that is there twice the kernel takes the last, so that a study can override any.
     Without `quiet` the kernel tells all on its console: slower, and only for finding out why it ended.
     """
-    own = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
-    return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
+    parameters = EXACT_PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
+    return " ".join([word for word in parameters if quiet or word != "quiet"] + list(boot.parameters))
 
 
 def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
@@ -359,7 +353,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         arguments=machine_arguments(boot, cpu_model),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
-        executed=files.executed | {name: digest_of_file(one()) for name, one in _PRELOADED.items()},
+        executed=files.executed | {name: digest_of_file(locate()) for name, locate in _PRELOADED.items()},
         seed=EXACT_SEED,
     )
     facts = {
@@ -414,11 +408,7 @@ def _problem(installed: Qemu, build: PluginBuild) -> NoPlugin | None:
 # The flags behind `cmpxchg8b` and `cmpxchg16b`, which QEMU mistakes before 8.0 (crates/lockstep).
 
 _FIRST_RIGHT = (8, 0, 0)
-
-
 _SPEAKER = "lockstep: "
-
-
 _PATIENCE = 20.0
 
 
@@ -427,19 +417,19 @@ def mistaken(installed: Qemu) -> str:
 
     Raises GuestProgramsMissing.
     """
-    return "" if installed.version >= _FIRST_RIGHT else _said(installed.program, lockstep())
+    return "" if installed.version >= _FIRST_RIGHT else _lockstep_complaint(installed.program, lockstep())
 
 
 @lru_cache
-def _said(program: Path, preloaded: Path) -> str:
+def _lockstep_complaint(program: Path, preloaded: Path) -> str:
     """It speaks as soon as the program is loaded, whatever the program is asked for."""
     environment = {**os.environ, "LD_PRELOAD": str(preloaded)}
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE, check=False,
             env=environment,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"whether they are cannot be told: {error}"
-    said = (line for line in done.stderr.splitlines() if line.startswith(_SPEAKER))
-    return next((line.removeprefix(_SPEAKER) for line in said), "")
+    lines = (line for line in finished.stderr.splitlines() if line.startswith(_SPEAKER))
+    return next((line.removeprefix(_SPEAKER) for line in lines), "")

@@ -18,15 +18,7 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import (
-    CannotSaveState,
-    CpusBeyondKernel,
-    CpusBeyondMachine,
-    NodesImpossible,
-    PluginCountsUnreadable,
-    QemuInsideUnknown,
-    TopologyOfOtherCpus,
-)
+from ktrial.machines.errors import CannotSaveState, MachineError, MachineUsageError, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu import program as qemu
@@ -172,8 +164,8 @@ class CountingParallelTarget(ParallelTarget):
         `symbols`: /proc/kallsyms of the kernel that runs. Calls are not followed on this machine. Raises
         GuestEnded or MachineError.
         """
-        with memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known:
-            results = self._performed(steps, known)
+        with memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file:
+            results = self._performed(steps, names_file)
         return tuple(
             result.model_copy(update={"region": region_of(result.parallel)}) if result.parallel else result
             for result in results
@@ -287,12 +279,8 @@ MACHINE = ParallelMachine
 
 TIME_IS_UP = 124
 """QEMU's exit status where the plugin has ended it: the guest's time is up."""
-
-
-KNOWN = ((7, 2), (10, 0))
+SUPPORTED_QEMUS = ((7, 2), (10, 0))
 """The versions of QEMU whose inside the plugin knows, and was tested with (crates/parallel)."""
-
-
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor,-hypervisor"
 """TCG runs each iteration of a REP instruction by itself; without ERMS and FSRM kernels copy in plain loops.
 With several CPUs TCG's `mwait` is a `pause`, and no idle CPU sleeps: without MONITOR kernels halt.
@@ -334,38 +322,59 @@ def plugin_arguments(
 
     With `symbols` (a file) it counts by function.
     """
-    asked: dict[str, object] = {
+    options: dict[str, object] = {
         "quantum": boot.quantum_ns,
         "seed": seed,
         "clock": clock,
         "limit": boot.limit_instructions,
     }
     if boot.memory_model is MemoryModel.COHERENCE:
-        asked["transfer"] = TRANSFER_NS
-    asked |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
-    return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in asked.items())]))
+        options["transfer"] = TRANSFER_NS
+    options |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
+    return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in options.items())]))
 
 
 def check_qemu(qemu: Qemu, machine: str) -> None:
     """Raise QemuInsideUnknown where the plugin does not know this QEMU's inside."""
-    if qemu.version[:2] not in KNOWN:
-        known = " and ".join(".".join(map(str, version)) for version in KNOWN)
-        raise QemuInsideUnknown(machine=machine, program=qemu.program, found=qemu.text, known=known)
+    if qemu.version[:2] not in SUPPORTED_QEMUS:
+        supported = " and ".join(".".join(map(str, version)) for version in SUPPORTED_QEMUS)
+        raise MachineError(
+            f"Machine {machine} works with the inside of QEMU, and knows that of {supported}: "
+            f"{qemu.program} is {qemu.text}.",
+            hint=(
+                "Debian 12 has 7.2, and 10.0 in bookworm-backports; Debian 13 has 10.0; another than "
+                "the first in PATH is named with KTRIAL_QEMU=/path/to/program"
+            ),
+        )
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
     """Raise CpusBeyondMachine, CpusBeyondKernel, TopologyOfOtherCpus or NodesImpossible."""
     if boot.cpus > MOST_CPUS:
-        raise CpusBeyondMachine(machine=machine, cpus=boot.cpus, most=MOST_CPUS)
+        raise MachineUsageError(
+            f"Machine {machine} has at most {MOST_CPUS} CPUs: {boot.cpus} are asked for.",
+            hint=f"cpus = {MOST_CPUS} or fewer in [machine]",
+        )
     if boot.topology and boot.topology.cpus != boot.cpus:
-        raise TopologyOfOtherCpus(
-            machine=machine, topology=boot.topology, product=boot.topology.cpus, cpus=boot.cpus
+        raise MachineUsageError(
+            f"Machine {machine}: {boot.topology} are {boot.topology.cpus} CPUs, and {boot.cpus} are "
+            "asked for.",
+            hint="sockets times cores times threads is the number of CPUs",
         )
     if boot.topology and (problem := boot.topology.nodes_problem(boot.memory_mib)):
-        raise NodesImpossible(machine=machine, problem=problem)
+        raise MachineUsageError(
+            f"Machine {machine}: {problem}.",
+            hint=(
+                'nodes = ["256M", "256M"] in the topology: one size for each node, and together the memory'
+            ),
+        )
     most = _most_cpus_of_kernel(boot.kernel.config)
     if most and boot.cpus > most:
-        raise CpusBeyondKernel(machine=machine, cpus=boot.cpus, kernel=boot.kernel.name, most=most)
+        raise MachineUsageError(
+            f"Machine {machine}: {boot.cpus} CPUs are asked for, and {boot.kernel.name} is built "
+            f"for {most} (CONFIG_NR_CPUS).",
+            hint=f"cpus = {most} or fewer in [machine], or a kernel that was built for more",
+        )
 
 
 def _most_cpus_of_kernel(config: Path | None) -> int:
@@ -474,13 +483,13 @@ def region_of(counts: ParallelCounts) -> RegionCounts | None:
     if rows is None:
         return None
     cpus = by_cpu(rows, len(counts.cpus))
-    functions = tuple(_summed(each) for each in cpus.functions)
-    kernel = sum(each.instructions for each in functions)
+    functions = tuple(_summed(entry) for entry in cpus.functions)
+    kernel = sum(entry.instructions for entry in functions)
     pages = tuple(
         PageCount(address=address, checksum=checksum, instructions=sum(cell[0] for cell in cells))
         for address, checksum, cells in rows.pages
     )
-    instructions = kernel + sum(each.instructions for each in pages)
+    instructions = kernel + sum(entry.instructions for entry in pages)
     return RegionCounts(
         whole=True,
         instructions=instructions,
@@ -524,13 +533,13 @@ def _nothing(cpus: int) -> list[CpuShare]:
 
 
 def _add(sums: list[CpuShare], shares: Iterable[CpuShare]) -> None:
-    for cpu, (one, other) in enumerate(zip(sums, shares, strict=True)):
+    for cpu, (total, share) in enumerate(zip(sums, shares, strict=True)):
         sums[cpu] = CpuShare(
-            instructions=one.instructions + other.instructions,
-            entered=one.entered + other.entered,
-            waited=one.waited + other.waited,
-            pauses=one.pauses + other.pauses,
-            lines_ns=one.lines_ns + other.lines_ns,
+            instructions=total.instructions + share.instructions,
+            entered=total.entered + share.entered,
+            waited=total.waited + share.waited,
+            pauses=total.pauses + share.pauses,
+            lines_ns=total.lines_ns + share.lines_ns,
         )
 
 
@@ -585,26 +594,14 @@ def _operations(counts: ParallelCounts, instructions: int) -> OperationCounts:
 # specification 6.5, 5.2.16: System Resource Affinity Table.
 
 _BELOW_4G_MIB = 3072
-
-
 _FITS_BELOW_4G_MIB = 3584
 """The machine `pc` puts RAM below 3.5 GiB in one piece; of more it puts 3 GiB there, the rest from 4 GiB on
 (hw/i386/pc_piix.c, pc_init1)."""
-
-
 _FROM_4G_MIB = 4096
-
-
 _OF_CPU, _OF_MEMORY = (0, 16), (1, 40)
 """Type and length of an entry."""
-
-
 _ENABLED = 1
-
-
 _HEAD = struct.pack("<I8x", 1)
-
-
 _PLACE = "acpi"
 
 
@@ -623,9 +620,9 @@ def node_arguments(boot: Boot) -> tuple[str, ...]:
 
 def affinity(topology: Topology) -> bytes:
     """The table's bytes behind its header: each CPU's node, and each range of RAM's."""
-    each = topology.cpus // len(topology.nodes_mib)
-    cpus = b"".join(_cpu(_apic_id(topology, cpu), cpu // each) for cpu in range(topology.cpus))
-    return _HEAD + cpus + b"".join(_memory(*one) for one in ranges(topology.nodes_mib))
+    cpus_a_node = topology.cpus // len(topology.nodes_mib)
+    cpus = b"".join(_cpu(_apic_id(topology, cpu), cpu // cpus_a_node) for cpu in range(topology.cpus))
+    return _HEAD + cpus + b"".join(_memory(*memory_range) for memory_range in ranges(topology.nodes_mib))
 
 
 def ranges(nodes_mib: tuple[int, ...]) -> list[tuple[int, int, int]]:

@@ -25,10 +25,8 @@ from ktrial.target import Step, StepResult, Write
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 
 NAME = "fake"
-
 Answer = Callable[[Boot, Step], StepResult]
 """What comes of a step in a boot. May raise GuestEnded (see `ended`) or MachineError."""
-
 Preparation = Callable[[Boot], None]
 """What happens when a boot is prepared: nothing, or it raises."""
 

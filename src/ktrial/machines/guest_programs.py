@@ -17,7 +17,7 @@ PARALLEL = "parallel.so"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_OWN = ("agent", "workloads", "tasks", "lockstep", "coalesce", "parallel", "plugin")
+_KTRIAL_PROGRAMS = ("agent", "workloads", "tasks", "lockstep", "coalesce", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"
@@ -49,14 +49,14 @@ def published(where: Path) -> dict[str, str]:
 
 def unpublished(where: Path) -> tuple[str, ...]:
     """The programs that are there and are others than the published ones, by name."""
-    known, there = published(where), sorted(path for path in where.glob("*") if path.name != PUBLISHED)
-    return tuple(path.name for path in there if known.get(path.name) != digest_of_file(path))
+    digests, paths = published(where), sorted(path for path in where.glob("*") if path.name != PUBLISHED)
+    return tuple(path.name for path in paths if digests.get(path.name) != digest_of_file(path))
 
 
 def unpublished_digests(executed: Mapping[str, str]) -> tuple[str, ...]:
     """What was executed of ktrial's own (a trial's provenance names it) and is not as it is published."""
-    known = set(published(directory()).values())
-    return tuple(what for what in _OWN if what in executed and executed[what] not in known)
+    digests = set(published(directory()).values())
+    return tuple(name for name in _KTRIAL_PROGRAMS if name in executed and executed[name] not in digests)
 
 
 def digest_of_all(where: Path) -> str:
@@ -70,30 +70,30 @@ def digest_of_all(where: Path) -> str:
 
 def lockstep() -> Path:
     """The object that is preloaded into QEMU (crates/lockstep). Raises GuestProgramsMissing."""
-    return _there(LOCKSTEP)
+    return _program_file(LOCKSTEP)
 
 
 def coalesce() -> Path:
     """Preloaded as well: writes a guest's bytes in pieces. Raises GuestProgramsMissing."""
-    return _there(COALESCE)
+    return _program_file(COALESCE)
 
 
 def ksymbols() -> Path:
     """The program that tells the names of generated code (crates/ksymbols). Raises GuestProgramsMissing."""
-    return _there(KSYMBOLS)
+    return _program_file(KSYMBOLS)
 
 
 def parallel() -> Path:
     """What is preloaded into QEMU, and its plugin (crates/parallel). Raises GuestProgramsMissing."""
-    return _there(PARALLEL)
+    return _program_file(PARALLEL)
 
 
 def tasks() -> Path:
     """The program of workloads of several tasks, and of `tasks delays`. Raises GuestProgramsMissing."""
-    return _there(TASKS)
+    return _program_file(TASKS)
 
 
-def _there(name: str) -> Path:
+def _program_file(name: str) -> Path:
     where = directory()
     if not (where / name).is_file():
         raise GuestProgramsMissing(architecture=where.name, directory=where, missing=name)

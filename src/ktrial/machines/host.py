@@ -116,21 +116,21 @@ class HostTarget:
 
     def _check(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
-            what = _change(step)
-            if what and not self._allow_changes:
-                raise HostChangeForbidden(machine=NAME, what=what)
+            change = _change(step)
+            if change and not self._allow_changes:
+                raise HostChangeForbidden(machine=NAME, what=change)
             if isinstance(step, Write) and self._writer is None:
-                what = f"{what} without a journal that takes it back"
-                raise HostChangeForbidden(machine=NAME, what=what, hint="ktrial run brings the journal")
+                change = f"{change} without a journal that takes it back"
+                raise HostChangeForbidden(machine=NAME, what=change, hint="ktrial run brings the journal")
 
     def _run(self, runs: NumberedRuns) -> tuple[StepResult, ...]:
-        here = [(number, as_run_here(run, self._boot, self._argv(run.argv))) for number, run in runs]
-        return self._launchers.run(self._launch, here, self._place)
+        local_runs = [(number, as_run_here(run, self._boot, self._argv(run.argv))) for number, run in runs]
+        return self._launchers.run(self._launch, local_runs, self._place)
 
     def _argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The built-in workloads' programs are elsewhere in a guest."""
-        own = {WORK_IN_GUEST: WORK, TASKS_IN_GUEST: TASKS}.get(argv[0]) if argv else None
-        return (str(self._guest / own), *argv[1:]) if own else argv
+        program = {WORK_IN_GUEST: WORK, TASKS_IN_GUEST: TASKS}.get(argv[0]) if argv else None
+        return (str(self._guest / program), *argv[1:]) if program else argv
 
     def _do(self, number: int, step: Step) -> StepResult:
         match step:
@@ -244,11 +244,7 @@ class HostMachine:
 
 
 MACHINE = HostMachine
-
-
 _COLLECT_LIMIT = 64 << 20
-
-
 _PATIENCE = 60.0
 
 
@@ -311,9 +307,9 @@ def _collect(step: Collect) -> tuple[str, Failure | None]:
 
 
 def _command(*argv: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    if done.returncode:
-        raise OSError(done.stderr.strip() or f"{argv[0]} ended with status {done.returncode}")
+    finished = subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    if finished.returncode:
+        raise OSError(finished.stderr.strip() or f"{argv[0]} ended with status {finished.returncode}")
 
 
 def _attempt(action: str, attempt: Callable[[], None]) -> Failure | None:
@@ -328,8 +324,6 @@ def _attempt(action: str, attempt: Callable[[], None]) -> Failure | None:
 
 RUNNING = "running"
 """What studies and results call the kernel of the machine `host`."""
-
-
 _IMAGES = ("/boot/vmlinuz-{release}", "/lib/modules/{release}/vmlinuz", "/usr/lib/modules/{release}/vmlinuz")
 
 
@@ -373,15 +367,9 @@ def _config(release: str) -> str:
 
 _PERIOD_US = 100_000
 """The kernel's own default for cpu.max."""
-
-
 _PREFIX = "ktrial-"
-
-
 MOUNTS = Path("/proc/self/mountinfo")
 """What this process sees mounted, cgroup v2's tree among it."""
-
-
 OWN_GROUPS = Path("/proc/self/cgroup")
 """The control groups that this process is in."""
 
@@ -414,8 +402,8 @@ def control_group(limits: CgroupLimits, machine: str, *, allowed: bool) -> Itera
     """
     if not allowed:
         raise HostChangeForbidden(machine=machine, what="make a control group")
-    wanted = _settings(limits)
-    parent = _parent({file.partition(".")[0] for file, _ in wanted}, machine)
+    settings = _settings(limits)
+    parent = _parent({file.partition(".")[0] for file, _ in settings}, machine)
     _sweep(parent)
     group = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(3).hex()}"
     try:
@@ -425,7 +413,7 @@ def control_group(limits: CgroupLimits, machine: str, *, allowed: bool) -> Itera
             machine=machine, problem=f"{group} cannot be made: {error.strerror}", hint=_DELEGATE
         ) from None
     try:
-        for file, value in wanted:
+        for file, value in settings:
             _limit(group / file, value, machine)
         yield str(group)
     finally:
@@ -459,9 +447,9 @@ def _parent(controllers: set[str], machine: str) -> Path:
 
     Not its own: a group with processes in it cannot (the rule of no internal processes), but for the root.
     """
-    root, own = _root(machine), _own_group()
-    chain = [root / own, *(root / own).parents]
-    above = [each for each in chain if each.is_relative_to(root)][0 if own == Path() else 1 :]
+    root, own_group = _root(machine), _own_group()
+    chain = [root / own_group, *(root / own_group).parents]
+    above = [entry for entry in chain if entry.is_relative_to(root)][0 if own_group == Path() else 1 :]
     for group in above:
         if controllers <= _handed_on(group) and os.access(group, os.W_OK):
             return group
@@ -472,7 +460,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
         hint = "boot with systemd.unified_cgroup_hierarchy=1 (cgroup_no_v1=all)"
     else:
         problem = f"no group that ktrial may write to hands on {', '.join(sorted(controllers)) or 'anything'}"
-        switch = " ".join(f"+{each}" for each in sorted(controllers))
+        switch = " ".join(f"+{entry}" for entry in sorted(controllers))
         hint = f'as root: echo "{switch}" > {root}/cgroup.subtree_control; or {_DELEGATE}'
         hint = hint if controllers else _DELEGATE
     raise CgroupUnusable(machine=machine, problem=problem, hint=hint)

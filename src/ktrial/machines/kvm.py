@@ -107,7 +107,7 @@ class RealTimeTarget:
             with switched_on(self._setup, self._children, plan) as process:
                 return self._results(process, held)
         except Unstarted as error:
-            raise self._ended(outcome.judge_unstarted(error.status, error.said)) from None
+            raise self._ended(outcome.judge_unstarted(error.status, error.messages)) from None
         except TooSmall as error:
             raise self._ended(outcome.too_small(error.needed, error.memory)) from None
 
@@ -118,24 +118,24 @@ class RealTimeTarget:
         report = read_report(process)
         console = process.console_text()
         self._console = outcome.console_end(console)
-        verdict = self._judge(ending, report, console, process.said(), held)
+        verdict = self._judge(ending, report, console, process.messages(), held)
         if verdict:
             raise self._ended(verdict, report.results)
         return report.results
 
     def _judge(
-        self, ending: GuestExit, report: ProcessFrames, console: str, said: str, held: set[int]
+        self, ending: GuestExit, report: ProcessFrames, console: str, messages: str, held: set[int]
     ) -> outcome.GuestVerdict | None:
         if report.module_refused:
             return outcome.module_refused(report.module_refused)
-        if report.done:
+        if report.finished:
             return self._judge_done(report, console, held)
         if report.failed:
             return outcome.agent_failed(report.failed, console)
         if report.damage:
             return outcome.frames_damaged(report.damage)
         ready = report.ready is not None
-        return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=ready)
+        return outcome.judge(ending, self._setup.limits, console=console, messages=messages, ready=ready)
 
     def _judge_done(self, report: ProcessFrames, console: str, held: set[int]) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
@@ -143,7 +143,7 @@ class RealTimeTarget:
             return verdict
         late = any(result.timed_out and result.step in held for result in report.results)
         end, limits = GuestExit(Stop.SECONDS), self._setup.limits
-        return outcome.judge(end, limits, console="", said="", ready=True) if late else None
+        return outcome.judge(end, limits, console="", messages="", ready=True) if late else None
 
     def _limited(self, step: Step) -> Step:
         """A program without a limit of its own is held to the boot's, which is host time."""
@@ -225,14 +225,8 @@ MACHINE = KvmMachine
 
 _ACCELERATED = ("-accel", "kvm", "-cpu", "host,migratable=off,+invtsc")
 """The host's own CPU, with the time-stamp counter that it shares with the host."""
-
-
 _EMULATED = ("-accel", "tcg,thread=multi", "-cpu", "max")
-
-
 _PARAMETERS = ("console=ttyS0", "panic=-1", "quiet", "cryptomgr.notests")
-
-
 _WHEN_EMULATED = ("no_timer_check",)
 """A busy host may keep the emulated timer from ticking while the kernel looks whether it does."""
 
@@ -243,8 +237,8 @@ def kernel_parameters(boot: Boot, *, accelerated: bool) -> str:
     Address-space layouts stay random, of the kernel (KASLR) and of programs: each boot draws one, and what
     a layout does to a number averages out over boots instead of being mistaken for a treatment's effect.
     """
-    own = _PARAMETERS if accelerated else _PARAMETERS + _WHEN_EMULATED
-    return " ".join((*own, *boot.parameters))
+    words = _PARAMETERS if accelerated else _PARAMETERS + _WHEN_EMULATED
+    return " ".join((*words, *boot.parameters))
 
 
 def machine_arguments(boot: Boot, *, accelerated: bool) -> tuple[str, ...]:
@@ -312,21 +306,11 @@ def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterat
 # tenth of a second.
 
 DEVICE = Path("/dev/kvm")
-
-
 SECONDS = 5.0
 """How long the probe guest may take; where KVM works it takes less than one."""
-
-
 _VIRTUALIZATION = {"vmx", "svm"}
-
-
 _EXIT = 0x2A
-
-
 _LOOPS = 50_000_000
-
-
 _BOOT_SECTOR = bytes(
     (
         *(0x66, 0xB9, *_LOOPS.to_bytes(4, "little")),  # mov ecx, _LOOPS
@@ -379,7 +363,7 @@ def run_boot_sector(program: Path, accelerator: str, seconds: float) -> KvmProbe
         disk.write(_BOOT_SECTOR.ljust(510, b"\0") + b"\x55\xaa")
         disk.flush()
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 _command(program, accelerator, disk.name),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -390,10 +374,12 @@ def run_boot_sector(program: Path, accelerator: str, seconds: float) -> KvmProbe
         except subprocess.TimeoutExpired:
             problem = f"did not get through a hundred million instructions within {seconds:g} s"
             return KvmProbe(False, f"{DEVICE} exists but a probe guest {problem}")
-    if done.returncode == _EXIT << 1 | 1:
+    if finished.returncode == _EXIT << 1 | 1:
         return KvmProbe(True, "a probe guest ran")
-    said = done.stderr.strip().splitlines()
-    return KvmProbe(False, f"QEMU cannot use {DEVICE}: {said[-1] if said else f'status {done.returncode}'}")
+    lines = finished.stderr.strip().splitlines()
+    return KvmProbe(
+        False, f"QEMU cannot use {DEVICE}: {lines[-1] if lines else f'status {finished.returncode}'}"
+    )
 
 
 def _command(program: Path, accelerator: str, disk: str) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ from ktrial.target import Run, Step, StepResult, TracerProgram
 from ktrial.target.errors import GuestEnded, GuestProgramsMissing
 from ktrial.target.tracer_process import Watcher
 
-# The processes `launch`: each runs a row of programs, one after another, and tells what came of them.
-
 PROGRAM = "launch"
 
 
@@ -83,11 +81,11 @@ class Launchers:
             "cgroup": place.cgroup,
             "parent": 0 if self._elsewhere else os.getpid(),
         }
-        with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as said:
-            child = self._spawn(program, results, said)
+        with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as messages:
+            child = self._spawn(program, results, messages)
             with contextlib.ExitStack() as tracers:
                 tracers.callback(self._remove, child)
-                watchers = [tracers.enter_context(Watcher(each, child.pid)) for each in _tracers(runs)]
+                watchers = [tracers.enter_context(Watcher(tracer, child.pid)) for tracer in _tracers(runs)]
                 for watcher in watchers:
                     watcher.wait_until_ready(self.check)
                 status = self._finish(child, json.dumps(order).encode() + b"\n")
@@ -96,7 +94,7 @@ class Launchers:
             self.check()
             step_results = tuple(StepResult.model_validate_json(line) for line in _lines(results))
             if status or len(step_results) < len(runs):
-                last = _text(said).strip() or "it said nothing"
+                last = _text(messages).strip() or "it said nothing"
                 problem = f"the launcher ended with status {status}: {last}"
                 raise MachineError(machine=self._machine, problem=problem)
             return _with_printed(step_results, printed)
@@ -107,7 +105,7 @@ class Launchers:
             return [str(program)], {}
         return self._elsewhere(str(program)), {"PATH": os.environ.get("PATH", "")}
 
-    def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, program: Path, results: int, messages: int) -> subprocess.Popen[bytes]:
         command, environment = self._command(program)
         try:
             # A session of its own: a terminal's Ctrl-C reaches ktrial only, which calls stop().
@@ -115,7 +113,7 @@ class Launchers:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=results,
-                stderr=said,
+                stderr=messages,
                 env=environment,
                 start_new_session=True,
             )
@@ -146,7 +144,7 @@ class Launchers:
 
 
 def _tracers(runs: Sequence[tuple[int, Run]]) -> tuple[TracerProgram, ...]:
-    return tuple(dict.fromkeys(each for _, run in runs for each in run.tracers))
+    return tuple(dict.fromkeys(tracer for _, run in runs for tracer in run.tracers))
 
 
 def _with_printed(results: tuple[StepResult, ...], printed: dict[str, str]) -> tuple[StepResult, ...]:
@@ -166,7 +164,7 @@ def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
 
 
 def _row(first: int, times: int, run: Run) -> dict[str, object]:
-    row: dict[str, object] = {"step": first, "times": times, "run": _told(run)}
+    row: dict[str, object] = {"step": first, "times": times, "run": _run_order(run)}
     # Without root's rights it is this process's own user (experiment.host_checks).
     return row | {"user": _account(run.user)} if run.user and os.geteuid() == 0 else row
 
@@ -177,7 +175,7 @@ def _account(user: str) -> dict[str, object]:
     return {"uid": account.pw_uid, "gid": account.pw_gid, "groups": groups}
 
 
-def _told(run: Run) -> dict[str, object]:
+def _run_order(run: Run) -> dict[str, object]:
     """As the launcher reads it. The layout stays as this system has it: random, or not."""
     return run.model_dump(mode="json", exclude={"do", "tracers", "user"})
 

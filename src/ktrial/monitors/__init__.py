@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
+from ktrial.model.base import digest
 from ktrial.model.trial import Series, SeriesKind
 from ktrial.model.warnings import DataWarning
 from ktrial.target import TracerProgram
@@ -158,6 +159,11 @@ def costly_files() -> tuple[str, ...]:
     return tuple(sorted({file for monitor in _sampling() if monitor.costly for file in monitor.sampled}))
 
 
+def watched_digest() -> str:
+    """Of the names of all those files: to read one more of them moves exact counts in the last digits."""
+    return digest([watched_files(), sampled_files(), costly_files()])
+
+
 def counters(watched: Watched, rusage: Mapping[str, float]) -> dict[str, float]:
     """Every monitor's counters, by name, sorted."""
     counted: dict[str, float] = {}
@@ -224,22 +230,22 @@ def as_series(moments: Sequence[Iterable[Reading]]) -> tuple[Series, ...]:
 
     What is not there at a moment is what it was before, and 0 where it never was: a cache that is new.
     """
-    known: dict[str, Reading] = {}
+    first: dict[str, Reading] = {}
     values: dict[str, list[float]] = {}
     for place, readings in enumerate(moments):
-        for one in readings:
-            known.setdefault(one.name, one)
-            own = values.setdefault(one.name, [0.0] * place)
-            own += [own[-1] if own else 0.0] * (place - len(own))
-            own.append(one.value)
+        for reading in readings:
+            first.setdefault(reading.name, reading)
+            column = values.setdefault(reading.name, [0.0] * place)
+            column += [column[-1] if column else 0.0] * (place - len(column))
+            column.append(reading.value)
     return tuple(
-        _series(known[name], values[name], len(moments))
-        for name in sorted(known)
+        _series(first[name], values[name], len(moments))
+        for name in sorted(first)
         if len(set(values[name])) > 1
     )
 
 
 def _series(of: Reading, values: list[float], moments: int) -> Series:
-    whole = values + values[-1:] * (moments - len(values))
-    first = whole[0] if of.kind is SeriesKind.COUNTER else 0.0
-    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(each - first for each in whole))
+    complete = values + values[-1:] * (moments - len(values))
+    first = complete[0] if of.kind is SeriesKind.COUNTER else 0.0
+    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(value - first for value in complete))

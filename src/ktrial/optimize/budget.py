@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ktrial.model.tuning import Goal, Space
 from ktrial.stats.typical_groups import OFF, PRICE, SURER, edge
-from ktrial.studyfile.errors import BudgetTooSmall
+from ktrial.studyfile.errors import TuningError
 
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
@@ -111,7 +111,10 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
     if noise_free:
         return _exact(runs, perturbations, dimensions)
     if runs < FEWEST_RUNS:
-        raise BudgetTooSmall(runs=runs, fewest=FEWEST_RUNS)
+        raise TuningError(
+            f"A budget of {runs} runs is too small for a search.",
+            hint=f"give at least {FEWEST_RUNS}: --budget {FEWEST_RUNS}",
+        )
     calibrate = min(max(runs // 16, 3), 10)
     confirm = min(max(round(_CONFIRM * runs), (1 + EACH) * FEWEST_BLOCKS), (1 + EACH) * _MOST_BLOCKS)
     rest = runs - calibrate - confirm
@@ -126,7 +129,10 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     ablate = min(2 * dimensions, max(runs // 4, 2))
     fewest = 1 + 2 * blocks + 2 + 4
     if runs < fewest:
-        raise BudgetTooSmall(runs=runs, fewest=fewest)
+        raise TuningError(
+            f"A budget of {runs} runs is too small for a search.",
+            hint=f"give at least {fewest}: --budget {fewest}",
+        )
     rest = max(runs - 1 - 2 * blocks - ablate, 4)
     contend = rest // 3
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, 2 * blocks)

@@ -24,8 +24,8 @@ from ktrial.studyfile.errors import (
     GuardsNeverMet,
     NotPositive,
     NoValidConfiguration,
-    ObjectiveMissing,
     TuneBaselineFailed,
+    TuningError,
 )
 
 
@@ -103,7 +103,13 @@ def _usable(first: Observation, goal: Goal) -> None:
     printed = ", ".join(map(repr, first.values)) or "nothing"
     for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
         if metric not in first.values:
-            raise ObjectiveMissing(metric=metric, printed=printed)
+            raise TuningError(
+                f"The workload does not measure '{metric}'.",
+                hint=(
+                    f"it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric "
+                    "NAME=json:PATH"
+                ),
+            )
     for each in goal.objectives:
         if not first.values[each.metric] > 0:
             raise NotPositive(metric=each.metric, value=f"{first.values[each.metric]:g}")

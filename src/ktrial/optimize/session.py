@@ -13,7 +13,7 @@ from ktrial.analysis.calibration import newest_calibration
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import preflight
 from ktrial.experiment.jobs import check_workloads
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.session import in_stored_order
 from ktrial.machines import Machine
@@ -49,7 +49,7 @@ def run_search(
     """
     sources = sources_for(machine, sources or default_resources())
     number = store.study(study)
-    study = in_stored_order(study, store.find(number).study, observer or Silent())
+    study = in_stored_order(study, store.find(number).study, observer or Observer())
     if (known := store.answer(number)) is not None:
         return known
     # What an older ktrial has kept of a machine that failed is no answer: it is asked again.
@@ -64,7 +64,7 @@ def run_search(
         store.remove_trials_of(number, [one.key for one in withdrawn])
 
     with interruption.caught():
-        measuring = TrialEvaluator(study, machine, sources, observer or Silent(), keep, forget)
+        measuring = TrialEvaluator(study, machine, sources, observer or Observer(), keep, forget)
         for trial in stored:
             measuring.seen(observation(trial))
         try:

@@ -14,13 +14,13 @@ from ktrial.experiment.executor import (
     Ended,
     Event,
     Executors,
+    Notice,
     Prepared,
     Preparing,
     Started,
-    StopAsked,
+    StopRequested,
     ThisSystem,
-    Told,
-    Wanted,
+    TrialOptions,
     Withdrawn,
     chosen,
 )
@@ -46,7 +46,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Configuration, Observation, Purpose, Space
 from ktrial.model.workload import EXACT_MODES, Mode
 from ktrial.optimize.search_space import search_of
-from ktrial.studyfile.errors import MachineFailsSearch, ObjectiveMissing, SearchMisled, TuneBaselineFailed
+from ktrial.studyfile.errors import MachineFailsSearch, SearchMisled, TuneBaselineFailed, TuningError
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import BOOT, KERNEL, OPTION
 
@@ -225,7 +225,9 @@ class TrialEvaluator:
     def _run_once(
         self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
     ) -> Iterator[Observation]:
-        wanted = Wanted(self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name)
+        wanted = TrialOptions(
+            self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name
+        )
         executor = self.executors.executor(self.machine, wanted)
         with interruption.listening(executor.ask_to_stop):
             awaited = len(trials)
@@ -283,12 +285,12 @@ class TrialEvaluator:
                     failed.append(trial)
                 finally:
                     stored.set()
-            case Withdrawn(_, text) | Told(text):
+            case Withdrawn(_, text) | Notice(text):
                 self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
                 raise error
-            case StopAsked():
+            case StopRequested():
                 interruption.check()
         return None
 
@@ -317,13 +319,19 @@ class TrialEvaluator:
         for metric in wanted:
             if f"the metric {metric} is not in what it printed" in baseline.failure:
                 how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
-                raise ObjectiveMissing(metric=metric, printed="", hint=how)
+                raise TuningError(f"The workload does not measure '{metric}'.", hint=how)
         if baseline.failure:
             raise TuneBaselineFailed(problem=baseline.failure)
         for metric in wanted:
             if metric not in baseline.values:
                 printed = ", ".join(map(repr, baseline.values)) or "nothing"
-                raise ObjectiveMissing(metric=metric, printed=printed)
+                raise TuningError(
+                    f"The workload does not measure '{metric}'.",
+                    hint=(
+                        f"it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric "
+                        "NAME=json:PATH"
+                    ),
+                )
 
 
 def _with_limit(job: Job, seconds: float) -> Job:

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
@@ -48,11 +47,8 @@ class Measured:
         return is_by_clock(self.unit)
 
 
-# What a format is, and what is read from an output.
-
-
 @dataclass(frozen=True)
-class Told:
+class Note:
     """Something to be known about an output."""
 
     text: str
@@ -65,14 +61,16 @@ class Report:
 
     measured: tuple[Measured, ...]
     """In the output's order; the first is what it is about."""
-    failures: tuple[Told, ...] = ()
+    failures: tuple[Note, ...] = ()
     """Runs, jobs or benchmarks that gave no number, and are left out of `measured`."""
-    notes: tuple[Told, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def named(self) -> dict[str, Measured]:
         """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
-        several = len({each.of for each in self.measured}) > 1
-        return {f"{each.of}: {each.metric}" if several else each.metric: each for each in self.measured}
+        several = len({measurement.of for measurement in self.measured}) > 1
+        return {
+            f"{metric.of}: {metric.metric}" if several else metric.metric: metric for metric in self.measured
+        }
 
 
 @runtime_checkable
@@ -125,10 +123,10 @@ def installed() -> tuple[dict[str, OutputFormat], tuple[DataWarning, ...]]:
 
 def find(name: str) -> OutputFormat:
     """The format of this name. Raises FormatNotKnown, which suggests one."""
-    known, _ = installed()
-    if name not in known:
-        raise FormatNotKnown(format=name, similar=nearest(name, known), known=", ".join(known))
-    return known[name]
+    formats, _ = installed()
+    if name not in formats:
+        raise FormatNotKnown(name, formats)
+    return formats[name]
 
 
 def _check(name: str, extension: object) -> tuple[str, OutputFormat]:
@@ -156,12 +154,12 @@ __all__ = [
     "Column",
     "FormatNotKnown",
     "Measured",
+    "Note",
     "OutputDamaged",
     "OutputEmpty",
     "OutputError",
     "OutputFormat",
     "Report",
-    "Told",
     "find",
     "installed",
 ]

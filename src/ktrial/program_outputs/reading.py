@@ -45,14 +45,14 @@ _POWERS_OF_TEN = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
 _LONGEST_QUOTE = 60
 
 
-def same_time_unit(unit: str, other: str) -> bool:
+def same_time_unit(unit: str, second: str) -> bool:
     """Whether both are units of time, so that `in_unit` turns one into the other."""
-    return unit in _POWERS_OF_TEN and other in _POWERS_OF_TEN
+    return unit in _POWERS_OF_TEN and second in _POWERS_OF_TEN
 
 
-def in_unit(value: float, unit: str, wanted: str) -> float:
+def in_unit(value: float, unit: str, target: str) -> float:
     """A time in another unit: 1.5 ms is 1500 us. Raises KeyError where either is no unit of time."""
-    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[wanted]
+    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[target]
     scale = float(10 ** abs(power))
     return value * scale if power >= 0 else value / scale
 
@@ -150,7 +150,7 @@ def json_report(text: str, format: str) -> dict[str, Any]:
 
 def objects_of(value: object, format: str, where: str) -> list[dict[str, Any]]:
     """A list of objects. Raises OutputDamaged."""
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise OutputDamaged(format=format, where=where, problem="a list of objects was expected")
     return value
 

@@ -130,7 +130,7 @@ def counted(result: SeriesResult) -> str:
 
 def is_instructions(result: SeriesResult) -> bool:
     """Whether instructions are counted; else simulated time."""
-    return result.how.settings.kind == "exact"
+    return result.measurement.settings.kind == "exact"
 
 
 def _by(result: SeriesResult) -> str:
@@ -138,7 +138,7 @@ def _by(result: SeriesResult) -> str:
 
 
 def _machine(result: SeriesResult) -> str:
-    settings = result.how.settings
+    settings = result.measurement.settings
     cpus = f" on {settings.cpus} CPUs" if settings.cpus > 1 else ""
     return cpus + (f", cycles as on {settings.model.name}" if settings.model else "")
 
@@ -160,7 +160,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "base": f"{result.series.base}{f' ({base.release})' if base else ''}"
         + (f"; {why}" if (why := result.steps[0].why) else ""),
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
-        "ran": ", ".join(use.label for use in result.how.workloads) if result.totals else "nothing",
+        "ran": ", ".join(use.label for use in result.measurement.workloads) if result.totals else "nothing",
         "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
@@ -207,14 +207,14 @@ def alone_lines(result: SeriesResult, alone: Sequence[Alone]) -> Iterator[str]:
 def changed_workloads(result: SeriesResult) -> list[str]:
     """The workloads that have something to tell, in their order."""
     changed = {cell.workload for cell in (*result.cells, *result.totals) if cell.is_told}
-    return [use.label for use in result.how.workloads if use.label in changed]
+    return [use.label for use in result.measurement.workloads if use.label in changed]
 
 
 def _tables(result: SeriesResult) -> Iterator[str]:
     names = changed_workloads(result)
     for start in range(0, max(1, len(names)), _CELLS):
         yield "\n".join(_table(result, names[start : start + _CELLS]))
-    quiet = [use.label for use in result.how.workloads if use.label not in names]
+    quiet = [use.label for use in result.measurement.workloads if use.label not in names]
     if result.totals and quiet:
         yield _paragraph(f"Inside the margin at every step: {', '.join(quiet)}.")
 
@@ -264,7 +264,7 @@ def state_text(step: Step) -> str:
 def _about(result: SeriesResult, step: Step, top: int) -> str:
     """What there is to say about one patch beside its row; empty where there is nothing."""
     lines = [*_said_of(step)]
-    for use in result.how.workloads:
+    for use in result.measurement.workloads:
         cell = result.cell(step.number, use.label)
         if cell and cell.is_told:
             lines += _cell_lines(cell, top, counted(result))
@@ -598,7 +598,7 @@ def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
         lines.append(f"- {step.state.value}: {prose(step.why)}")
     if step.options:
         lines.append("- options: " + ", ".join(code(str(option)) for option in step.options))
-    cells = (result.cell(step.number, use.label) for use in result.how.workloads)
+    cells = (result.cell(step.number, use.label) for use in result.measurement.workloads)
     for cell in cells:
         if cell and cell.is_told:
             is_open = (open_text(cell),) if cell.is_open else ()

@@ -63,25 +63,25 @@ class Forward:
                 self._mended(steps, patch.number)
             steps.append(step)
             self.tell(_told(step, len(self.series.patches)))
-        return [replace(one, left_out=one.number in self._out) for one in steps]
+        return [replace(step, left_out=step.number in self._out) for step in steps]
 
     def _base(self) -> list[Step]:
         """The base; with the patches before it, where it is not the source itself. Raises as `steps`."""
         try:
             kernel, build, early = self.builder.build(self.plain, self.progress), self.plain, 0
-            told = ""
+            note = ""
         except OptionNotTaken as refused:
             early = self._first_configurable(refused)
-            asked = f"{refused.facts['option']}={refused.facts['wanted']}".removeprefix("CONFIG_")
-            told = f"{asked} can be set from patch {early} on, whose kernel is the base"
+            option = f"{refused.facts['option']}={refused.facts['wanted']}".removeprefix("CONFIG_")
+            note = f"{option} can be set from patch {early} on, whose kernel is the base"
             build = self._wanted(early)
             kernel = self.builder.build(build, self.progress)
-            self.tell(told)
+            self.tell(note)
         if why := self.boots(kernel):
             raise KernelError(name="of the base", problem=why)
         self._newest = kernel
-        before = [Step(one, StepState.NOT_CONFIGURED, why=told) for one in self.series.patches[:early]]
-        return [Step(None, StepState.BUILT, kernel, build, told), *before]
+        before = [Step(patch, StepState.NOT_CONFIGURED, why=note) for patch in self.series.patches[:early]]
+        return [Step(None, StepState.BUILT, kernel, build, note), *before]
 
     def _first_configurable(self, refused: OptionNotTaken) -> int:
         """The number of the first patch with which the options can be set. Raises `refused`: with none."""
@@ -95,17 +95,17 @@ class Forward:
         raise refused
 
     def _step(self, patch: SeriesPatch, steps: list[Step]) -> Step:
-        last = next(one for one in reversed(steps) if one.kernel is not None)
+        last = next(step for step in reversed(steps) if step.kernel is not None)
         assert last.kernel is not None, "it was looked for"
         assert last.build is not None, "a step with a kernel has one"
-        wanted = self._wanted(patch.number)
+        request = self._wanted(patch.number)
         try:
-            if why := self._is_not_compiled(patch, last.build, wanted):
+            if why := self._is_not_compiled(patch, last.build, request):
                 return Step(patch, StepState.NOT_COMPILED, last.kernel, last.build, why)
         except (PatchNotApplied, BadPatch) as error:
             self._leave_out(patch.number)
             return Step(patch, StepState.NOT_APPLIED, why=reason(error))
-        got = self._kernel(wanted)
+        got = self._kernel(request)
         if isinstance(got, Failure) and self._pending and got.state is not StepState.NOT_APPLIED:
             got = self._without_pending(patch.number, got)
         if isinstance(got, Failure):
@@ -116,22 +116,22 @@ class Forward:
             return Step(patch, got.state, why=got.why)
         return self._compared(patch, last, got, self._wanted(patch.number))
 
-    def _is_not_compiled(self, patch: SeriesPatch, before: Build, wanted: Build) -> str:
+    def _is_not_compiled(self, patch: SeriesPatch, before: Build, request: Build) -> str:
         """Why nothing has to be built; empty where something has."""
         if self._pending:
             return ""
         if why := not_for_x86(patch.paths):
-            self.builder.applies(wanted, self.progress)
+            self.builder.applies(request, self.progress)
             return why
-        if self.builder.cached(wanted) is None and self.builder.compiles_the_same(
-            before, wanted, self.progress
+        if self.builder.cached(request) is None and self.builder.compiles_the_same(
+            before, request, self.progress
         ):
             return "nothing of it is compiled in this configuration"
         return ""
 
-    def _kernel(self, wanted: Build) -> Kernel | Failure:
+    def _kernel(self, request: Build) -> Kernel | Failure:
         try:
-            kernel = self.builder.build(wanted, self.progress)
+            kernel = self.builder.build(request, self.progress)
         except HOST_PROBLEMS:
             raise
         except (PatchNotApplied, BadPatch) as error:
@@ -161,7 +161,9 @@ class Forward:
         self._newest = kernel
         if same_image(last.kernel, kernel):
             why = (
-                "the configuration leaves it out" if any(one.brought for one in options) else "the same code"
+                "the configuration leaves it out"
+                if any(option.brought for option in options)
+                else "the same code"
             )
             return Step(patch, StepState.SAME_IMAGE, last.kernel, build, why, options=options, notes=notes)
         code = code_difference(last.kernel, kernel)
@@ -179,9 +181,9 @@ class Forward:
 
     def _mended(self, steps: list[Step], by: int) -> None:
         """Patches that wait are mended: the kernel with them works."""
-        for place, one in enumerate(steps):
-            if one.number in self._pending:
-                steps[place] = replace(one, mended_by=by)
+        for place, step in enumerate(steps):
+            if step.number in self._pending:
+                steps[place] = replace(step, mended_by=by)
         self._pending.clear()
 
     def _wanted(self, number: int) -> Build:
@@ -195,16 +197,20 @@ class Forward:
         self.series = self.series.model_copy(
             update={
                 "patches": tuple(
-                    one.model_copy(update={"undo": undoing(directory, one)}) if one.number == number else one
-                    for one in self.series.patches
+                    patch.model_copy(update={"undo": undoing(directory, patch)})
+                    if patch.number == number
+                    else patch
+                    for patch in self.series.patches
                 )
             }
         )
 
 
 def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:
-    known = set(before.origin.inexact_patches)
-    return tuple(one for one in after.origin.inexact_patches if one not in known)
+    earlier = set(before.origin.inexact_patches)
+    return tuple(
+        inexact_patch for inexact_patch in after.origin.inexact_patches if inexact_patch not in earlier
+    )
 
 
 def reason(error: KernelError) -> str:
@@ -216,8 +222,8 @@ def reason(error: KernelError) -> str:
 
 
 def _told(step: Step, of: int) -> str:
-    what = step.state.value + (f": {step.why}" if step.why else "")
-    return f"{step.number}/{of} {step.patch.subject if step.patch else ''}: {what}"
+    state = step.state.value + (f": {step.why}" if step.why else "")
+    return f"{step.number}/{of} {step.patch.subject if step.patch else ''}: {state}"
 
 
 def to_build(series: PatchSeries, plain: Build, builder: Builder) -> Iterator[SeriesPatch]:

@@ -96,7 +96,7 @@ def _is_looked_into(result: SeriesResult, step: Step, thorough: bool) -> bool:
 
 
 def _is_changed(result: SeriesResult, number: int) -> bool:
-    return any(one.is_told for one in result.cells if one.number == number)
+    return any(cell.is_told for cell in result.cells if cell.number == number)
 
 
 def _together(number: int, patches: Sequence[SeriesPatch]) -> SeriesPatch:
@@ -104,15 +104,15 @@ def _together(number: int, patches: Sequence[SeriesPatch]) -> SeriesPatch:
     if len(patches) == 1:
         return last.model_copy(update={"number": number, "subject": f"[{last.number}] {last.subject}"})
     subject = f"[{first.number}–{last.number}] {len(patches)} patches, to: {last.subject}"
-    files = tuple(one.patch for one in patches if one.patch is not None)
-    paths = dict.fromkeys(path for one in patches for path in one.paths)
+    files = tuple(patch.patch for patch in patches if patch.patch is not None)
+    paths = dict.fromkeys(path for patch in patches for path in patch.paths)
     return SeriesPatch(
         number=number,
         subject=subject,
         name=f"{Path(first.name).name}…{Path(last.name).name}",
         commit=last.commit,
         parent=first.parent,
-        merge=any(one.merge for one in patches),
+        merge=any(patch.merge for patch in patches),
         files=files,
         paths=tuple(paths),
     )
@@ -138,7 +138,11 @@ class CommitsBetween:
 
 
 def commits_between(
-    look: TargetLook, how: Measurement, limits: Mapping[str, float], runs: Runs, tell: Callable[[str], None]
+    look: TargetLook,
+    measurement: Measurement,
+    limits: Mapping[str, float],
+    runs: Runs,
+    tell: Callable[[str], None],
 ) -> CommitsBetween | None:
     """Find the commits of a branch that made the difference of a look.
 
@@ -148,13 +152,13 @@ def commits_between(
     if not look.target.startswith(GIT) or not look.is_changed or not ends or not all(ends):
         return None
     directory = Path(look.target.removeprefix(GIT).rpartition("@")[0])
-    text = "..".join(one[1][:12] for one in ends if one)
-    names = ",".join(use.label for use in how.workloads)
+    text = "..".join(end[1][:12] for end in ends if end)
+    names = ",".join(use.label for use in measurement.workloads)
     command = f"ktrial series {text} --git {directory} --workload '{names}'"
     try:
         series = series_in_git(directory, text)
         step = max(2, len(series.patches))
-        result = _measured(series, step, how, limits, runs, tell)
+        result = _measured(series, step, measurement, limits, runs, tell)
         return CommitsBetween(f"{command} --every {step}", result)
     except HOST_PROBLEMS:
         raise
@@ -165,14 +169,14 @@ def commits_between(
 def _measured(
     series: PatchSeries,
     step: int,
-    how: Measurement,
+    measurement: Measurement,
     limits: Mapping[str, float],
     runs: Runs,
     tell: Callable[[str], None],
 ) -> SeriesResult:
     plain = requested(series.base, directory=Path.cwd())
-    asked = SeriesRun(series, plain, how, runs, tell, limits=lambda _uses: limits)
-    return run_sparsely(series, step, lambda one: replace(asked, series=one).run(), tell)
+    series_run = SeriesRun(series, plain, measurement, runs, tell, limits=lambda _uses: limits)
+    return run_sparsely(series, step, lambda stretches: replace(series_run, series=stretches).run(), tell)
 
 
 def _why(error: KtrialError) -> str:
@@ -187,11 +191,7 @@ def _why(error: KtrialError) -> str:
 # for x86 reads are not counted.
 
 _SHORT = 12
-
-
 _SUBJECT = 48
-
-
 _UNDOING = re.compile(r"\d{4}-undo-.*\.patch")
 """What `series` adds where it leaves out a commit before: the kernel is still this commit's."""
 
@@ -221,7 +221,7 @@ def commit_history(
     numbers = numbers_of(series, plain, versions(studies, workload))
     of_kernels = history(studies, workload, metric=metric, kernels=numbers, margin=margin, alpha=alpha)
     lines = tuple(_named(line, series, numbers) for line in of_kernels.lines)
-    with_number = {numbers[one.version] for line in of_kernels.lines for one in line.points}
+    with_number = {numbers[point.version] for line in of_kernels.lines for point in line.points}
     return CommitHistory(
         of_kernels.model_copy(update={"lines": lines, "missing": ()}),
         len(series.patches) + 1,
@@ -231,12 +231,12 @@ def commit_history(
 
 def numbers_of(series: PatchSeries, plain: Build, names: Iterable[str]) -> dict[str, int]:
     """Kernel → number of the commit that it was built of, 0 for the base, in that order; one for a commit."""
-    known = {series.source(plain, number).name: number for number in range(len(series.patches) + 1)}
-    commits = {one.commit: one.number for one in series.patches}
+    numbers = {series.source(plain, number).name: number for number in range(len(series.patches) + 1)}
+    commits = {patch.commit: patch.number for patch in series.patches}
     by_number: dict[int, str] = {}
     for name in names:
-        if name in known:
-            by_number[known[name]] = name
+        if name in numbers:
+            by_number[numbers[name]] = name
         elif (number := _without_others(name, commits, plain)) is not None:
             by_number.setdefault(number, name)
     return {by_number[number]: number for number in sorted(by_number)}
@@ -252,20 +252,20 @@ def _without_others(name: str, commits: Mapping[str, int], plain: Build) -> int 
     first = len(plain.patches)
     added = recipe.build.patches[first:]
     alike = recipe.build.model_copy(update={"source": plain.source, "patches": recipe.build.patches[:first]})
-    undone = all(_UNDOING.fullmatch(one.path.rpartition("/")[2]) for one in added)
+    undone = all(_UNDOING.fullmatch(patch.path.rpartition("/")[2]) for patch in added)
     return number if undone and alike.key == plain.key else None
 
 
 def _named(line: Line, series: PatchSeries, numbers: Mapping[str, int]) -> Line:
     """With what people call commits in place of kernels' names, and what looks between two of them."""
-    places = [numbers[one.version] for one in line.points]
+    places = [numbers[point.version] for point in line.points]
     begins = (None, *places)
     names = {
         point.version: _name(series, before, number)
         for point, before, number in zip(line.points, begins, places, strict=False)
     }
-    points = tuple(_renamed(one, names) for one in line.points)
-    changes = tuple(_explained(one, line.workload, series, numbers, names) for one in line.changes)
+    points = tuple(_renamed(point, names) for point in line.points)
+    changes = tuple(_explained(change, line.workload, series, numbers, names) for change in line.changes)
     return line.model_copy(update={"points": points, "changes": changes})
 
 
@@ -303,7 +303,7 @@ def _name(series: PatchSeries, before: int | None, number: int) -> str:
 
 def _compiled(series: PatchSeries, first: int, last: int) -> list[int]:
     """The commits behind the one up to the other that may change a kernel for x86."""
-    return [one.number for one in series.patches[first:last] if not not_for_x86(one.paths)]
+    return [patch.number for patch in series.patches[first:last] if not not_for_x86(patch.paths)]
 
 
 def _commit(series: PatchSeries, number: int) -> str:

@@ -4,17 +4,14 @@ from ktrial.errors import KtrialError
 
 
 class SeriesError(KtrialError):
-    """The series cannot be measured: {problem}."""
-
-
-class NothingMeasured(SeriesError):
-    """The workloads do not run on the base: {problem}."""
-
-    hint = "--workload names others; ktrial workload list shows them"
+    """The series cannot be measured."""
 
 
 class SeriesNotChosen(SeriesError):
-    """Which series is meant is not clear: {problem}."""
+    """It is not clear which series is meant."""
 
     hint = "give BASE..TIP, or --mbox FILE --onto SOURCE, or --quilt DIR --onto SOURCE"
     exit_code = 2
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"Which series is meant is not clear: {problem}.")

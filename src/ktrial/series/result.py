@@ -57,7 +57,7 @@ class SeriesCell:
     @property
     def is_inside(self) -> bool:
         """Whether every metric stays inside the margin."""
-        return all(one.comparison.verdict in INSIDE for one in self.checked)
+        return all(metric.comparison.verdict in INSIDE for metric in self.checked)
 
     @property
     def is_open(self) -> bool:
@@ -67,7 +67,7 @@ class SeriesCell:
     @property
     def decision(self) -> Decision:
         """The worst of its metrics'."""
-        present = {one.decision for one in self.checked}
+        present = {metric.decision for metric in self.checked}
         for decision in (Decision.BEYOND, Decision.UNDECIDED):
             if decision in present:
                 return decision
@@ -98,8 +98,8 @@ class SeriesCell:
         rows = [(row, self.explanation.difference(row)) for row in self.explanation.rows]
         differing = [(row, part) for row, part in rows if part or self.explanation.byte_difference(row)]
         least = max((abs(part) for _, part in differing), default=Fraction(0)) / 100
-        telling = [one for one in differing if abs(one[1]) > least or self.is_changed(one[0])]
-        return sorted(telling, key=lambda one: not self.is_changed(one[0]))[:most]
+        telling = [row for row in differing if abs(row[1]) > least or self.is_changed(row[0])]
+        return sorted(telling, key=lambda row: not self.is_changed(row[0]))[:most]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Selection:
     @property
     def not_executed(self) -> tuple[str, ...]:
         """Functions that no workload at hand executes on the base."""
-        executed = {name for one in self.chosen for name in one.functions}
+        executed = {name for choice in self.chosen for name in choice.functions}
         return tuple(name for name in self.changed if name not in executed)
 
 
@@ -219,7 +219,7 @@ class SeriesResult:
     series: PatchSeries
     plain: Build
     """Of the base."""
-    how: Measurement
+    measurement: Measurement
     steps: tuple[Step, ...]
     """The base, then one for each patch."""
     selection: Selection
@@ -238,31 +238,31 @@ class SeriesResult:
 
     def cell(self, number: int, workload: str) -> SeriesCell | None:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""
-        return next((one for one in self.cells if (one.number, one.workload) == (number, workload)), None)
+        return next((cell for cell in self.cells if (cell.number, cell.workload) == (number, workload)), None)
 
     def sum_of(self, workload: str) -> Fraction:
         """All steps of a workload together."""
-        return sum((one.difference for one in self.cells if one.workload == workload), Fraction(0))
+        return sum((cell.difference for cell in self.cells if cell.workload == workload), Fraction(0))
 
     @property
     def is_exact(self) -> bool:
         """Whether the steps add up to the difference from base to tip in every workload."""
-        return all(self.sum_of(one.workload) == one.difference for one in self.totals)
+        return all(self.sum_of(total.workload) == total.difference for total in self.totals)
 
     @property
     def not_executed(self) -> tuple[str, ...]:
         """Functions that the series changes, and that ran nowhere."""
-        return tuple(one for one in self.selection.changed if one not in self.executed)
+        return tuple(function for function in self.selection.changed if function not in self.executed)
 
     @property
     def broken(self) -> tuple[Step, ...]:
         """Patches without a kernel."""
-        return tuple(one for one in self.steps if one.state.is_broken)
+        return tuple(step for step in self.steps if step.state.is_broken)
 
     @property
     def decision(self) -> Decision:
         """Of the whole: beyond where one patch is or all together are; else not run, or undecided."""
-        present = {one.decision for one in (*self.cells, *self.totals)}
+        present = {cell.decision for cell in (*self.cells, *self.totals)}
         if Decision.BEYOND in present:
             return Decision.BEYOND
         if self.broken:
@@ -273,8 +273,6 @@ class SeriesResult:
 # The steps of a series: the base, then what became of each patch's kernel.
 
 _OF_THE_BUILD = frozenset({"CONFIG_CC_VERSION_TEXT", "CONFIG_BUILD_SALT"})
-
-
 _BROKEN = {StepState.NOT_APPLIED, StepState.NOT_BUILT, StepState.NOT_BOOTED}
 
 
@@ -282,9 +280,15 @@ def option_steps(before: Kernel, after: Kernel) -> tuple[OptionStep, ...]:
     """What differs between two configurations, by name; what the patch brings is told where it is off too."""
     if before.config is None or after.config is None:
         return ()
-    old, new = (parse_config(one.config.read_text(encoding="utf-8")) for one in (before, after) if one.config)
-    known = {one.option for one in before.origin.new_options}
-    brought = {one.option: one.value for one in after.origin.new_options if one.option not in known}
+    old, new = (
+        parse_config(kernel.config.read_text(encoding="utf-8")) for kernel in (before, after) if kernel.config
+    )
+    earlier = {new_option.option for new_option in before.origin.new_options}
+    brought = {
+        new_option.option: new_option.value
+        for new_option in after.origin.new_options
+        if new_option.option not in earlier
+    }
     differing = {name for name, _ in old.items() ^ new.items()} - _OF_THE_BUILD
     return tuple(
         OptionStep(name.removeprefix("CONFIG_"), old.get(name), new.get(name), name in brought)
@@ -294,7 +298,7 @@ def option_steps(before: Kernel, after: Kernel) -> tuple[OptionStep, ...]:
 
 def measured(steps: Iterable[Step]) -> list[Step]:
     """The steps that have a kernel of their own, and the base."""
-    return [one for one in steps if one.is_own and one.kernel is not None]
+    return [step for step in steps if step.is_own and step.kernel is not None]
 
 
 # Which workloads can tell of a change: those that execute functions which it changes.
@@ -313,24 +317,24 @@ def selected(
 ) -> Selection:
     """The workloads that execute these functions, at most `most`."""
     names = tuple(sorted(set(changed)))
-    fitting = [one for use, profile in profiles if (one := _choice(use, profile, frozenset(names)))]
+    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, frozenset(names)))]
     left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
     while left and len(chosen) < most:
         # max takes the first of equals: the list is in the order of shares.
-        best = max(left, key=lambda one: len(set(one.functions) - covered))
+        best = max(left, key=lambda choice: len(set(choice.functions) - covered))
         left.remove(best)
         chosen.append(best)
         covered.update(best.functions)
-    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(one.use.label for one in left))
+    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(choice.use.label for choice in left))
 
 
 def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
     """Of these functions those that ran, with their instructions; the most first."""
     counts: dict[str, int] = {}
-    for one in profile.region.functions:
-        name = called(one.symbol, one.module)
-        if one.instructions and name in names:
-            counts[name] = counts.get(name, 0) + one.instructions
+    for function in profile.region.functions:
+        name = called(function.symbol, function.module)
+        if function.instructions and name in names:
+            counts[name] = counts.get(name, 0) + function.instructions
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
@@ -340,5 +344,5 @@ def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str]) -> Choice
     return Choice(use, tuple(counts), share) if counts else None
 
 
-def _by_share(one: Choice) -> tuple[float, str]:
-    return -one.share, one.use.label
+def _by_share(choice: Choice) -> tuple[float, str]:
+    return -choice.share, choice.use.label

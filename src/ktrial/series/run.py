@@ -12,7 +12,7 @@ from ktrial.analysis.comparability import failures
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.regression_check import DEFAULT_LIMIT, FLOOR, raised, rows_of
-from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
+from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
@@ -26,7 +26,7 @@ from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.building import Boots, Forward, reason, to_build
-from ktrial.series.errors import NothingMeasured
+from ktrial.series.errors import SeriesError
 from ktrial.series.result import (
     MOST_WORKLOADS,
     Selection,
@@ -71,7 +71,7 @@ class SeriesRun:
 
     series: PatchSeries
     plain: Build
-    how: Measurement
+    measurement: Measurement
     """Without workloads: they are chosen."""
     runs: Runs
     tell: Callable[[str], None]
@@ -80,7 +80,7 @@ class SeriesRun:
     each_alone: bool = False
     """Whether each patch is measured alone on the base too."""
     limits: Callable[[Sequence[WorkloadUse]], Limits] = lambda uses: {
-        one.label: DEFAULT_LIMIT for one in uses
+        use.label: DEFAULT_LIMIT for use in uses
     }
 
     def run(self) -> SeriesResult:
@@ -88,91 +88,110 @@ class SeriesRun:
         return self.run_all()[0]
 
     def run_all(self) -> tuple[SeriesResult, tuple[Alone, ...]]:
-        """Everything. Raises KernelError where the base cannot be had, NothingMeasured, and as
+        """Everything. Raises KernelError where the base cannot be had, SeriesError, and as
         `session.run`.
         """
-        boots = boots_in(self.how, self.runs)
+        boots = boots_in(self.measurement, self.runs)
         builder = self.runs.sources.builder
-        steps = Forward(self.series, self.plain, builder, boots, self._progress, self.tell).steps()
+        steps = Forward(
+            self.series,
+            self.plain,
+            builder,
+            boots,
+            self.runs.observer.progress_of(self.series.origin),
+            self.tell,
+        ).steps()
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
-        changed = [name for one in steps for name in one.functions]
-        if not any(one.is_own for one in steps[1:]):
+        changed = [name for step in steps for name in step.functions]
+        if not any(step.is_own for step in steps[1:]):
             return self._without_change(steps), ()
-        known = self._coverage(base, changed)
-        selection = selected(changed, known.profiles)
-        uses = self.how.workloads or self._uses(selection, known)
+        coverage = self._coverage(base, changed)
+        selection = selected(changed, coverage.profiles)
+        uses = self.measurement.workloads or self._uses(selection, coverage)
         fault_point("series.selected")
-        how = replace(self.how, workloads=uses)
-        comparing = _Comparing(self, how, tuple(steps), selection, known)
+        measurement = replace(self.measurement, workloads=uses)
+        comparing = _Comparing(self, measurement, tuple(steps), selection, coverage)
         result = comparing.result()
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")
         build = self.runs.sources.builder.build
-        one_by_one = OneByOne(self.series, self.plain, build, boots, comparing.against_base, self._progress)
+        one_by_one = OneByOne(
+            self.series,
+            self.plain,
+            build,
+            boots,
+            comparing.against_base,
+            self.runs.observer.progress_of(self.series.origin),
+        )
         return result, one_by_one.of(steps, result.cells)
 
     def _without_change(self, steps: list[Step]) -> SeriesResult:
         """The result where no patch makes another image: nothing is measured."""
         return SeriesResult(
-            self.series, self.plain, self.how, tuple(steps), Selection(()), bool(self.how.workloads)
+            self.series,
+            self.plain,
+            self.measurement,
+            tuple(steps),
+            Selection(()),
+            bool(self.measurement.workloads),
         )
 
     def _coverage(self, base: Kernel, changed: Sequence[str]) -> Coverage:
-        if self.how.workloads or not changed:
+        if self.measurement.workloads or not changed:
             return Coverage()
         self.tell(f"base: what {len(self.candidates)} workloads execute")
-        return coverage(base, self.candidates, counted_by_function(self.how), self.runs)
+        return coverage(base, self.candidates, counted_by_function(self.measurement), self.runs)
 
-    def _uses(self, selection: Selection, known: Coverage) -> tuple[WorkloadUse, ...]:
+    def _uses(self, selection: Selection, coverage: Coverage) -> tuple[WorkloadUse, ...]:
         """Those that were chosen, and the null control; without profiles, all that run."""
-        if known.profiles:
-            uses = [one.use for one in selection.chosen]
+        if coverage.profiles:
+            uses = [choice.use for choice in selection.chosen]
         else:
-            uses = [one for one in self.candidates if one.label not in known.failed]
-        return tuple({one.label: one for one in (*uses, NULL_CONTROL)}.values())
-
-    def _progress(self, what: str, done: int = 0, total: int = 0) -> None:
-        self.runs.observer.kernel_progress(self.series.origin, what, done, total)
+            uses = [candidate for candidate in self.candidates if candidate.label not in coverage.failed]
+        return tuple({use.label: use for use in (*uses, NULL_CONTROL)}.values())
 
 
 @dataclass
 class _Comparing:
     """Measures the steps, and compares each with the one before."""
 
-    asked: SeriesRun
-    how: Measurement
+    series_run: SeriesRun
+    measurement: Measurement
     steps: tuple[Step, ...]
     selection: Selection
-    known: Coverage
+    coverage: Coverage
     _executed: set[str] = field(default_factory=set)
     _counted: bool = False
 
     def result(self) -> SeriesResult:
-        names = ", ".join(one.label for one in self.how.workloads)
-        self.asked.tell(f"measuring in {names}")
-        for _, profile in self.known.profiles:
+        names = ", ".join(workload.label for workload in self.measurement.workloads)
+        self.series_run.tell(f"measuring in {names}")
+        for _, profile in self.coverage.profiles:
             self._execute(profile)
-        records = [(one, self._record(one)) for one in measured(self.steps)]
-        problems = {one.number: why for one, record in records if (why := _problem(record))}
+        records = [(step, self._record(step)) for step in measured(self.steps)]
+        problems = {step.number: why for step, record in records if (why := problem_of(record))}
         if records[0][0].number in problems:
-            raise NothingMeasured(problem=problems[0])
-        whole = [pair for pair in records if pair[0].number not in problems]
-        limits = self.asked.limits(self.how.workloads)
+            raise SeriesError(
+                f"The workloads do not run on the base: {problems[0]}.",
+                hint="--workload names others; ktrial workload list shows them",
+            )
+        complete = [pair for pair in records if pair[0].number not in problems]
+        limits = self.series_run.limits(self.measurement.workloads)
         cells = [
             cell
-            for before, after in pairwise(whole)
+            for before, after in pairwise(complete)
             for cell in self._cells(before, after, after[0].number, limits)
         ]
-        totals = self._cells(whole[0], whole[-1], 0, limits) if len(whole) > 1 else []
+        totals = self._cells(complete[0], complete[-1], 0, limits) if len(complete) > 1 else []
         return SeriesResult(
-            self.asked.series,
-            self.asked.plain,
-            self.how,
+            self.series_run.series,
+            self.series_run.plain,
+            self.measurement,
             self.steps,
             self.selection,
-            bool(self.asked.how.workloads),
+            bool(self.series_run.measurement.workloads),
             tuple(cells),
             tuple(totals),
             frozenset(self._executed),
@@ -180,7 +199,7 @@ class _Comparing:
             tuple(limits.items()),
             (
                 *(f"patch {number} was not measured: {why}" for number, why in problems.items()),
-                *(f"{one.text}: {one.advice}" for one in raised(limits)),
+                *(f"{warning.text}: {warning.advice}" for warning in raised(limits)),
             ),
         )
 
@@ -188,20 +207,22 @@ class _Comparing:
         """The cells of a kernel against the base; none where a workload fails on it."""
         base = self.steps[0]
         records = [(one, self._record(one)) for one in (base, step)]
-        if _problem(records[1][1]):
+        if problem_of(records[1][1]):
             return []
-        return self._cells(records[0], records[1], step.number, self.asked.limits(self.how.workloads))
+        return self._cells(
+            records[0], records[1], step.number, self.series_run.limits(self.measurement.workloads)
+        )
 
     def _record(self, step: Step) -> StudyRecord:
         assert step.kernel is not None, "only such steps are measured"
         if step.patch:
-            self.asked.tell(f"{step.number}/{len(self.steps) - 1} {step.patch.subject}: measuring")
+            self.series_run.tell(f"{step.number}/{len(self.steps) - 1} {step.patch.subject}: measuring")
         else:
-            self.asked.tell("base: measuring")
-        record = trials_of(step.kernel, self.how, self.asked.runs)
+            self.series_run.tell("base: measuring")
+        record = trials_of(step.kernel, self.measurement, self.series_run.runs)
         fault_point("series.step_measured")
-        for use in self.how.workloads:
-            if profile := profile_in(record, use.label, self.asked.runs):
+        for use in self.measurement.workloads:
+            if profile := profile_in(record, use.label, self.series_run.runs):
                 self._execute(profile)
         return record
 
@@ -212,7 +233,7 @@ class _Comparing:
     def _cells(
         self, before: tuple[Step, StudyRecord], after: tuple[Step, StudyRecord], number: int, limits: Limits
     ) -> list[SeriesCell]:
-        return [self._cell(use, before, after, number, limits) for use in self.how.workloads]
+        return [self._cell(use, before, after, number, limits) for use in self.measurement.workloads]
 
     def _cell(
         self,
@@ -224,77 +245,66 @@ class _Comparing:
     ) -> SeriesCell:
         labels = (f"step {before[0].number}", f"step {after[0].number}")
         rows = rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before[1], after[1])
-        old, new = (profile_in(one, use.label, self.asked.runs) for one in (before[1], after[1]))
+        old, new = (profile_in(record, use.label, self.series_run.runs) for record in (before[1], after[1]))
         explanation = None
         if old and new:
-            values = [Fraction(one.region.instructions, one.operations) for one in (old, new)]
+            values = [Fraction(profile.region.instructions, profile.operations) for profile in (old, new)]
             if values[0] != values[1] and before[0].kernel and after[0].kernel:
-                files = [function_files(one) for one in (before[0].kernel, after[0].kernel)]
+                files = [function_files(kernel) for kernel in (before[0].kernel, after[0].kernel)]
                 explanation = explain(old, new, *files)
         else:
-            values = [_value(one, use.label) for one in (before[1], after[1])]
+            values = [_value(record, use.label) for record in (before[1], after[1])]
         changed = after[0].functions if number else self.selection.changed
         cell = SeriesCell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
         return replace(cell, profiles=(old, new)) if old and new and cell.is_told else cell
 
 
-def _problem(record: StudyRecord) -> str:
-    wrong = failed(record)
-    return failures(wrong, record.planned) if wrong else ""
-
-
 def _value(record: StudyRecord, label: str) -> Fraction:
     """The workload's first metric under the perturbation that changes nothing."""
-    first = min(record.trials, key=lambda one: one.planned.perturbation.number)
-    return next((Fraction(one.value) for one in first.samples if one.workload == label), Fraction(0))
+    first = min(record.trials, key=lambda trial: trial.planned.perturbation.number)
+    return next((Fraction(sample.value) for sample in first.samples if sample.workload == label), Fraction(0))
 
 
 # The numbers of a series: the profiles of its base, whether a kernel boots, and the trials of each step.
 
 NAME, BOOT, COVERAGE = "series", "series-boot", "series-coverage"
 """What the studies of a series are called in the store."""
-
-
 QUESTION = "What does this step of a series cost?"
-
-
 _NULL_CONTROL = "nqueens"
-
-
 NULL_CONTROL = WorkloadUse(name=_NULL_CONTROL)
 """It does no kernel work: where it changes, something other than the patch has changed."""
 
 
-def boots_in(how: Measurement, runs: Runs) -> Boots:
+def boots_in(measurement: Measurement, runs: Runs) -> Boots:
     """What tells whether a kernel boots: one trial of the null control. Its boot serves later trials too."""
-    once = replace(how, workloads=(NULL_CONTROL,), perturbations=1)
+    once = replace(measurement, workloads=(NULL_CONTROL,), perturbations=1)
 
     def boots(kernel: Kernel) -> str:
         record = measure(BOOT, QUESTION, kernel, once, runs)
-        wrong = [one for one in failed(record) if one.outcome is not Outcome.WORKLOAD_FAILED]
+        wrong = [trial for trial in failed(record) if trial.outcome is not Outcome.WORKLOAD_FAILED]
         return failures(wrong, record.planned) if wrong else ""
 
     return boots
 
 
-def coverage(base: Kernel, uses: Iterable[WorkloadUse], how: Measurement, runs: Runs) -> Coverage:
+def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement, runs: Runs) -> Coverage:
     """The profiles of these workloads on the base, one trial each, from the store where they are there."""
     profiles: list[tuple[WorkloadUse, Profile]] = []
     not_run: dict[str, str] = {}
     for use in uses:
-        alone = replace(how, workloads=(use,), perturbations=1)
+        alone = replace(measurement, workloads=(use,), perturbations=1)
         record = measure(COVERAGE, QUESTION, base, alone, runs)
-        if wrong := failed(record):
-            not_run[use.label] = failures(wrong, record.planned)
+        if problem := problem_of(record):
+            not_run[use.label] = problem
         elif profile := profile_in(record, use.label, runs):
             profiles.append((use, profile))
     return Coverage(tuple(profiles), not_run)
 
 
-def counted_by_function(how: Measurement) -> Measurement:
+def counted_by_function(measurement: Measurement) -> Measurement:
     """The same on the machine on which trials have profiles: one CPU, whatever the steps are measured on."""
     plain = {"kind": "exact", "cpus": 1, "model": None}
-    return replace(how, settings=how.settings.model_copy(update=plain))
+    return replace(measurement, settings=measurement.settings.model_copy(update=plain))
 
 
 def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
@@ -306,9 +316,9 @@ def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
     return profile_of(runs.store, record, record.trials[0].planned.treatment, label)
 
 
-def trials_of(kernel: Kernel, how: Measurement, runs: Runs) -> StudyRecord:
+def trials_of(kernel: Kernel, measurement: Measurement, runs: Runs) -> StudyRecord:
     """The trials of one step's kernel, in the store; run where they are not there."""
-    return measure(NAME, QUESTION, kernel, how, runs)
+    return measure(NAME, QUESTION, kernel, measurement, runs)
 
 
 # Each patch alone on the base: what it costs there, and whether that depends on the patches before it.
@@ -330,15 +340,15 @@ class OneByOne:
 
     def of(self, steps: Iterable[Step], cells: Iterable[SeriesCell]) -> tuple[Alone, ...]:
         """Of each patch that has a kernel of its own in the series, whose cells there are `cells`."""
-        among = {(one.number, one.workload): one for one in cells}
-        own = (one for one in steps if one.patch is not None and one.state is StepState.BUILT)
-        return tuple(self._alone(one, among) for one in own)
+        among = {(cell.number, cell.workload): cell for cell in cells}
+        built = (step for step in steps if step.patch is not None and step.state is StepState.BUILT)
+        return tuple(self._alone(cell, among) for cell in built)
 
     def _alone(self, step: Step, among: dict[tuple[int, str], SeriesCell]) -> Alone:
         assert step.patch is not None, "the base is none of them"
-        wanted = self.source(step.patch)
+        request = self.source(step.patch)
         try:
-            kernel = self.build(wanted, self.progress)
+            kernel = self.build(request, self.progress)
         except HOST_PROBLEMS:
             raise
         except (PatchNotApplied, BadPatch) as error:
@@ -348,13 +358,13 @@ class OneByOne:
             return Alone(step.number, f"{StepState.NOT_BUILT.value} alone: {problem}")
         if why := self.boots(kernel):
             return Alone(step.number, f"{StepState.NOT_BOOTED.value} alone: {why}")
-        cells = self.measured(replace(step, kernel=kernel, build=wanted))
-        other = tuple(
-            one.workload
-            for one in cells
-            if (there := among.get((step.number, one.workload))) and differs(one, there)
+        cells = self.measured(replace(step, kernel=kernel, build=request))
+        dependent = tuple(
+            cell.workload
+            for cell in cells
+            if (cell_there := among.get((step.number, cell.workload))) and differs(cell, cell_there)
         )
-        return Alone(step.number, cells=tuple(cells), depends=other)
+        return Alone(step.number, cells=tuple(cells), depends=dependent)
 
     def source(self, patch: SeriesPatch) -> Build:
         """The base with this patch alone."""
@@ -413,24 +423,24 @@ class Estimate:
         }
 
 
-def estimate(asked: SeriesRun) -> Estimate:
+def estimate(series_run: SeriesRun) -> Estimate:
     """Of a run that is to come; nothing is built or booted."""
-    builder = asked.runs.sources.builder
-    builds = len(list(to_build(asked.series, asked.plain, builder)))
-    builds += builder.cached(asked.plain) is None
-    images = len(asked.series.patches) + 1
-    chosen = len(asked.how.workloads) or MOST_WORKLOADS + 1
+    builder = series_run.runs.sources.builder
+    builds = len(list(to_build(series_run.series, series_run.plain, builder)))
+    builds += builder.cached(series_run.plain) is None
+    images = len(series_run.series.patches) + 1
+    chosen = len(series_run.measurement.workloads) or MOST_WORKLOADS + 1
     return Estimate(
         builds=builds,
         build_seconds=build_seconds(),
-        trials=images * asked.how.perturbations,
-        trial_seconds=_trial_seconds(asked.runs.store, chosen),
+        trials=images * series_run.measurement.perturbations,
+        trial_seconds=_trial_seconds(series_run.runs.store, chosen),
     )
 
 
 def _trial_seconds(store: Store, workloads: int) -> float | None:
     """The mean of the newest series' trials, for so many workloads."""
-    alike = [one for one in store.studies() if one.study.name in {NAME, COVERAGE} and one.finished]
+    alike = [study for study in store.studies() if study.study.name in {NAME, COVERAGE} and study.finished]
     if not alike:
         return None
     newest = alike[-1]
@@ -442,18 +452,15 @@ def _count(study: Study) -> int:
     return max(1, len(study.workloads))
 
 
-def refusals(asked: SeriesRun) -> dict[int, str]:
+def refusals(series_run: SeriesRun) -> dict[int, str]:
     """Patches that do not apply, by their numbers, and why; of commits there are none. Raises KernelError."""
     numbered = [
-        (one.number, files)
-        for one in asked.series.patches
-        if (files := one.files or ((one.patch,) if one.patch else ()))
+        (patch.number, files)
+        for patch in series_run.series.patches
+        if (files := patch.files or ((patch.patch,) if patch.patch else ()))
     ]
     if not numbered:
         return {}
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        asked.runs.observer.kernel_progress(asked.series.origin, what, done, total)
-
-    refused = asked.runs.sources.builder.not_applying(asked.plain, numbered, progress)
+    progress = series_run.runs.observer.progress_of(series_run.series.origin)
+    refused = series_run.runs.sources.builder.not_applying(series_run.plain, numbered, progress)
     return {number: reason(error) for number, error in refused.items()}

@@ -21,7 +21,7 @@ from ktrial.errors import KtrialError
 from ktrial.report.history import site_environment
 from ktrial.report.site.front_page import SHEET, crumbs, notice_page
 from ktrial.serve.content import Content
-from ktrial.serve.errors import AddressNotHad, BadAddress
+from ktrial.serve.errors import ServeError, ServeUsageError
 from ktrial.serve.live import Live
 
 _SECONDS_TO_END = 3
@@ -79,7 +79,13 @@ def _address(text: str) -> "ipaddress.IPv4Address | ipaddress.IPv6Address":
     try:
         return ipaddress.ip_address("127.0.0.1" if text == "localhost" else text.strip("[]"))
     except ValueError:
-        raise BadAddress(address=text, problem="write numbers, 127.0.0.1 or ::1") from None
+        raise ServeUsageError(
+            f"'{text}' is no address of this machine: write numbers, 127.0.0.1 or ::1.",
+            hint=(
+                "leave it out, and pages are seen on this machine alone; --address 0.0.0.0 takes all "
+                "of its addresses"
+            ),
+        ) from None
 
 
 def _listening(address: str, port: int) -> socket.socket:
@@ -91,7 +97,10 @@ def _listening(address: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise AddressNotHad(address=ip, port=port, problem=error.strerror) from error
+        raise ServeError(
+            f"Nothing can be served at {ip}, port {port}: {error.strerror}.",
+            hint="take another port: ktrial serve --port 8001; with --port 0 any that is free",
+        ) from error
     return listener
 
 

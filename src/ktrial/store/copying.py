@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, Table, insert, select, text
 
 from ktrial.fault_points import fault_point
 from ktrial.store import integrity, study_rows, trial_rows
-from ktrial.store.errors import NotItsCopy, StoreDamaged
+from ktrial.store.errors import StoreDamaged, StoreError
 from ktrial.store.integrity import ANSWER, STUDY
 from ktrial.store.part_files import Fill, Placed, kept
 from ktrial.store.postgresql import is_postgresql
@@ -112,7 +112,11 @@ def check_is_copy(source: Store, target: Store) -> None:
     own, there = (store.transactions.read(study_numbers) for store in (source, target))
     for number, (digest, name) in there.items():
         if own.get(number, ("", ""))[0] != digest:
-            raise NotItsCopy(store=target.name, source=source.name, number=number, study=name)
+            raise StoreError(
+                f"Store {target.name} is no copy of {source.name}: it has another study under the "
+                f"number {number}, {name}.",
+                hint="ktrial store merge puts studies into a store that has others, under new numbers",
+            )
 
 
 class _Judged(NamedTuple):
@@ -320,7 +324,11 @@ def put_study(
     there = connection.scalar(same)
     taken = connection.scalar(select(studies.c.id).where(studies.c.id == number)) is not None
     if keeps_number and (there != number if there is not None else taken):
-        raise NotItsCopy(store=target, source=source, number=number, study=study.row["name"])
+        raise StoreError(
+            f"Store {target} is no copy of {source}: it has another study under the number "
+            f"{number}, {study.row['name']}.",
+            hint="ktrial store merge puts studies into a store that has others, under new numbers",
+        )
     if there is not None:
         return int(there)
     values = {name: study.row[name] for name in ("name", "digest", "spec", "created")}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from ktrial.fault_points import fault_point
 from ktrial.file_store import FileStore
 from ktrial.store import part_files
-from ktrial.store.errors import FilesInUse, FilesMissing
+from ktrial.store.errors import FilesMissing, StoreError
 from ktrial.store.part_files import FilePlace, location_for
 from ktrial.store.store import Store
 
@@ -42,7 +42,10 @@ def forget(store: Store) -> None:
     try:
         store.transactions.write(part_files.forget_place)
     except part_files.PlaceInUse:
-        raise FilesInUse(store=store.name) from None
+        raise StoreError(
+            f"Store {store.name} has profiles or series in files: it needs their place.",
+            hint="ktrial store copy makes a store that has all of it inside",
+        ) from None
 
 
 # Takes away files of a store's large parts that no part names any more: of trials that were removed or

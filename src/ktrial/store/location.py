@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from ktrial.store.errors import NoSuchBackend
+from ktrial.store.errors import StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -45,11 +45,23 @@ def url_of(location: str | Path) -> "URL":
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # which says the whole of it, with the password
-        raise NoSuchBackend(store=masked(text), problem="the URL cannot be understood") from None
+        raise StoreError(
+            f"Store {masked(text)}: the URL cannot be understood.",
+            hint=(
+                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
+                "driver for it installed: pip install ktrial[postgresql]"
+            ),
+        ) from None
     if url.drivername in _POSTGRESQL:
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise NoSuchBackend(store=text, problem="a store in memory would lose every trial")
+        raise StoreError(
+            f"Store {text}: a store in memory would lose every trial.",
+            hint=(
+                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
+                "driver for it installed: pip install ktrial[postgresql]"
+            ),
+        )
     return url
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from ktrial.fault_points import fault_point
 from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.store import postgresql
-from ktrial.store.errors import FilesAreAnothers, FilesAway
+from ktrial.store.errors import FilesAway, StoreError
 from ktrial.store.schema import file_place, has, part_files
 from ktrial.store.transactions import Transactions
 
@@ -179,7 +179,14 @@ class PartFiles:
         with self.telling(place):
             owner = self.open(place).noted(OWNER)
         if owner not in {None, self._name_for(place.url), self._name_for(before.url)}:
-            raise FilesAreAnothers(store=self._transactions.name, files=self.shown(place), owner=owner)
+            raise StoreError(
+                f"Store {self._transactions.name}: the files of its large parts, {self.shown(place)}, "
+                f"belong to {owner}: one is a copy of the other.",
+                hint=(
+                    "if there is no other store any more, ktrial store files --take-over; else ktrial "
+                    "store copy makes a copy that has its own"
+                ),
+            )
         return owner is None
 
     def _name_for(self, url: str) -> str:

@@ -4,15 +4,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from ktrial.store.errors import (
-    NoSuchBackend,
-    NotAStore,
-    ServerAway,
-    ServerFull,
-    StoreDamaged,
-    StoreError,
-    StoreForbidden,
-)
+from ktrial.store.errors import NotAStore, ServerAway, StoreDamaged, StoreError, StoreForbidden
 from ktrial.store.location import masked, shown
 from ktrial.store.schema import POSTGRESQL, metadata, schema_table
 
@@ -53,9 +45,21 @@ def engine_for(url: URL, *, read_only: bool) -> Engine:
     try:
         engine = create_engine(url, connect_args=arguments, hide_parameters=True)
     except (NoSuchModuleError, ArgumentError) as error:
-        raise NoSuchBackend(store=name, problem=f"SQLAlchemy knows no {url.drivername}") from error
+        raise StoreError(
+            f"Store {name}: SQLAlchemy knows no {url.drivername}.",
+            hint=(
+                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
+                "driver for it installed: pip install ktrial[postgresql]"
+            ),
+        ) from error
     except ModuleNotFoundError as error:
-        raise NoSuchBackend(store=name, problem=f"its driver is not installed ({error.name})") from error
+        raise StoreError(
+            f"Store {name}: its driver is not installed ({error.name}).",
+            hint=(
+                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
+                "driver for it installed: pip install ktrial[postgresql]"
+            ),
+        ) from error
     event.listen(engine, "handle_error", _mark_ended)
     return engine.execution_options(postgresql_readonly=True) if is_ours and read_only else engine
 
@@ -160,7 +164,10 @@ def failure(error: DBAPIError, name: str) -> StoreError:
     if state in _FORBIDDEN:
         return StoreForbidden(store=name, action="written", problem=problem, hint=_RIGHTS)
     if state == _FULL:
-        return ServerFull(store=name, problem=problem)
+        return StoreError(
+            f"Store {name}: the server's disk is full: {problem}. The trials stored before are safe.",
+            hint="free some space on the server, then run the same command again",
+        )
     if state in _DAMAGED:
         return StoreDamaged(store=name, problem=problem, hint=_BACKUP)
     if is_away(error):

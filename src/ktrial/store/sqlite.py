@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from sqlalchemy.exc import DBAPIError
 
-from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
+from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -147,9 +147,17 @@ def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
     code = _code(error)
     free = _free_bytes(file)
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free < _ALMOST_FULL_BYTES):
-        return StoreFull(store=store, free=free)
+        return StoreError(
+            f"Store {store}: its disk is full ({free} bytes free). The trials stored before are safe.",
+            hint="free some space, or use another disk (--store FILE), then run the same command again",
+        )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return StoreLocked(store=store, holder=holder_of(file), seconds=BUSY_SECONDS)
+        return StoreError(
+            f"Store {store} is locked{holder_of(file)}: waited {BUSY_SECONDS} s for it.",
+            hint=(
+                "wait for that process to end, or end it, then run the same command again: no trial is lost"
+            ),
+        )
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
         return StoreForbidden(store=store, action="written", problem=str(error))
     if code == sqlite3.SQLITE_NOTADB:

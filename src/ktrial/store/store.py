@@ -36,13 +36,12 @@ from ktrial.model.trial import Outcome, Sampled, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store import integrity, leases, postgresql, schema, sqlite, study_rows, trial_rows
 from ktrial.store.errors import (
-    NewerStore,
-    NoStoreThere,
     NotAStore,
     PartLost,
     StoreDamaged,
     StoreError,
     StoreForbidden,
+    StoreUsageError,
     StudyNotStored,
     TrialsDamaged,
 )
@@ -395,7 +394,10 @@ def open_store(
     if file is None:
         return _on_server(url, read_only=read_only, existing=existing)
     if existing and not file.exists():
-        raise NoStoreThere(store=file, similar=_similar(file))
+        raise StoreUsageError(
+            f"There is no store {file}{_similar(file)}.",
+            hint="name one that is there; `ktrial run STUDY.toml --store FILE` makes one",
+        )
     version = sqlite.look(file)
     _check_version(version, str(file))
     if read_only:
@@ -446,7 +448,10 @@ def _on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
         if version is None and read_only:
             raise NotAStore(store=name, problem="there is nothing in it", hint="run a study first")
         if version is None and existing:
-            raise NoStoreThere(store=name, similar=": its database is empty")
+            raise StoreUsageError(
+                f"There is no store {name}: its database is empty.",
+                hint="name one that is there; `ktrial run STUDY.toml --store FILE` makes one",
+            )
         if not read_only and (version is None or version < SCHEMA_VERSION or not is_of_today):
             _bring_up_to_date(engine)
     except SQLAlchemyError as error:
@@ -476,7 +481,11 @@ def _looked(engine: Engine, name: str) -> tuple[int | None, bool]:
 
 def _check_version(version: int | None, name: str) -> None:
     if version is not None and version > SCHEMA_VERSION:
-        raise NewerStore(store=name, found=version, known=SCHEMA_VERSION)
+        raise StoreError(
+            f"Store {name} was written by a newer ktrial (its schema is {version}, this ktrial "
+            f"knows {SCHEMA_VERSION}).",
+            hint="use that newer ktrial, or another store: --store FILE",
+        )
     if version is not None and version < 1:
         raise StoreDamaged(store=name, problem=f"its schema version is {version}")
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from ktrial import interruption
 from ktrial.fault_points import fault_point
 from ktrial.store import integrity, postgresql, sqlite
-from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged, TrialsMissing
+from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged
 from ktrial.store.location import masked
 
 WAIT_SECONDS = 600.0
@@ -118,7 +118,15 @@ class Transactions:
             facts = {"what": error.what, "study": error.study_id}
             raise StudyDamaged(store=self.name, **facts) from None
         except integrity.TrialsNotThere as error:
-            raise TrialsMissing(store=self.name, problem=error.problem, study=error.study_id) from None
+            raise StoreDamaged(
+                f"Store {self.name}: of study {error.study_id}, {error.problem}: no verdict comes from "
+                "the others.",
+                hint=(
+                    f"put a copy of the store back if there is one; or ktrial store verify {error.study_id} "
+                    "--remove-damaged takes those that are there for all, and the command that ran the "
+                    "study runs the others again"
+                ),
+            ) from None
         except IntegrityError as error:
             raise Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:
@@ -187,7 +195,9 @@ def _file_number(file: Path | None) -> tuple[int, int] | None:
 
 
 class Conflict(StoreError):
-    """Store {store}: {problem}"""
+    """Store `store`: `problem`"""
+
+    text = "Store {store}: {problem}"
 
 
 def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from tree_sitter import Language, Node, Parser
 
-from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.tables import (
     CgroupTable,
     DiskTable,
@@ -178,11 +178,17 @@ class Mistakes:
         ordered = sorted(self._found, key=lambda entry: entry[0])
         if len(ordered) == 1:
             line, place, problem = ordered[0]
-            raise StudyMistake(where=self._where(line, place), problem=problem)
+            raise StudyError(
+                f"{self._where(line, place)}: {problem}",
+                hint="what each key means and may be: ktrial help studies",
+            )
         if ordered:
             parts = ((f"line {line}" if line else "", place, text) for line, place, text in ordered)
             lines = (f"\n  {': '.join(filter(None, each))}" for each in parts)
-            raise StudyMistakes(where=self._source.name, count=len(ordered), problem="".join(lines))
+            raise StudyError(
+                f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}",
+                hint="what each key means and may be: ktrial help studies",
+            )
 
     def _where(self, line: int, place: str) -> str:
         name = f"{self._source.name}:{line}" if line else self._source.name

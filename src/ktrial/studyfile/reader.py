@@ -12,7 +12,7 @@ from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, StudySource, read_tables
-from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyEmpty
+from ktrial.studyfile.errors import PatchNotGiven, StudyError
 from ktrial.studyfile.factors import FactorReader, check_values, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
@@ -55,7 +55,13 @@ def study_from(
     Raises StudyEmpty, StudyMistake, StudyMistakes.
     """
     if not data:
-        raise StudyEmpty(where=source.name)
+        raise StudyError(
+            f"{source.name}: the study is empty.",
+            hint=(
+                'the smallest study: workloads = ["syscall"] and, below it, [factors.kernel] with '
+                'levels = ["debian:6.1", "debian:6.12"]'
+            ),
+        )
     mistakes = Mistakes(source, data)
     tables = read_tables(dict(data), mistakes)
     study = _study(tables, name, directory, registry, mistakes) if tables else None
@@ -223,9 +229,15 @@ def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
     if len(awaiting) == 1:
         return awaiting[0], text
     if not awaiting:
-        raise PatchNotAwaited(where=where, patch=text, problem="no level of it is a patch to be named")
+        raise StudyError(
+            f"{where}: the patch {text} has no place in it: no level of it is a patch to be named.",
+            hint=('the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'),
+        )
     names = ", ".join(awaiting)
-    raise PatchNotAwaited(where=where, patch=text, problem=f"for which factor? {names}: --patch FACTOR=FILE")
+    raise StudyError(
+        f"{where}: the patch {text} has no place in it: for which factor? {names}: --patch FACTOR=FILE.",
+        hint=('the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'),
+    )
 
 
 def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ktrial.model.study import MachineSettings, Search
 from ktrial.model.tuning import Budget, Goal, Guard, Objective, Relation
 from ktrial.model.workload import Direction, Metric, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.errors import BadGoal, BadKnobSpace, GoalContradicts, TuningError
+from ktrial.studyfile.errors import BadGoal, BadKnobSpace, TuningError
 from ktrial.studyfile.references import KernelReader
 from ktrial.studyfile.tables import SearchTable, StudyTable
 from ktrial.target.errors import GuestProgramsMissing
@@ -211,7 +211,9 @@ def _check_guards(guards: Sequence[Guard]) -> None:
         tried = (*bounds, *between, bounds[0] - 1, bounds[-1] + 1)
         if not any(all(guard.keeps(value) for guard in same) for value in tried):
             first, second = _contradicting(same, tried)
-            raise GoalContradicts(metric=metric, first=first, second=second)
+            raise TuningError(
+                f"No value of {metric} meets both {first} and {second}.", hint="leave one of them out"
+            )
 
 
 def _contradicting(guards: Sequence[Guard], tried: Sequence[float]) -> tuple[Guard, Guard]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ktrial.installation import package_directory
 from ktrial.model.notation import nearest
-from ktrial.studyfile.errors import StudyIsYaml, StudySyntaxError, StudyUnreadable
+from ktrial.studyfile.errors import StudyError, StudyIsYaml, StudySyntaxError
 
 # Files of TOML: their text, and what it holds, or the place where it holds nothing.
 
@@ -20,16 +20,28 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        raise StudyUnreadable(where=path, problem=f"{error.strerror}{_similar(path)}") from error
+        raise StudyError(
+            f"Study {path} cannot be read: {error.strerror}{_similar(path)}.",
+            hint="those that come with ktrial need no file: ktrial run --list",
+        ) from error
     except ValueError as error:  # a NUL in the name
-        raise StudyUnreadable(where=repr(str(path)), problem=error) from error
+        raise StudyError(
+            f"Study {str(path)!r} cannot be read: {error}.",
+            hint="those that come with ktrial need no file: ktrial run --list",
+        ) from error
     if len(content) > _LARGEST_FILE:
-        raise StudyUnreadable(where=path, problem="it is larger than 1 MiB: is it a study file?")
+        raise StudyError(
+            f"Study {path} cannot be read: it is larger than 1 MiB: is it a study file?.",
+            hint="those that come with ktrial need no file: ktrial run --list",
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
+        raise StudyError(
+            f"Study {path}:{line} cannot be read: it is not UTF-8 text.",
+            hint="those that come with ktrial need no file: ktrial run --list",
+        ) from error
 
 
 _YAML_LINE = re.compile(r"\s*(- |[\w.-]+:(\s|$))")

@@ -261,12 +261,8 @@ class Target(Protocol):
 
 PROTOCOL = 1
 """Of plans, frames and results. An agent refuses a plan of another protocol."""
-
-
 BOOT_PLAN_PATH = "/ktrial/boot.json"
 """Where the initial RAM disk holds the BootPlan."""
-
-
 PLAN_FW_CFG_NAME = "opt/ktrial/plan"
 """The fw_cfg file that holds the GuestPlan."""
 

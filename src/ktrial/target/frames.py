@@ -14,7 +14,6 @@ from ktrial.target.errors import FrameError
 MAGIC = b"KTF1"
 MAX_PAYLOAD = 128 << 20
 """The longest payload in bytes: a collected file of 64 MiB in base64, with room to spare."""
-
 _KIND_AND_LENGTH = struct.Struct("<BI")
 _CRC = struct.Struct("<I")
 _HEADER_SIZE = len(MAGIC) + _KIND_AND_LENGTH.size
@@ -84,7 +83,6 @@ class Log(Model):
 
 
 Payload = Ready | StepResult | Done | Failed | Log
-
 _PAYLOADS: dict[FrameKind, type[Ready | StepResult | Done | Failed | Log]] = {
     FrameKind.READY: Ready,
     FrameKind.RESULT: StepResult,

@@ -75,8 +75,8 @@ class LocalTarget:
         contents: dict[str, str] = {}
 
         def look() -> None:
-            contents["content"], whole = _head(self._file(step.path, _MAY_READ))
-            if not whole:
+            contents["content"], complete = _head(self._file(step.path, _MAY_READ))
+            if not complete:
                 raise OSError(f"longer than {_READ_LIMIT} bytes; the rest was left out")
 
         failure = _attempt(action, look)

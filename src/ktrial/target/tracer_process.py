@@ -41,11 +41,13 @@ class Watcher:
         self._kept = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as kept:
-            self._said, self._complaints = (kept.enter_context(_memory(name)) for name in ("said", "stderr"))
+        with contextlib.ExitStack() as resources:
+            self._said, self._complaints = (
+                resources.enter_context(_memory(name)) for name in ("said", "stderr")
+            )
             self._child = self._spawn()
-            kept.callback(self._kill)
-            self._kept = kept.pop_all()
+            resources.callback(self._kill)
+            self._kept = resources.pop_all()
         return self
 
     def __exit__(
@@ -53,11 +55,11 @@ class Watcher:
     ) -> None:
         self._kept.close()
 
-    def wait_until_ready(self, asked: Callable[[], None] = _nobody_asks, patience: float = PATIENCE) -> None:
-        """Return as soon as it watches. `asked` is called now and then, and may raise to end the wait."""
+    def wait_until_ready(self, check: Callable[[], None] = _nobody_asks, patience: float = PATIENCE) -> None:
+        """Return as soon as it watches. `check` is called now and then, and may raise to end the wait."""
         end = time.monotonic() + patience
         while self._tracer.ready not in _text(self._said):
-            asked()
+            check()
             if self._child.poll() is not None:
                 raise self._failed(f"ended before it watched anything: {self._last_words()}")
             if time.monotonic() > end:

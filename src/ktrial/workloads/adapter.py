@@ -5,7 +5,6 @@ runs it once, and cleans up. Each number is what the program itself reports, in 
 """
 
 import re
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,38 +15,22 @@ from ktrial.model.design import Perturbation
 from ktrial.model.machine import CarriedFile
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
-from ktrial.program_outputs import OutputError, Report, Told
+from ktrial.package_names import INSTALL
+from ktrial.program_outputs import Note, OutputError, Report
 from ktrial.system_tools import Tool
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads.command import ENVIRONMENT
-from ktrial.workloads.errors import BadOutput, ProgramNotInstalled
+from ktrial.workloads.errors import BadOutput, WorkloadError
 from ktrial.workloads.host_files import with_all_they_need
-from ktrial.workloads.protocol import ended_well, last_words, run_step
+from ktrial.workloads.protocol import ended_well, last_words, run_step, sample_of
 
 GROUP = "installed programs"
-
-
 _SCRATCH = "/tmp"
-
-
 Settings = Mapping[str, int | float | str]
 """Every parameter, with its value."""
-
-
 Arguments = Callable[[Settings], tuple[str, ...]]
-
-
 Reading = Callable[[str, Settings], Mapping[str, float | list[float]]]
 """What it printed, and the settings → metric → its number, or several. Raises ValueError, LookupError."""
-
-
-@runtime_checkable
-class ReportsNotes(Protocol):
-    """A reading that may find something odd about a report that is good all the same."""
-
-    def notes(self, output: str) -> tuple[Told, ...]:
-        """What it found, in what could be read."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -67,10 +50,13 @@ class Program:
         return Tool(self.name, self.package, "is measured", search=ENVIRONMENT["PATH"])
 
     def path(self, workload: str) -> str:
-        """Where it is. Raises ProgramNotInstalled."""
+        """Where it is. Raises WorkloadError."""
         program = self.tool.path()
         if not program:
-            raise ProgramNotInstalled(workload=workload, program=self.name, package=self.package)
+            raise WorkloadError(
+                f"Workload {workload} needs the program {self.name}, which is not installed here.",
+                hint=f"{INSTALL} {self.package}",
+            )
         return program
 
 
@@ -109,36 +95,42 @@ class InstalledProgram:
         return (self.program, *self.others, *(Program(name, "coreutils") for name in self.tools))
 
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
-        """The programs and what they need. Raises ProgramNotInstalled, LibraryNotFound."""
+        """The programs and what they need. Raises WorkloadError."""
         data = tuple(path for path in self.data if Path(path).is_file())
         programs = (program.path(use.label) for program in self._programs())
         return with_all_they_need(use.label, (*programs, *data))
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
-        """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""
-        settings, own = self.settings(use), self.program.path(use.label)
+        """Version, preparation, the run itself, cleaning. Raises WorkloadError."""
+        settings, program = self.settings(use), self.program.path(use.label)
         directory = self.directory(settings)
 
         def plain(command: AdapterCommand) -> Run:
-            argv = (command.program or own, *command.arguments(settings))
+            argv = (command.program or program, *command.arguments(settings))
             return Run(argv=argv, environment=ENVIRONMENT, directory=directory)
 
-        version = Run(argv=(own, *self.program.version_flags), environment=ENVIRONMENT, directory=_SCRATCH)
-        measured = run_step((own, *self.arguments(settings)), perturbation, ENVIRONMENT, directory)
+        version = Run(
+            argv=(program, *self.program.version_flags), environment=ENVIRONMENT, directory=_SCRATCH
+        )
+        measured = run_step((program, *self.arguments(settings)), perturbation, ENVIRONMENT, directory)
         return (version, *map(plain, self.before), measured, *map(plain, self.after))
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """What the program reported. Raises WorkloadError where it failed, or reported nothing known."""
-        done = ended_well(use.label, results[1:], wanted=1 + len(self.before) + len(self.after))
-        result = done[len(self.before)]
+        finished = ended_well(use.label, results[1:], expected=1 + len(self.before) + len(self.after))
+        result = finished[len(self.before)]
         try:
             metrics = self.read(result.stdout or result.stderr, self.settings(use))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{error}; it ended with: {last_words(result)}"
-            raise BadOutput(workload=use.label, problem=problem) from None
+            raise BadOutput(use.label, problem) from None
         if not metrics:
-            raise BadOutput(workload=use.label, problem=f"there is no number in it: {last_words(result)}")
-        return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in metrics.items())
+            raise BadOutput(use.label, f"there is no number in it: {last_words(result)}")
+        described = {metric.name: metric for metric in self.description.metrics}
+        return tuple(
+            sample_of(use.label, described[name], mode, numbers if isinstance(numbers, list) else [numbers])
+            for name, numbers in metrics.items()
+        )
 
     def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
         """What the report says that is good all the same: transactions that failed."""
@@ -159,34 +151,73 @@ class InstalledProgram:
         flags = " ".join(word for word in self.arguments(self.settings(use)) if "\n" not in word)
         versions = {self.program.name: f"{_version(self.program, results[:1])}: {flags}"}
         # A script tells the versions of what it runs.
-        return versions | {each.name: _version(each, results) for each in self.others}
+        return versions | {program.name: _version(program, results) for program in self.others}
 
     def settings(self, use: WorkloadUse) -> Settings:
         """Every parameter of a use, those that it does not set at their defaults."""
-        return {each.name: each.default for each in self.description.parameters} | use.parameters
-
-    def _sample(self, label: str, mode: Mode, name: str, numbers: float | list[float]) -> Sample:
-        known = {metric.name: metric for metric in self.description.metrics}
-        values = numbers if isinstance(numbers, list) else [numbers]
-        median = statistics.median(values)
-        return Sample(
-            workload=label,
-            metric=name,
-            unit=known[name].unit,
-            direction=known[name].direction,
-            mode=mode,
-            value=median,
-            operations=len(values),
-            minimum=min(values),
-            median=median,
-            mean=statistics.fmean(values),
-        )
+        return {
+            parameter.name: parameter.default for parameter in self.description.parameters
+        } | use.parameters
 
 
 def _version(program: Program, results: tuple[StepResult, ...]) -> str:
-    said = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
-    match = re.search(program.version_pattern, said, re.MULTILINE)
+    output = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
+    match = re.search(program.version_pattern, output, re.MULTILINE)
     return match[1].strip() if match else "its version is not told"
+
+
+@runtime_checkable
+class ReportsNotes(Protocol):
+    """A reading that may find something odd about a report that is good all the same."""
+
+    def notes(self, output: str) -> tuple[Note, ...]:
+        """What it found, in what could be read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The metrics that a workload promises, in what its program reports, by a format of `program_outputs`."""
+
+    format: str
+    """`fio-json`, as `ktrial workload formats` names it."""
+    required: tuple[str, ...] = ()
+    """Metrics without which a report is of no use."""
+    optional: tuple[str, ...] = ()
+    """Metrics that it need not have."""
+    of: Callable[[Settings], str] | None = None
+    """What was to be measured, as the report names it; None: it has to be one thing, whatever its name."""
+
+    def __call__(self, output: str, settings: Settings) -> dict[str, float | list[float]]:
+        """Metric → its numbers. Raises ValueError where it is damaged, failed, or of something else."""
+        report = self._report(output)
+        for failure in report.failures:
+            raise ValueError(failure.text)
+        self._check_what_it_is_of(report, settings)
+        values = {metric.metric: list(metric.values) for metric in report.measured}
+        if missing := [name for name in self.required if name not in values]:
+            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(values)}")
+        return {name: values[name] for name in (*self.required, *self.optional) if name in values}
+
+    def notes(self, output: str) -> tuple[Note, ...]:
+        """What is to be known about a report that could be read: transactions that failed."""
+        return self._report(output).notes
+
+    def _report(self, output: str) -> Report:
+        format = program_outputs.find(self.format)
+        try:
+            return format.read(output)
+        except OutputError as error:
+            raise ValueError(error.message.removesuffix(".")) from None
+
+    def _check_what_it_is_of(self, report: Report, settings: Settings) -> None:
+        subjects = dict.fromkeys(metric.of for metric in report.measured)
+        expected = {self.of(settings)} if self.of else set(list(subjects)[:1])
+        if subjects.keys() - expected:
+            raise ValueError(f"it tells of {', '.join(subjects)}, where {', '.join(expected)} is meant")
+
+
+# --- Short forms in which adapters describe themselves.
 
 
 def described(
@@ -243,8 +274,6 @@ def number(pattern: str, text: str) -> float:
 
 
 SHELL = Program("sh", "dash", ("-c", ":"), r"$^(.)")
-
-
 PROLOGUE = """set -eu
 scratch=$(mktemp -d /tmp/ktrial-server-XXXXXX)
 trap 'stop_server; rm -rf "$scratch"' EXIT
@@ -252,48 +281,3 @@ stop_server() { :; }
 fail() { echo "$1" >&2; exit 1; }
 """
 """A directory that is removed at the end, whatever happens; `stop_server` is the script's own to define."""
-
-
-# What an installed program reports, read as everybody's outputs are: by a format of `program_outputs`.
-
-
-@dataclass(frozen=True)
-class Reported:
-    """Those metrics of a format that a workload promises."""
-
-    format: str
-    """`fio-json`, as `ktrial workload formats` names it."""
-    required: tuple[str, ...] = ()
-    """Metrics without which a report is of no use."""
-    optional: tuple[str, ...] = ()
-    """Metrics that it need not have."""
-    of: Callable[[Settings], str] | None = None
-    """What was to be measured, as the report names it; None: it has to be one thing, whatever its name."""
-
-    def __call__(self, output: str, settings: Settings) -> dict[str, float | list[float]]:
-        """Metric → its numbers. Raises ValueError where it is damaged, failed, or of something else."""
-        report = self._report(output)
-        for failure in report.failures:
-            raise ValueError(failure.text)
-        self._check_what_it_is_of(report, settings)
-        told = {each.metric: list(each.values) for each in report.measured}
-        if missing := [name for name in self.required if name not in told]:
-            raise ValueError(f"there is no {', no '.join(missing)} in it; it tells: {', '.join(told)}")
-        return {name: told[name] for name in (*self.required, *self.optional) if name in told}
-
-    def notes(self, output: str) -> tuple[Told, ...]:
-        """What is to be known about a report that could be read: transactions that failed."""
-        return self._report(output).notes
-
-    def _report(self, output: str) -> Report:
-        format = program_outputs.find(self.format)
-        try:
-            return format.read(output)
-        except OutputError as error:
-            raise ValueError(error.message.removesuffix(".")) from None
-
-    def _check_what_it_is_of(self, report: Report, settings: Settings) -> None:
-        things = dict.fromkeys(each.of for each in report.measured)
-        wanted = {self.of(settings)} if self.of else set(list(things)[:1])
-        if things.keys() - wanted:
-            raise ValueError(f"it tells of {', '.join(things)}, where {', '.join(wanted)} is meant")

@@ -27,6 +27,31 @@ from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import BadOutput, NoMarkedRegion
 from ktrial.workloads.protocol import MarkedRegion, beside_instructions, ended_well, run_step
 
+QUICK = ("syscall", "pipe", "context-switch", "fork", "open", "mmap")
+"""Six that touch system call entry, pipes, scheduler, processes, paths and memory: seconds for a kernel."""
+DEFAULT = (
+    *QUICK,
+    "stat",
+    "copy-256",
+    "copy-1024",
+    "copy-4096",
+    "vfork",
+    "clone3",
+    "exec",
+    "thread",
+    "futex",
+    "epoll",
+    "socketpair",
+    "tcp",
+    "timer",
+    "hackbench",
+    "nqueens",
+)
+"""Every single operation: seconds to minutes for a kernel."""
+DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server")
+"""Input and output: many steps are one operation. Without a disk (`path`) they work on memory."""
+WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
+"""Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
 WORK = "/ktrial/work"
 """Where the machine puts the program."""
 TASKS = "/usr/lib/ktrial/tasks"
@@ -88,20 +113,20 @@ class BuiltIn:
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """One sample a metric. Raises WorkloadError where the program failed, BadOutput where it lies."""
-        (result,) = ended_well(use.label, results, wanted=1)
+        (result,) = ended_well(use.label, results, expected=1)
         report = _report(use.label, result.stdout)
         self._check(use.label, mode, report)
         if mode is Mode.EXACT_PARALLEL:
-            own = tuple(_in_guest_time(use.label, metric) for metric in report.metrics)
-            return (*own, *_beside(use.label, result, report))
+            times = tuple(_in_guest_time(use.label, metric) for metric in report.metrics)
+            return (*times, *_beside(use.label, result, report))
         if mode is not Mode.EXACT_PLUGIN:
             return tuple(_as_reported(use.label, metric, mode) for metric in report.metrics)
-        first, *others = report.metrics
+        first, *further = report.metrics
         region = _region(use.label, result, report)
         return (
             _counted(use.label, first, region, report),
             # What the program found out by itself, it read from its clock.
-            *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in others),
+            *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in further),
             *beside_instructions(use.label, region),
         )
 
@@ -117,17 +142,57 @@ class BuiltIn:
         return report.checks * report.bundle
 
     def _check(self, label: str, mode: Mode, report: _Report) -> None:
-        first, *_ = promised = [one.name for one in self.description.metrics]
+        first, *_ = promised = [promise.name for promise in self.description.metrics]
         expected = (self.description.name, _clock(mode), first)
         reported = (report.workload, report.clock, report.metrics[0].name)
-        for what, wanted, got in zip(("workload", "clock", "first metric"), expected, reported, strict=True):
-            if wanted != got:
-                raise BadOutput(workload=label, problem=f"{what} {got!r} instead of {wanted!r}")
+        for field, value, got in zip(("workload", "clock", "first metric"), expected, reported, strict=True):
+            if value != got:
+                raise BadOutput(label, f"{field} {got!r} instead of {value!r}")
         # UnixBench's tests can be run one by one: a metric may be missing, but none is new.
-        if unknown := {one.name for one in report.metrics} - set(promised):
-            raise BadOutput(workload=label, problem=f"metrics that it does not have: {sorted(unknown)}")
+        if unknown := {reported_metric.name for reported_metric in report.metrics} - set(promised):
+            raise BadOutput(label, f"metrics that it does not have: {sorted(unknown)}")
         if report.checks < max(metric.operations for metric in report.metrics):
-            raise BadOutput(workload=label, problem="it checked less than it measured")
+            raise BadOutput(label, "it checked less than it measured")
+
+
+class SeveralTasks(BuiltIn):
+    """One operation of `tasks`. Its value is the median over the passes, while all tasks work."""
+
+    program = TASKS
+
+    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
+        """The program, which other workloads' guests do not have: theirs stay as they were."""
+        return (CarriedFile(host=_directory() / "tasks", guest=TASKS, mode=_TASKS_MODE),)
+
+
+def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
+    """All operations of `work` in the directory `guest` (the installed one by default).
+
+    Raises GuestProgramsMissing.
+    """
+    return tuple(BuiltIn(description) for description in _listed(guest, "work", "workloads.json"))
+
+
+def several_tasks(guest: Path | None = None) -> tuple[SeveralTasks, ...]:
+    """All operations of `tasks`, likewise."""
+    return tuple(SeveralTasks(description) for description in _listed(guest, "tasks", "tasks.json"))
+
+
+def _listed(guest: Path | None, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
+    """What a program of the guest's has: what `--list` printed when it was built, or prints now."""
+    directory = guest or _directory()
+    saved, program = directory / list_name, directory / name
+    if saved.is_file():
+        listing = saved.read_text(encoding="utf-8")
+    elif program.is_file():
+        listing = subprocess.run([program, "--list"], capture_output=True, check=True, text=True).stdout
+    else:
+        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
+    return _DESCRIPTIONS.validate_python(json.loads(listing))
+
+
+def _directory() -> Path:
+    return package_directory() / "_guest" / "x86_64"
 
 
 def _clock(mode: Mode) -> str:
@@ -140,7 +205,7 @@ def _report(label: str, output: str) -> _Report:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise BadOutput(workload=label, problem=f"{where}: {first['msg']}") from None
+        raise BadOutput(label, f"{where}: {first['msg']}") from None
 
 
 def _as_reported(label: str, metric: _Metric, mode: Mode) -> Sample:
@@ -189,12 +254,12 @@ def _beside(label: str, result: StepResult, report: _Report) -> tuple[Sample, ..
 def _region(label: str, result: StepResult, report: _Report) -> MarkedRegion:
     counts, operations = result.region, report.metrics[0].operations
     if counts is None:
-        raise NoMarkedRegion(workload=label, problem="nothing was counted")
+        raise NoMarkedRegion(label, "nothing was counted")
     if not counts.whole:
-        raise NoMarkedRegion(workload=label, problem="its region did not come to its end")
+        raise NoMarkedRegion(label, "its region did not come to its end")
     if counts.operations.count != operations:
         problem = f"it did {operations} operations, and marked {counts.operations.count}"
-        raise NoMarkedRegion(workload=label, problem=problem)
+        raise NoMarkedRegion(label, problem)
     return MarkedRegion(counts, round(operations * report.operations))
 
 
@@ -221,84 +286,3 @@ def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report)
         median=own(operations.median),
         mean=own(operations.total / operations.count),
     )
-
-
-def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
-    """All operations of the program in the directory `guest` (the installed one by default).
-
-    Raises GuestProgramsMissing.
-    """
-    return tuple(BuiltIn(each) for each in _listed(guest or _directory(), "work", "workloads.json"))
-
-
-def _listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
-    """What a program of the guest's has: what `--list` printed when it was built, or prints now.
-
-    Raises GuestProgramsMissing.
-    """
-    return _DESCRIPTIONS.validate_python(_list(directory, name, list_name))
-
-
-def _list(directory: Path, name: str, list_name: str) -> object:
-    kept, program = directory / list_name, directory / name
-    if kept.is_file():
-        return json.loads(kept.read_text(encoding="utf-8"))
-    if not program.is_file():
-        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
-    told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
-    return json.loads(told.stdout)
-
-
-QUICK = ("syscall", "pipe", "context-switch", "fork", "open", "mmap")
-"""Six that touch system call entry, pipes, scheduler, processes, paths and memory: seconds for a kernel."""
-
-
-DEFAULT = (
-    *QUICK,
-    "stat",
-    "copy-256",
-    "copy-1024",
-    "copy-4096",
-    "vfork",
-    "clone3",
-    "exec",
-    "thread",
-    "futex",
-    "epoll",
-    "socketpair",
-    "tcp",
-    "timer",
-    "hackbench",
-    "nqueens",
-)
-"""Every single operation: seconds to minutes for a kernel."""
-
-
-DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server")
-"""Input and output: many steps are one operation. Without a disk (`path`) they work on memory."""
-
-
-WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
-"""Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
-
-
-class SeveralTasks(BuiltIn):
-    """One operation of `tasks`. Its value is the median over the passes, while all tasks work."""
-
-    program = TASKS
-
-    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
-        """The program, which other workloads' guests do not have: theirs stay as they were."""
-        return (CarriedFile(host=_directory() / "tasks", guest=TASKS, mode=_TASKS_MODE),)
-
-
-def several_tasks(guest: Path | None = None) -> tuple[SeveralTasks, ...]:
-    """All operations of the program in the directory `guest` (the installed one by default).
-
-    Raises GuestProgramsMissing.
-    """
-    return tuple(SeveralTasks(each) for each in _listed(guest or _directory(), "tasks", "tasks.json"))
-
-
-def _directory() -> Path:
-    return package_directory() / "_guest" / "x86_64"

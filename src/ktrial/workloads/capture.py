@@ -1,4 +1,8 @@
-"""A command as a workload: watched once, and told as the table that a workload's file holds."""
+"""A command of the user's, run once here and watched, becomes a workload with all that it needs in a guest.
+
+`capture_command` runs it under strace (`strace.py`), collects the files that it met (`Collector`), and notes
+what a guest will not have (`notes`).
+"""
 
 import contextlib
 import os
@@ -23,21 +27,11 @@ from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import program_path, size_of
 from ktrial.workloads.strace import Accesses, trace
 
-# A command as a workload: watched once, and told as the table that a workload's file holds.
-
-# A command as a workload: watched once, and told as the table that a workload's file holds.
-
 DEFAULT_LIMIT = 600.0
-
-
+USUAL_MEMORY_MIB = 512
 _MEMORY_STEP_MIB = 256
-
-
 _BESIDE_FILES_MIB = 256
 """What a kernel and a program need beside the files, which lie in memory twice while the guest boots."""
-
-
-USUAL_MEMORY_MIB = 512
 
 
 @dataclass(frozen=True)
@@ -52,186 +46,11 @@ class CaptureOptions:
     limit: float = DEFAULT_LIMIT
 
 
-@dataclass
-class Collected:
-    """What is to be carried, and what is not."""
-
-    files: list[str] = field(default_factory=list)
-    """Files and links; directories of which all is needed."""
-    directories: list[str] = field(default_factory=list)
-    """Those that must be there, whatever is in them here."""
-    secrets: list[str] = field(default_factory=list)
-    """Found by the command, and refused."""
-    own: list[str] = field(default_factory=list)
-    """What this process is writing: they would change between trials."""
-    unreadable: list[str] = field(default_factory=list)
-    unnamed: list[str] = field(default_factory=list)
-    """Names that are not UTF-8."""
-    partial: list[str] = field(default_factory=list)
-    """Directories whose names were read, and that hold too much for a guest."""
-    made: list[str] = field(default_factory=list)
-    """Files that the command made here, and left."""
-    changed: list[str] = field(default_factory=list)
-    """Files that were there before, and that it changed."""
-
-
 class Note(Model):
     """Something that is otherwise in a guest."""
 
     text: str
     advice: str = ""
-
-
-# What a captured command will miss in a guest, and why: said before anything boots.
-
-_DISPLAYS = ("/tmp/.X11-unix", "/run/user")
-
-
-_DNS = 53
-
-
-_LOOPBACK = ("127.", "::1", "0.0.0.0", "::ffff:127.")
-
-
-_PLAIN_DEVICES = (
-    *("null", "zero", "full", "random", "urandom", "tty", "ptmx", "stdin", "stdout", "stderr", "console"),
-    *("fd", "pts", "shm"),
-)
-
-
-_SLOW = 10.0
-"""Seconds here, at which the guest's minutes are worth a word: QEMU interprets, and runs it several times."""
-
-
-def _addresses(accesses: Accesses) -> Iterator[Note]:
-    outside = [(host, port) for host, port in accesses.addresses if not _is_loopback(host) or port == _DNS]
-    if outside:
-        where = _some(f"{host} port {port}" for host, port in outside)
-        yield Note(
-            text=f"it talks to other machines ({where}); a guest has no network but its own loopback",
-            advice="have what it fetches in files here, or start the server in the command",
-        )
-    for host, port in accesses.addresses:
-        if _is_loopback(host) and port not in {*accesses.bound, _DNS, 0}:
-            yield Note(
-                text=f"it talks to a server of this machine ({host} port {port}); a guest does not run it",
-                advice="start the server in the command: sh -c 'server & …; client; stop the server'",
-            )
-
-
-def _devices(accesses: Accesses) -> Iterator[Note]:
-    devices = [path for path in accesses.found if is_special_device(path) and not Path(path).is_dir()]
-    if devices:
-        yield Note(text=f"it uses devices ({_some(devices)}) that a guest does not have, such as a GPU")
-
-
-def _files(collected: Collected) -> Iterator[Note]:
-    if collected.secrets:
-        yield Note(
-            text=f"it reads what usually are secrets, which are left out: {_some(collected.secrets)}",
-            advice="--include PATH takes one along, into the caches of ktrial and the guest's memory",
-        )
-    if collected.own:
-        yield Note(text=f"what ktrial itself is writing is left out: {_some(collected.own)}")
-    if collected.unreadable:
-        yield Note(text=f"it looks at files that cannot be read here: {_some(collected.unreadable)}")
-    if collected.unnamed:
-        yield Note(text=f"names that are not UTF-8 are left out: {_some(collected.unnamed)}")
-    if collected.partial:
-        yield Note(
-            text=f"it reads the names in {_some(collected.partial)}: a guest has those that it opened",
-            advice="add the directory to files where the others matter",
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    return not host or host.startswith(_LOOPBACK)
-
-
-def _is_setuid(path: str) -> bool:
-    try:
-        return bool(os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID))  # noqa: PTH116
-    except OSError:
-        return False
-
-
-def _rights(accesses: Accesses) -> Iterator[Note]:
-    raised = [path for path in accesses.executed if _is_setuid(path)]
-    if raised:
-        yield Note(
-            text=f"it runs programs that change the user ({_some(raised)}); in a guest all runs as root",
-            advice="leave sudo and su out of the command",
-        )
-    if accesses.special:
-        yield Note(text=f"it changes its view of the file system ({_some(accesses.special)}), not as here")
-
-
-def _sockets(accesses: Accesses) -> Iterator[Note]:
-    for path in accesses.sockets:
-        if path in accesses.bound:
-            continue
-        if below(path, *_DISPLAYS):
-            yield Note(
-                text=f"it talks to a display ({path}); a guest has none", advice="run it without its GUI"
-            )
-        else:
-            yield Note(
-                text=f"it talks to a daemon by the socket {path}; nobody listens there in a guest",
-                advice="start the server in the command: sh -c 'server & …; client; stop the server'",
-            )
-
-
-def _some(names: Iterable[str]) -> str:
-    listed: Sequence[str] = list(names)
-    more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
-    return f"{', '.join(listed[:3])}{more}"
-
-
-def _time(seconds: float) -> Iterator[Note]:
-    if seconds > _SLOW:
-        yield Note(
-            text=f"it took {number_format.duration(seconds)} here, under strace; a guest takes longer, some "
-            "20 times, for each of its runs",
-            advice="measure a smaller piece of work, or set repeats = 1",
-        )
-
-
-def _writes(collected: Collected) -> Iterator[Note]:
-    if collected.changed:
-        yield Note(
-            text=f"it changed files that were there: {_some(collected.changed)}; a guest gets them as they "
-            "are now, after the run",
-            advice="a command is run several times in a row: let it begin with what it needs",
-        )
-    if collected.made:
-        yield Note(
-            text=f"it made {number_format.counted(len(collected.made), 'file')} here "
-            f"({_some(collected.made)}); in a guest each run finds what the run before it left",
-            advice="where it is to do all its work each time, let it remove them first",
-        )
-
-
-def below(path: str, *places: str) -> bool:
-    """Whether the path is one of the places, or lies in one."""
-    return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
-
-
-def is_special_device(path: str) -> bool:
-    """Whether it is a device that a guest of ktrial's lacks: a GPU, a disk, /dev/kvm."""
-    return below(path, "/dev") and len(Path(path).parts) > 2 and Path(path).parts[2] not in _PLAIN_DEVICES
-
-
-def notes(accesses: Accesses, collected: Collected, seconds: float) -> tuple[Note, ...]:
-    """All of them."""
-    return (
-        *_sockets(accesses),
-        *_addresses(accesses),
-        *_devices(accesses),
-        *_rights(accesses),
-        *_files(collected),
-        *_writes(collected),
-        *_time(seconds),
-    )
 
 
 class Captured(Model):
@@ -259,18 +78,18 @@ class Captured(Model):
 def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOptions) -> Captured:
     """Run the command once in the directory, and collect what it needs.
 
-    Raises ProgramNotFound, TracerMissing, NotTraced, NotCaptured, TooMuchToCarry, FileNotCarried.
+    Raises WorkloadError: it failed here, or what it needs cannot be carried.
     """
     name = options.name or name_of(words[0])
     program = program_path(name, words[0])
     environment = environment_of(options.variables)
     traced = trace(name, (program, *words[1:]), directory, environment, options.limit)
     home = environment["HOME"]
-    included = tuple(str(Path(each).absolute()) for each in options.include)
+    included = tuple(str(Path(path).absolute()) for path in options.include)
     collected = Collector(traced.accesses, traced.began, str(directory), home, included).collected()
     command = Command(
         argv=(program, *words[1:]),
-        files=tuple(each for each in collected.files if each != program),
+        files=tuple(needed for needed in collected.files if needed != program),
         directories=tuple(collected.directories),
         keep_links=True,
         directory=str(directory),
@@ -279,19 +98,46 @@ def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOpt
         ),
     )
     use = WorkloadUse(name=name, command=command)
-    told = notes(traced.accesses, collected, traced.seconds)
+    remarks = tuple(notes(traced.accesses, collected, traced.seconds))
     use = use.model_copy(
-        update={"command": command.model_copy(update={"notes": tuple(each.text for each in told)})}
+        update={"command": command.model_copy(update={"notes": tuple(note.text for note in remarks)})}
     )
-    carried = [each for each in WORKLOAD.files(use) if not each.directory and not each.link]
+    carried = [file for file in WORKLOAD.files(use) if not file.directory and not file.link]
     return Captured(
         use=use,
-        notes=told,
+        notes=remarks,
         seconds=traced.seconds,
         files=len(carried),
-        size=sum(size_of(str(each.host)) for each in carried),
+        size=sum(size_of(str(carried_file.host)) for carried_file in carried),
         changed=tuple(collected.changed),
     )
+
+
+def name_of(program: str, taken: frozenset[str] = frozenset()) -> str:
+    """`bench` of `./bench.sh`; a workload of ktrial's own of this name is another."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem).strip("-._")[:60] or "command"
+    return f"my-{stem}" if stem in taken else stem
+
+
+def environment_of(variables: tuple[str, ...] = ()) -> dict[str, str]:
+    """What a command has in its environment while it is watched: a guest's, with PATH and HOME from here."""
+    host = {name: os.environ[name] for name in ("PATH", "HOME", *variables) if name in os.environ}
+    return ENVIRONMENT | host
+
+
+def _needed(environment: dict[str, str], variables: tuple[str, ...], met: tuple[str, ...]) -> dict[str, str]:
+    """Of PATH and HOME only what the command used: no one else need know them."""
+    usual = ENVIRONMENT["PATH"].split(":")
+    places = {str(Path(path).parent) for path in met}
+    elsewhere = [
+        directory
+        for directory in environment["PATH"].split(":")
+        if directory in places and directory not in usual
+    ]
+    needed = {"PATH": ":".join((*elsewhere, ENVIRONMENT["PATH"]))} if elsewhere else {}
+    if any(below(path_met, environment["HOME"]) for path_met in met):
+        needed["HOME"] = environment["HOME"]
+    return needed | {name: environment[name] for name in variables if name in environment}
 
 
 def with_format(captured: Captured, format: str | None) -> Captured:
@@ -301,29 +147,6 @@ def with_format(captured: Captured, format: str | None) -> Captured:
     command = captured.use.command.model_copy(update={"metrics": (MetricRule(format=format),)})
     use = captured.use.model_copy(update={"command": command})
     return captured.model_copy(update={"use": use})
-
-
-def environment_of(variables: tuple[str, ...] = ()) -> dict[str, str]:
-    """What a command has in its environment while it is watched: a guest's, with PATH and HOME from here."""
-    own = {name: os.environ[name] for name in ("PATH", "HOME", *variables) if name in os.environ}
-    return ENVIRONMENT | own
-
-
-def _needed(environment: dict[str, str], asked: tuple[str, ...], met: tuple[str, ...]) -> dict[str, str]:
-    """Of PATH and HOME only what the command used: no one else need know them."""
-    usual = ENVIRONMENT["PATH"].split(":")
-    places = {str(Path(each).parent) for each in met}
-    elsewhere = [each for each in environment["PATH"].split(":") if each in places and each not in usual]
-    needed = {"PATH": ":".join((*elsewhere, ENVIRONMENT["PATH"]))} if elsewhere else {}
-    if any(below(each, environment["HOME"]) for each in met):
-        needed["HOME"] = environment["HOME"]
-    return needed | {name: environment[name] for name in asked if name in environment}
-
-
-def name_of(program: str, taken: frozenset[str] = frozenset()) -> str:
-    """`bench` of `./bench.sh`; a workload of ktrial's own of this name is another."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem).strip("-._")[:60] or "command"
-    return f"my-{stem}" if stem in taken else stem
 
 
 def table(use: WorkloadUse) -> dict[str, Any]:
@@ -349,17 +172,46 @@ def summary(captured: Captured) -> str:
     return f"{files}, {size}; it took {took} here"
 
 
-# From what a command did to the files and directories that it needs in a guest.
+# --- What the command needs: from what it did to files and directories.
 
+KERNELS = ("/dev", "/proc", "/sys")
+"""The guest's kernel has its own."""
+_SYSTEMS = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/run", "/sbin", "/usr", "/var")
+_SECRET_BELOW_HOME = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".mozilla", ".config/gcloud"),
+    *(".config/gh", ".config/google-chrome", ".config/chromium", ".local/share/keyrings", ".docker"),
+    *(".netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".npmrc", ".cargo/credentials.toml"),
+)
+_SECRET = ("/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d")
+_SECRET_NAMES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".env")
 _MOST_UNREAD = 32 << 20
 """Bytes of files that a directory holds, whose names a command read, and not the files."""
-
-
 _PLAIN_MODE = 0o755
-
-
 _AT_ONCE = 500
 """Names on a command line."""
+
+
+@dataclass
+class Collected:
+    """What is to be carried, and what is not."""
+
+    files: list[str] = field(default_factory=list)
+    """Files and links; directories of which all is needed."""
+    directories: list[str] = field(default_factory=list)
+    """Those that must be there, whatever is in them here."""
+    secrets: list[str] = field(default_factory=list)
+    """Found by the command, and refused."""
+    own: list[str] = field(default_factory=list)
+    """What this process is writing: they would change between trials."""
+    unreadable: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
+    """Names that are not UTF-8."""
+    partial: list[str] = field(default_factory=list)
+    """Directories whose names were read, and that hold too much for a guest."""
+    made: list[str] = field(default_factory=list)
+    """Files that the command made here, and left."""
+    changed: list[str] = field(default_factory=list)
+    """Files that were there before, and that it changed."""
 
 
 class Collector:
@@ -383,11 +235,22 @@ class Collector:
         met = self._accesses
         for path in (*met.executed, *met.found, *self._include):
             self._add(path)
-        for path in (*met.written, *(str(Path(each).parent) for each in met.written), *met.passed, self._cwd):
+        for path in (
+            *met.written,
+            *(str(Path(written).parent) for written in met.written),
+            *met.passed,
+            self._cwd,
+        ):
             self._add(path, only_directory=path in met.written)
         for path in met.listed:
             self._add_entries(path)
-        self._note_writes()
+        for path in met.written:
+            if below(path, *KERNELS) or not Path(path).is_file():
+                continue
+            if path in self._young:
+                self._result.made.append(path)
+            elif Path(path).stat().st_mtime > self._began:
+                self._result.changed.append(path)
         self._compact()
         return self._result
 
@@ -395,12 +258,12 @@ class Collector:
     def _young(self) -> set[str]:
         """Of all paths that were met, and those in directories that were read: made since it began."""
         met = self._accesses
-        entries = (each for place in self._listed for each in _entries(place))
+        entries = (entry for place in self._listed for entry in _entries(place))
         return younger(dict.fromkeys((*met.found, *met.written, *entries)), self._began)
 
     @cached_property
     def _listed(self) -> list[str]:
-        return [each for each in self._accesses.listed if not is_systems(each)]
+        return [directory for directory in self._accesses.listed if not is_systems(directory)]
 
     def _add(self, path: str, *, only_directory: bool = False) -> None:
         if below(path, *KERNELS) or path in self._files or path in self._young:
@@ -423,18 +286,15 @@ class Collector:
                 self._add_link(path)
                 self._directories[path] = None
             elif stat.S_ISREG(mode) and not only_directory:
-                self._add_file(path)
+                if os.access(path, os.R_OK):
+                    self._files[path] = None
+                else:
+                    _once(self._result.unreadable, path)
 
     def _add_link(self, path: str) -> None:
         """A link that leads nowhere, or to a directory, is carried as it is; what is gone is not."""
         if Path(path).is_symlink():
             self._files[path] = None
-
-    def _add_file(self, path: str) -> None:
-        if os.access(path, os.R_OK):
-            self._files[path] = None
-        else:
-            _once(self._result.unreadable, path)
 
     def _add_entries(self, place: str) -> None:
         """What a directory holds whose names were read; not all of /usr, of which it needs what it opened."""
@@ -444,34 +304,25 @@ class Collector:
             return
         self._directories[place] = None
         entries = _entries(place)
-        unread = sum(size_of(each) for each in entries if each not in self._files and not Path(each).is_dir())
+        unread = sum(size_of(path) for path in entries if path not in self._files and not Path(path).is_dir())
         if unread > _MOST_UNREAD:
             self._result.partial.append(place)
             return
-        for each in entries:
-            self._add(each)
-
-    def _note_writes(self) -> None:
-        for path in self._accesses.written:
-            if below(path, *KERNELS) or not Path(path).is_file():
-                continue
-            if path in self._young:
-                self._result.made.append(path)
-            elif Path(path).stat().st_mtime > self._began:
-                self._result.changed.append(path)
+        for path in entries:
+            self._add(path)
 
     def _compact(self) -> None:
         """One name for a directory of which everything is needed; none for one that comes by itself."""
-        there = [each for each in self._listed if each in self._directories]
-        whole = Whole(self._files, self._directories, there)
-        tops = [each for each in there if whole(each) and not whole(str(Path(each).parent))]
-        rest = [each for each in self._files if not below(each, *tops)]
-        self._result.files = sorted(dict.fromkeys((*tops, *rest)))
-        around = {str(above) for each in self._result.files for above in Path(each).parents}
+        listed = [place for place in self._listed if place in self._directories]
+        is_whole = Whole(self._files, self._directories, listed)
+        tops = [folder for folder in listed if is_whole(folder) and not is_whole(str(Path(folder).parent))]
+        files = [file for file in self._files if not below(file, *tops)]
+        self._result.files = sorted(dict.fromkeys((*tops, *files)))
+        around = {str(above) for path in self._result.files for above in Path(path).parents}
         self._result.directories = sorted(
-            each
-            for each in self._directories
-            if not below(each, *tops) and (each not in around or _mode(each) != _PLAIN_MODE)
+            directory
+            for directory in self._directories
+            if not below(directory, *tops) and (directory not in around or _mode(directory) != _PLAIN_MODE)
         )
 
 
@@ -481,13 +332,13 @@ class Whole:
     def __init__(self, files: Iterable[str], directories: Iterable[str], listed: Iterable[str]) -> None:
         self._needed = {*files, *directories}
         self._listed = set(listed)
-        self._known: dict[str, bool] = {}
+        self._answers: dict[str, bool] = {}
 
     def __call__(self, place: str) -> bool:
         """For a directory whose names were read; others are never needed as a whole."""
-        if place not in self._known:
-            self._known[place] = place in self._listed and all(map(self._is_needed, _entries(place)))
-        return self._known[place]
+        if place not in self._answers:
+            self._answers[place] = place in self._listed and all(map(self._is_needed, _entries(place)))
+        return self._answers[place]
 
     def _is_needed(self, path: str) -> bool:
         is_directory = Path(path).is_dir() and not Path(path).is_symlink()
@@ -496,14 +347,14 @@ class Whole:
 
 def younger(paths: Iterable[str], moment: float) -> set[str]:
     """Those that were made after the moment (seconds since 1970), where the file system tells it."""
-    there = [path for path in paths if "\n" not in path and os.path.lexists(path)]
+    existing = [path for path in paths if "\n" not in path and os.path.lexists(path)]
     young = set()
-    for start in range(0, len(there), _AT_ONCE):
-        some = there[start : start + _AT_ONCE]
-        told = subprocess.run(
+    for start in range(0, len(existing), _AT_ONCE):
+        some = existing[start : start + _AT_ONCE]
+        printed = subprocess.run(
             ["stat", "--printf=%.3W\n", "--", *some], capture_output=True, check=False
         ).stdout
-        births = told.decode().splitlines()
+        births = printed.decode().splitlines()
         if len(births) == len(some):
             young |= {path for path, birth in zip(some, births, strict=True) if _number(birth) > moment}
     return young
@@ -532,26 +383,9 @@ def _once(names: list[str], name: str) -> None:
         names.append(name)
 
 
-# What places of a Linux system mean for a guest: the kernel's own, the system's, those with secrets.
-
-KERNELS = ("/dev", "/proc", "/sys")
-"""The guest's kernel has its own."""
-
-
-_SYSTEMS = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/run", "/sbin", "/usr", "/var")
-
-
-_SECRET_BELOW_HOME = (
-    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".mozilla", ".config/gcloud"),
-    *(".config/gh", ".config/google-chrome", ".config/chromium", ".local/share/keyrings", ".docker"),
-    *(".netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".npmrc", ".cargo/credentials.toml"),
-)
-
-
-_SECRET = ("/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d")
-
-
-_SECRET_NAMES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".env")
+def below(path: str, *places: str) -> bool:
+    """Whether the path is one of the places, or lies in one."""
+    return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
 
 
 def is_systems(path: str) -> bool:
@@ -561,8 +395,8 @@ def is_systems(path: str) -> bool:
 
 def is_secret(path: str, home: str) -> bool:
     """Whether what usually lies there are keys and passwords."""
-    own = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
-    return below(path, *own, *_SECRET) or Path(path).name in _SECRET_NAMES
+    below_home = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
+    return below(path, *below_home, *_SECRET) or Path(path).name in _SECRET_NAMES
 
 
 def written_by_this_process() -> frozenset[str]:
@@ -576,7 +410,113 @@ def written_by_this_process() -> frozenset[str]:
     return frozenset(places)
 
 
-# Captures that are kept: the same command in the same place, with the same files, is not run again here.
+# --- What a guest will not have.
+
+_DISPLAYS = ("/tmp/.X11-unix", "/run/user")
+_LOOPBACK = ("127.", "::1", "0.0.0.0", "::ffff:127.")
+_DNS = 53
+_SLOW = 10.0
+"""Seconds here, at which the guest's minutes are worth a word: QEMU interprets, and runs it several times."""
+_PLAIN_DEVICES = (
+    *("null", "zero", "full", "random", "urandom", "tty", "ptmx", "stdin", "stdout", "stderr", "console"),
+    *("fd", "pts", "shm"),
+)
+
+
+def notes(accesses: Accesses, collected: Collected, seconds: float) -> Iterator[Note]:
+    """What the command will miss in a guest, and why: said before anything boots."""
+    server = "start the server in the command: sh -c 'server & …; client; stop the server'"
+    for path in accesses.sockets:
+        if path in accesses.bound:
+            continue
+        if below(path, *_DISPLAYS):
+            text = f"it talks to a display ({path}); a guest has none"
+            yield Note(text=text, advice="run it without its GUI")
+        else:
+            text = f"it talks to a daemon by the socket {path}; nobody listens there in a guest"
+            yield Note(text=text, advice=server)
+    outside = [(host, port) for host, port in accesses.addresses if not _is_loopback(host) or port == _DNS]
+    if outside:
+        places = _some(f"{host} port {port}" for host, port in outside)
+        yield Note(
+            text=f"it talks to other machines ({places}); a guest has no network but its own loopback",
+            advice="have what it fetches in files here, or start the server in the command",
+        )
+    for host, port in accesses.addresses:
+        if _is_loopback(host) and port not in {*accesses.bound, _DNS, 0}:
+            text = f"it talks to a server of this machine ({host} port {port}); a guest does not run it"
+            yield Note(text=text, advice=server)
+    if devices := [path for path in accesses.found if _is_special_device(path)]:
+        yield Note(text=f"it uses devices ({_some(devices)}) that a guest does not have, such as a GPU")
+    if raised := [path for path in accesses.executed if _is_setuid(path)]:
+        yield Note(
+            text=f"it runs programs that change the user ({_some(raised)}); in a guest all runs as root",
+            advice="leave sudo and su out of the command",
+        )
+    if accesses.special:
+        yield Note(text=f"it changes its view of the file system ({_some(accesses.special)}), not as here")
+    if collected.secrets:
+        yield Note(
+            text=f"it reads what usually are secrets, which are left out: {_some(collected.secrets)}",
+            advice="--include PATH takes one along, into the caches of ktrial and the guest's memory",
+        )
+    if collected.own:
+        yield Note(text=f"what ktrial itself is writing is left out: {_some(collected.own)}")
+    if collected.unreadable:
+        yield Note(text=f"it looks at files that cannot be read here: {_some(collected.unreadable)}")
+    if collected.unnamed:
+        yield Note(text=f"names that are not UTF-8 are left out: {_some(collected.unnamed)}")
+    if collected.partial:
+        yield Note(
+            text=f"it reads the names in {_some(collected.partial)}: a guest has those that it opened",
+            advice="add the directory to files where the others matter",
+        )
+    if collected.changed:
+        yield Note(
+            text=f"it changed files that were there: {_some(collected.changed)}; a guest gets them as they "
+            "are now, after the run",
+            advice="a command is run several times in a row: let it begin with what it needs",
+        )
+    if collected.made:
+        yield Note(
+            text=f"it made {number_format.counted(len(collected.made), 'file')} here "
+            f"({_some(collected.made)}); in a guest each run finds what the run before it left",
+            advice="where it is to do all its work each time, let it remove them first",
+        )
+    if seconds > _SLOW:
+        yield Note(
+            text=f"it took {number_format.duration(seconds)} here, under strace; a guest takes longer, some "
+            "20 times, for each of its runs",
+            advice="measure a smaller piece of work, or set repeats = 1",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    return not host or host.startswith(_LOOPBACK)
+
+
+def _is_special_device(path: str) -> bool:
+    """Whether it is a device that a guest of ktrial's lacks: a GPU, a disk, /dev/kvm."""
+    parts = Path(path).parts
+    return (
+        below(path, "/dev") and len(parts) > 2 and parts[2] not in _PLAIN_DEVICES and not Path(path).is_dir()
+    )
+
+
+def _is_setuid(path: str) -> bool:
+    try:
+        return bool(os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID))  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _some(names: Iterable[str]) -> str:
+    listed: Sequence[str] = list(names)
+    more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+    return f"{', '.join(listed[:3])}{more}"
+
+
+# --- Captures that are kept: the same command in the same place, with the same files, is not run again here.
 
 _FORMAT = 1
 
@@ -591,12 +531,12 @@ def find_capture(words: tuple[str, ...], directory: Path) -> Captured | None:
     """What was captured before; None where nothing was, or something of it is not as it was."""
     try:
         data = unsealed(_place(words, directory).read_bytes())
-        known = _Kept.model_validate_json(data) if data else None
+        saved = _Kept.model_validate_json(data) if data else None
     except (OSError, ValidationError):
         return None
-    if known is None or known.content != _content(known.captured):
+    if saved is None or saved.content != _content(saved.captured):
         return None
-    return known.captured
+    return saved.captured
 
 
 def keep_capture(words: tuple[str, ...], directory: Path, captured: Captured) -> None:
@@ -612,8 +552,8 @@ def keep_capture(words: tuple[str, ...], directory: Path, captured: Captured) ->
 
 
 def _place(words: tuple[str, ...], directory: Path) -> Path:
-    own = {name: os.environ.get(name, "") for name in ("PATH", "HOME")}
-    return cache_directory() / "captures" / f"{digest([_FORMAT, words, str(directory), own])[:32]}.json"
+    variables = {name: os.environ.get(name, "") for name in ("PATH", "HOME")}
+    return cache_directory() / "captures" / f"{digest([_FORMAT, words, str(directory), variables])[:32]}.json"
 
 
 def _content(captured: Captured) -> str:
@@ -624,13 +564,13 @@ def _content(captured: Captured) -> str:
         return digest(
             [
                 [
-                    each.guest,
-                    each.mode,
-                    each.link,
-                    "" if each.directory or each.link else digest_of_file(each.host),
+                    file.guest,
+                    file.mode,
+                    file.link,
+                    "" if file.directory or file.link else digest_of_file(file.host),
                 ]
-                for each in carried
-                if str(each.host) not in changed and each.guest not in changed
+                for file in carried
+                if str(file.host) not in changed and file.guest not in changed
             ]
         )
     except (OSError, WorkloadError):

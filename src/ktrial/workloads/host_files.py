@@ -1,6 +1,8 @@
-"""What a host program needs in the guest: itself, its interpreter, their shared libraries.
+"""Files of this host that a guest gets: those that the user names, and what the programs among them need.
 
-Nothing is executed to find out (`ldd` runs the program's loader): the files are read.
+A program needs itself, its interpreter and their shared libraries. Nothing is executed to find out (`ldd`
+runs the program's loader): the files are read. A name stands for a file, for a directory with all that is
+below it, or for what a pattern finds.
 """
 
 import glob
@@ -23,40 +25,49 @@ from elftools.elf.segments import InterpSegment
 
 from ktrial.format import number_format
 from ktrial.model.machine import CarriedFile
-from ktrial.workloads.errors import (
-    FileNotCarried,
-    LibraryNotFound,
-    ProgramNotFound,
-    TooMuchToCarry,
-    WorkloadError,
-)
+from ktrial.workloads.errors import BadWorkload, WorkloadError
 
+MOST_BYTES = 1 << 30
+"""Of all files of a workload together: the guest holds them in its memory."""
+MOST_FILES = 100_000
 _IS_OF_A_SHELL = re.compile(r"[\s|&;<>$*?~`]")
-
-
-_FOR_A_SHELL = (
-    "these words were given as one; a program and its arguments are words of their own; where a shell is to "
-    "read them: sh -c {}"
-)
-
-
 _LOADER_CACHE = "/etc/ld.so.cache"
-
-
 _MOST_STEPS = 1000
 """Parts of a path that are looked at, links followed: one that leads in a circle ends there."""
-
-
+_KINDS = {
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+_DEFAULT_DIRECTORIES = tuple(
+    Path(directory)
+    for directory in (
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    )
+)
+"""Where the loader looks without its cache: Debian's and Ubuntu's, then everybody's."""
 _Wanted = tuple[str, tuple[Path, ...]]
 """A file, and where its libraries are looked for besides the usual places."""
 
 
 def program_path(workload: str, program: str) -> str:
-    """Where the host has the program: a path as it is, a name by the host's PATH. Raises ProgramNotFound."""
+    """Where the host has the program: a path as it is, a name by the host's PATH. Raises WorkloadError."""
     path = shutil.which(program) if "/" not in program else program
     if path is None or not Path(path).is_file():
-        facts = {"hint": _FOR_A_SHELL.format(shlex.quote(program))} if _IS_OF_A_SHELL.search(program) else {}
-        raise ProgramNotFound(workload=workload, program=program, **facts)
+        hint = "give its whole path, or install it; it is carried into the guest from here"
+        if _IS_OF_A_SHELL.search(program):
+            hint = (
+                "these words were given as one; a program and its arguments are words of their own; where a "
+                f"shell is to read them: sh -c {shlex.quote(program)}"
+            )
+        message = f"Workload {workload}: there is no program {program} on this host."
+        raise WorkloadError(message, hint=hint)
     return str(Path(path).absolute())
 
 
@@ -66,7 +77,7 @@ def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFi
     A directory brings all that is below it, a pattern what it finds; of what the programs among those need
     comes what is here.
 
-    Raises FileNotCarried, ProgramNotFound (an interpreter), LibraryNotFound, TooMuchToCarry.
+    Raises WorkloadError.
     """
     tree = expanded(workload, files)
     carried: dict[str, CarriedFile] = {}
@@ -85,7 +96,9 @@ def with_links_kept(workload: str, program: str, files: tuple[str, ...]) -> tupl
     _carry(workload, carried, deque([(program, ())]), strict=True)
     _carry(workload, carried, deque((file, ()) for file in (*tree.files, *tree.inside)), strict=False)
     around = dict.fromkeys(tree.around)
-    links = links_on_the_way([each.guest for each in (*around, *carried.values()) if not each.link])
+    links = links_on_the_way(
+        [carried_file.guest for carried_file in (*around, *carried.values()) if not carried_file.link]
+    )
     return (*dict.fromkeys((*links, *around)), *carried.values())
 
 
@@ -93,19 +106,19 @@ def links_on_the_way(paths: Iterable[str]) -> tuple[CarriedFile, ...]:
     """Every link of this host that the absolute paths lead through, each once."""
     links: dict[Path, str] = {}
     for path in paths:
-        waiting, done, steps = list(Path(path).parts[1:]), Path("/"), 0
+        waiting, position, steps = list(Path(path).parts[1:]), Path("/"), 0
         while waiting and steps < _MOST_STEPS:
             steps += 1
             part = waiting.pop(0)
-            here = done.parent if part == ".." else done / part
-            if part != ".." and here not in links and here.is_symlink():
-                links[here] = str(here.readlink())
-            if part != ".." and here in links:
-                target = Path(links[here])
+            step = position.parent if part == ".." else position / part
+            if part != ".." and step not in links and step.is_symlink():
+                links[step] = str(step.readlink())
+            if part != ".." and step in links:
+                target = Path(links[step])
                 waiting = [*(target.parts[1:] if target.is_absolute() else target.parts), *waiting]
-                done = Path("/") if target.is_absolute() else done
+                position = Path("/") if target.is_absolute() else position
             else:
-                done = here
+                position = step
     return tuple(CarriedFile(host=place, guest=str(place), link=target) for place, target in links.items())
 
 
@@ -131,8 +144,12 @@ def _carried(workload: str, file: str) -> CarriedFile:
         with real.open("rb"):
             pass
     except OSError as error:
-        raise FileNotCarried(workload=workload, path=file, problem=error.strerror) from None
+        raise _not_carried(workload, file, error.strerror or str(error)) from None
     return CarriedFile(host=real, guest=str(path.absolute()), mode=mode)
+
+
+def _not_carried(workload: str, path: str | Path, problem: str) -> WorkloadError:
+    return WorkloadError(f"Workload {workload}: cannot carry {path} into the guest: {problem}.")
 
 
 def _needs(workload: str, file: str, search: tuple[Path, ...]) -> list[_Wanted]:
@@ -159,18 +176,7 @@ def _interpreters(workload: str, start: bytes) -> list[str]:
     return programs
 
 
-_DEFAULT_DIRECTORIES = tuple(
-    Path(directory)
-    for directory in (
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/lib",
-        "/usr/lib",
-    )
-)
-"""Where the loader looks without its cache: Debian's and Ubuntu's, then everybody's."""
+# --- Shared libraries, as the loader finds them (ld.so(8)).
 
 
 @dataclass(frozen=True)
@@ -198,7 +204,7 @@ def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Ne
 
     `inherited` is the `search` of what needs this library.
 
-    Raises LibraryNotFound, FileNotCarried (no ELF for x86-64).
+    Raises WorkloadError.
     """
     dynamic = _read(workload, path)
     search = (*dynamic.search, *inherited, *_DEFAULT_DIRECTORIES)
@@ -208,7 +214,11 @@ def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Ne
         if library is None:
             library, by_cache_only = _cached().get(name), True
         if library is None:
-            raise LibraryNotFound(workload=workload, path=path, library=name)
+            raise WorkloadError(
+                f"Workload {workload}: {path} needs the shared library {name}, which this host does not "
+                "have.",
+                hint="install it, or link the program statically",
+            )
         libraries.append(library)
     return Needed(tuple(libraries), by_cache_only, search=(*dynamic.inherited, *inherited))
 
@@ -220,11 +230,9 @@ def _read(workload: str, path: Path) -> _Dynamic:
             path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         )
     except (ELFError, OSError, ValueError) as error:
-        raise FileNotCarried(
-            workload=workload, path=path, problem=f"it is a damaged program ({error})"
-        ) from None
+        raise _not_carried(workload, path, f"it is a damaged program ({error})") from None
     if isinstance(dynamic_or_problem, str):
-        raise FileNotCarried(workload=workload, path=path, problem=dynamic_or_problem)
+        raise _not_carried(workload, path, dynamic_or_problem)
     return dynamic_or_problem
 
 
@@ -261,7 +269,7 @@ def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
 
 
 def _search_directories(lists: list[str], path: Path) -> tuple[Path, ...]:
-    return tuple(_tokens_expanded(part, path) for each in lists for part in each.split(":") if part)
+    return tuple(_tokens_expanded(part, path) for paths in lists for part in paths.split(":") if part)
 
 
 def _tokens_expanded(part: str, path: Path) -> Path:
@@ -275,7 +283,7 @@ def _tokens_expanded(part: str, path: Path) -> Path:
 def _first(name: str, directories: tuple[Path, ...]) -> str | None:
     """The name is a path where it holds a slash."""
     candidates = (Path(name),) if "/" in name else tuple(directory / name for directory in directories)
-    return next((str(each) for each in candidates if each.is_file()), None)
+    return next((str(candidate) for candidate in candidates if candidate.is_file()), None)
 
 
 @cache
@@ -284,34 +292,18 @@ def _cached() -> dict[str, str]:
     ldconfig = shutil.which("ldconfig", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if ldconfig is None:
         return {}
-    told = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+    listing = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
     libraries: dict[str, str] = {}
-    for line in told.stdout.splitlines():
-        name, _, rest = line.strip().partition(" (")
-        kind, _, path = rest.partition(") => ")
+    for line in listing.stdout.splitlines():
+        name, _, description = line.strip().partition(" (")
+        kind, _, path = description.partition(") => ")
         if path and kind == "libc6,x86-64":
             libraries.setdefault(name, path)
     return libraries
 
 
-# What a name among `files` stands for: a file, a directory with all that is below it, or a pattern.
-#
-# Directories are walked without following links: a link stays one, with the target that it has. What is
-# neither file, directory nor link (a socket, a FIFO, a device), or cannot be read, is left out, and told.
-
-MOST_BYTES = 1 << 30
-"""Of all files of a workload together: the guest holds them in its memory."""
-
-
-MOST_FILES = 100_000
-
-
-_KINDS = {
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
+# --- What names stand for. Directories are walked without following links: a link stays one, with its target.
+# What is neither file, directory nor link (a socket, a device), or cannot be read, is left out, and told.
 
 
 @dataclass
@@ -329,7 +321,7 @@ class FileTree:
     walked: set[Path] = field(default_factory=set)
 
     def check_size(self, workload: str) -> None:
-        """Raise TooMuchToCarry, which names the directories that hold the most."""
+        """Raise BadWorkload, which names the directories that hold the most."""
         sizes = {name: size_of(name) for name in dict.fromkeys((*self.files, *self.inside))}
         count, total = len(sizes) + len(self.around), sum(sizes.values())
         if count <= MOST_FILES and total <= MOST_BYTES:
@@ -340,25 +332,18 @@ class FileTree:
         most = ", ".join(f"{place} ({number_format.size(size)})" for place, size in heaviest.most_common(3))
         # Not all were looked at.
         files = f"more than {MOST_FILES:,}" if count > MOST_FILES else f"{count:,}"
-        facts = {"count": files, "size": number_format.size(total), "most": most}
-        limits = {"files": f"{MOST_FILES:,}", "bytes": number_format.size(MOST_BYTES)}
-        raise TooMuchToCarry(workload=workload, **facts, **limits)
-
-
-def is_pattern(name: str) -> bool:
-    """Whether the name is a pattern (`*`, `?`, `[…]`, `**`), and no file of that very name."""
-    return glob.has_magic(name) and not os.path.lexists(name)
-
-
-def matches(pattern: str) -> list[str]:
-    """What an absolute pattern finds, sorted."""
-    return sorted(str(path) for path in Path("/").glob(pattern.lstrip("/")))
+        raise BadWorkload(
+            f"Workload {workload}: its files are too many or too large for a guest: {files} files, "
+            f"{number_format.size(total)}.",
+            hint=f"at most {MOST_FILES:,} files and {number_format.size(MOST_BYTES)} are carried, for they "
+            f"lie in the guest's memory; most is in {most}: name what is needed of it",
+        )
 
 
 def expanded(workload: str, names: tuple[str, ...], *, keep_links: bool = False) -> FileTree:
     """What the names stand for; `keep_links`: a name that is a link is that, and what it leads to.
 
-    Raises FileNotCarried (nothing there), TooMuchToCarry."""
+    Raises WorkloadError."""
     tree = FileTree()
     for name in names:
         path = Path(name)
@@ -369,17 +354,27 @@ def expanded(workload: str, names: tuple[str, ...], *, keep_links: bool = False)
         elif is_pattern(name):
             matching = matches(name)
             if not matching:
-                raise FileNotCarried(workload=workload, path=name, problem="no file matches this pattern")
-            for each in map(Path, matching):
-                _add(tree, each)
-                if each.is_dir() and not each.is_symlink():
-                    _walk(tree, each)
+                raise _not_carried(workload, name, "no file matches this pattern")
+            for match in map(Path, matching):
+                _add(tree, match)
+                if match.is_dir() and not match.is_symlink():
+                    _walk(tree, match)
         elif path.is_dir():
             _walk(tree, path.absolute())
         else:
             tree.files.append(name)
     tree.check_size(workload)
     return tree
+
+
+def is_pattern(name: str) -> bool:
+    """Whether the name is a pattern (`*`, `?`, `[…]`, `**`), and no file of that very name."""
+    return glob.has_magic(name) and not os.path.lexists(name)
+
+
+def matches(pattern: str) -> list[str]:
+    """What an absolute pattern finds, sorted."""
+    return sorted(str(path) for path in Path("/").glob(pattern.lstrip("/")))
 
 
 def _walk(tree: FileTree, top: Path) -> None:
@@ -434,7 +429,7 @@ def size_of(path: str) -> int:
         return 0
 
 
-def directories(workload: str, paths: tuple[str, ...]) -> Iterator[CarriedFile]:
+def directories(paths: tuple[str, ...]) -> Iterator[CarriedFile]:
     """Directories that a guest has, empty; with the mode that they have here, else 755."""
     for path in paths:
         try:

@@ -1,5 +1,7 @@
-"""What every workload offers: its description, what the guest needs, what it does, what came of it."""
+"""What every workload offers, and what workloads share: steps that run programs, samples of results."""
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -17,7 +19,7 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Run, Step, StepResult
-from ktrial.workloads.errors import WorkloadFailed, WorkloadKilled, WorkloadNotStarted, WorkloadTimedOut
+from ktrial.workloads.errors import WorkloadError
 
 
 @runtime_checkable
@@ -100,11 +102,11 @@ def beside_instructions(label: str, region: MarkedRegion) -> tuple[Sample, ...]:
 
     The median over the operations, as with instructions; the program's own overhead is within it.
     """
-    counts, each = region.counts, region.counts.operations
-    bytes_moved = _median(label, STRING_BYTES, region, counts.strings.bytes, each.string_bytes)
+    counts, operations = region.counts, region.counts.operations
+    bytes_moved = _median(label, STRING_BYTES, region, counts.strings.bytes, operations.string_bytes)
     if counts.cycles is None:
         return (bytes_moved,)
-    return (bytes_moved, _median(label, MODELLED_CYCLES, region, counts.cycles, each.cycles))
+    return (bytes_moved, _median(label, MODELLED_CYCLES, region, counts.cycles, operations.cycles))
 
 
 def _median(label: str, metric: Metric, region: MarkedRegion, total: float, middle: float | None) -> Sample:
@@ -125,11 +127,26 @@ def _median(label: str, metric: Metric, region: MarkedRegion, total: float, midd
     )
 
 
+def sample_of(workload: str, metric: Metric, mode: Mode, values: Sequence[float]) -> Sample:
+    """The sample of a metric that has been measured once or more: its value is the median."""
+    median = statistics.median(values)
+    return Sample(
+        workload=workload,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        mode=mode,
+        value=median,
+        operations=len(values),
+        minimum=min(values),
+        median=median,
+        mean=statistics.fmean(values),
+    )
+
+
 # Programs run as steps: how they are started, and how they must have ended.
 
 _LONGEST_QUOTE = 400
-
-
 PADDING = "KTRIAL_PADDING"
 """The environment variable that fills the environment up where a perturbation asks for it."""
 
@@ -153,31 +170,27 @@ def run_step(
     )
 
 
-def ended_well(workload: str, results: tuple[StepResult, ...], wanted: int) -> tuple[StepResult, ...]:
-    """The results, all of programs that exited with 0, as many as wanted.
-
-    Raises WorkloadNotStarted, WorkloadTimedOut, WorkloadKilled, WorkloadFailed for the first that is not.
-    """
+def ended_well(workload: str, results: tuple[StepResult, ...], expected: int) -> tuple[StepResult, ...]:
+    """The results, all of programs that exited with 0, as many as expected. Raises WorkloadError."""
     for result in results:
-        _check_end(workload, result)
-    if len(results) < wanted:
-        problem = f"only {len(results)} of its {wanted} runs were reached"
-        raise WorkloadNotStarted(workload=workload, problem=problem)
+        if result.failure:
+            raise WorkloadError(f"Workload {workload} could not be run: {result.failure.text}.")
+        if result.timed_out:
+            message = f"Workload {workload} did not end within its limit; it ran {result.wall_ns} ns."
+            raise WorkloadError(message)
+        if result.signal is not None:
+            message = f"Workload {workload} was killed by signal {result.signal}: {last_words(result)}"
+            raise WorkloadError(message)
+        if result.exit != 0:
+            message = f"Workload {workload} exited with status {result.exit}: {last_words(result)}"
+            raise WorkloadError(message)
+    if len(results) < expected:
+        problem = f"only {len(results)} of its {expected} runs were reached"
+        raise WorkloadError(f"Workload {workload} could not be run: {problem}.")
     return results
-
-
-def _check_end(workload: str, result: StepResult) -> None:
-    if result.failure:
-        raise WorkloadNotStarted(workload=workload, problem=result.failure.text)
-    if result.timed_out:
-        raise WorkloadTimedOut(workload=workload, limit=f"its limit; it ran {result.wall_ns} ns")
-    if result.signal is not None:
-        raise WorkloadKilled(workload=workload, signal=result.signal, said=last_words(result))
-    if result.exit != 0:
-        raise WorkloadFailed(workload=workload, status=result.exit, said=last_words(result))
 
 
 def last_words(result: StepResult) -> str:
     """The end of what the program wrote to standard error, else to standard output."""
-    said = result.stderr.strip() or result.stdout.strip() or "it said nothing"
-    return said if len(said) <= _LONGEST_QUOTE else f"…{said[-_LONGEST_QUOTE:]}"
+    text = result.stderr.strip() or result.stdout.strip() or "it said nothing"
+    return text if len(text) <= _LONGEST_QUOTE else f"…{text[-_LONGEST_QUOTE:]}"

@@ -1,4 +1,4 @@
-"""Runs a command once, under strace, in the environment that it will have in a guest."""
+"""Runs a command once, under strace, and reads in the trace what it did with files and sockets."""
 
 import contextlib
 import os
@@ -12,17 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ktrial.package_names import INSTALL
 from ktrial.system_tools import Tool
-from ktrial.workloads.errors import NotCaptured, NotTraced, TracerMissing
-
-# Runs a command once, under strace, in the environment that it will have in a guest.
+from ktrial.workloads.errors import WorkloadError
 
 STRACE = Tool("strace", "strace", "finds what a program of yours needs in a guest")
-
-
 _LONGEST_QUOTE = 400
-
-
 _CLOCK_STEP = 0.02
 """Seconds: file systems stamp files in steps of a tick; what is made next must be younger than `began`."""
 
@@ -65,31 +60,39 @@ def trace(
 ) -> Traced:
     """Run it, and say what it did. `limit`: seconds of the clock after which it is ended.
 
-    Raises TracerMissing, NotTraced, NotCaptured (it failed, or did not end).
+    Raises WorkloadError: there is no strace, it cannot watch, or the command failed or did not end.
     """
     strace = shutil.which(STRACE.name)
     if strace is None:
-        raise TracerMissing(workload=workload)
+        raise WorkloadError(
+            f"Workload {workload}: what the command needs is found by strace, which is not installed here.",
+            hint=f"{INSTALL} strace; or name the files yourself, in a study file: ktrial help studies",
+        )
     with tempfile.TemporaryDirectory(prefix="ktrial-capture-") as place:
         command = (strace, "-ff", "-y", "-qq", "-s", "0", "-e", "signal=none", "-e", f"trace={TRACED}")
         words = (*command, "-o", f"{place}/t", "--", *argv)
         began = time.time()
         time.sleep(_CLOCK_STEP)
-        status, said = _run(words, directory, environment, limit)
+        status, message = _run(words, directory, environment, limit)
         seconds = time.time() - began - _CLOCK_STEP
-        if not any(Path(place).glob("t.*")) or said.startswith("strace: "):
-            raise NotTraced(workload=workload, said=said or "it wrote nothing")
+        if not any(Path(place).glob("t.*")) or message.startswith("strace: "):
+            raise WorkloadError(
+                f"Workload {workload}: strace cannot watch the command here: {message or 'it wrote nothing'}",
+                hint="containers may forbid ptrace: docker run --cap-add SYS_PTRACE",
+            )
         if status != 0:
-            raise NotCaptured(
-                workload=workload, problem=_ending(status, limit), said=said, directory=directory
+            if status is None:
+                ending = f"did not end within {limit:g} s"
+            elif status < 0:
+                ending = f"was ended by signal {-status}"
+            else:
+                ending = f"exited with status {status}"
+            raise WorkloadError(
+                f"Workload {workload}: the command {ending} when it was run here: {message}",
+                hint=f"a guest would see the same: it ran in {directory}, with PATH and HOME and no other "
+                "variable of yours (workload capture --env NAME takes one along), and without input",
             )
         return Traced(read_accesses(Path(place), str(directory)), began, seconds)
-
-
-def _ending(status: int | None, limit: float) -> str:
-    if status is None:
-        return f"did not end within {limit:g} s"
-    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
 def _run(
@@ -97,35 +100,25 @@ def _run(
 ) -> tuple[int | None, str]:
     """Its status (None: it was ended after the limit), and the end of what it said."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        with _group(words, directory, environment, output.fileno(), errors.fileno()) as process:
-            try:
-                status: int | None = process.wait(limit)
-            except subprocess.TimeoutExpired:
-                status = None
-        said = _end_of(errors.fileno()) or _end_of(output.fileno()) or "it said nothing"
-    return status, said
-
-
-@contextlib.contextmanager
-def _group(
-    words: tuple[str, ...], directory: Path, environment: dict[str, str], output: int, errors: int
-) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, in a group of its own, all of which is ended at the end."""
-    process = subprocess.Popen(
-        words,
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=errors,
-        process_group=0,
-    )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process = subprocess.Popen(
+            words,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            process_group=0,
+        )
+        try:
+            status: int | None = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            # All of its group, also what it has left running.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return status, _end_of(errors.fileno()) or _end_of(output.fileno()) or "it said nothing"
 
 
 def _end_of(descriptor: int) -> str:
@@ -135,68 +128,15 @@ def _end_of(descriptor: int) -> str:
     return f"…{text}" if text and start else text
 
 
-# What a traced command did with files and sockets, from the calls of all its processes.
+# --- Lines that strace wrote: the call, its arguments, and what it returned.
 
-_CHILD = {"clone", "clone3", "fork", "vfork"}
-
-
-_BY_PATH = {
-    *("stat", "lstat", "access", "readlink", "statfs", "getxattr", "lgetxattr", "listxattr", "llistxattr"),
-    *("chdir", "chroot"),
-}
-"""The path is the first argument."""
-
-
-_BY_DESCRIPTOR = {"newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "name_to_handle_at"}
-"""A directory's descriptor, then the path."""
-
-
-_MADE = {"mkdir": 0, "mknod": 0, "symlink": 1, "link": 1, "rename": 1, "creat": 0}
-
-
-_MADE_AT = {"mkdirat": 0, "mknodat": 0, "symlinkat": 1, "linkat": 2, "renameat": 2, "renameat2": 2}
-"""Call → the argument before the path that it makes."""
-
-
-_CHANGED = {"chmod", "chown", "lchown", "truncate", "utime", "utimes"}
-
-
-_CHANGED_AT = {"fchmodat", "fchownat", "utimensat"}
-
-
-_WRITES = re.compile(r"\bO_(WRONLY|RDWR|TRUNC|CREAT)\b")
-
-
-_SOCKET = re.compile(r'sa_family=AF_UNIX, sun_path=@?"((?:[^"\\]|\\.)*)"')
-
-
-_INTERNET = re.compile(
-    r'sa_family=AF_INET6?, sin6?_port=htons\((\d+)\)(?:.*?inet_(?:addr|pton)\((?:AF_INET6, )?"([^"]*)")?'
-)
-
-
-_CONNECTED = {"", "EINPROGRESS"}
-
-
-TRACED = (
-    "%file,fchdir,getdents,getdents64,connect,bind,getsockname,clone,clone3,fork,vfork,"
-    "chroot,pivot_root,mount,unshare"
-)
-"""What strace is asked for."""
-
-
-def read_accesses(directory: Path, cwd: str) -> Accesses:
-    """From the files `t.PID` that `strace -ff` wrote there; the first process began in `cwd`."""
-    accesses = Accesses()
-    files = {int(file.suffix[1:]): file for file in directory.glob("t.*")}
-    waiting = [(pid, cwd) for pid in sorted(files)[:1]]
-    while waiting:
-        pid, place = waiting.pop(0)
-        if file := files.pop(pid, None):
-            waiting += _Process(accesses, place).read(file)
-        if not waiting and files:  # one whose parent was not seen
-            waiting = [(min(files), cwd)]
-    return accesses
+# --- Lines that strace wrote: the call, its arguments, and what it returned.
+_LINE = re.compile(r"(\w+)\((.*)\) += (-?\d+|\?)(?:<((?:[^\\>]|\\.)*)>)?(?: ([A-Z]+))?", re.DOTALL)
+_DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d+)(?:<((?:[^\\>]|\\.)*)>)?")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
+_OPENING, _CLOSING = "[{(<", "]})>"
 
 
 @dataclass(frozen=True)
@@ -225,6 +165,96 @@ class Call:
         """The path behind a descriptor that is an argument; empty where strace does not tell it."""
         match = _DESCRIPTOR.match(self.arguments[index]) if index < len(self.arguments) else None
         return unescaped(match[2]) if match and match[2] else ""
+
+
+def calls(file: Path) -> Iterator[Call]:
+    """The calls of one process, in order; what is no call (signals, exits) is skipped."""
+    with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        for line in lines:
+            match = _LINE.match(line)
+            if match and match[3] != "?":
+                name, text, result, path, error = match.groups()
+                yield Call(name, tuple(_split(text)), int(result), unescaped(path or ""), error or "")
+
+
+def _split(text: str) -> Iterator[str]:
+    """The arguments: at commas outside of quotes and brackets."""
+    start = depth = 0
+    quoted = escaped = False
+    for at, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == '"':
+            quoted = not quoted
+        elif not quoted and character in _OPENING:
+            depth += 1
+        elif not quoted and character in _CLOSING:
+            depth -= 1
+        elif not quoted and character == "," and not depth:
+            yield text[start:at].strip()
+            start = at + 1
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def unescaped(text: str) -> str:
+    """A text as the program had it: strace writes bytes that are not ASCII as octal numbers."""
+
+    def plain(match: re.Match[str]) -> str:
+        octal, hexadecimal, letter = match.groups()
+        if octal or hexadecimal:
+            number = int(octal, 8) if octal else int(hexadecimal, 16)
+            return bytes([number & 255]).decode("latin-1")
+        return _CONTROLS.get(letter, str(letter))
+
+    if "\\" not in text:
+        return text
+    return os.fsdecode(_ESCAPE.sub(plain, text).encode("latin-1", errors="replace"))
+
+
+# --- From the calls of all processes to what the command did.
+
+# --- From the calls of all processes to what the command did.
+TRACED = (
+    "%file,fchdir,getdents,getdents64,connect,bind,getsockname,clone,clone3,fork,vfork,"
+    "chroot,pivot_root,mount,unshare"
+)
+"""What strace is asked for."""
+_CHILD = {"clone", "clone3", "fork", "vfork"}
+_BY_PATH = {
+    *("stat", "lstat", "access", "readlink", "statfs", "getxattr", "lgetxattr", "listxattr", "llistxattr"),
+    *("chdir", "chroot"),
+}
+"""The path is the first argument."""
+_BY_DESCRIPTOR = {"newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "name_to_handle_at"}
+"""A directory's descriptor, then the path."""
+_MADE = {"mkdir": 0, "mknod": 0, "symlink": 1, "link": 1, "rename": 1, "creat": 0}
+_MADE_AT = {"mkdirat": 0, "mknodat": 0, "symlinkat": 1, "linkat": 2, "renameat": 2, "renameat2": 2}
+"""Call → the argument before the path that it makes."""
+_CHANGED = {"chmod", "chown", "lchown", "truncate", "utime", "utimes"}
+_CHANGED_AT = {"fchmodat", "fchownat", "utimensat"}
+_WRITES = re.compile(r"\bO_(WRONLY|RDWR|TRUNC|CREAT)\b")
+_SOCKET = re.compile(r'sa_family=AF_UNIX, sun_path=@?"((?:[^"\\]|\\.)*)"')
+_INTERNET = re.compile(
+    r'sa_family=AF_INET6?, sin6?_port=htons\((\d+)\)(?:.*?inet_(?:addr|pton)\((?:AF_INET6, )?"([^"]*)")?'
+)
+_CONNECTED = {"", "EINPROGRESS"}
+
+
+def read_accesses(directory: Path, cwd: str) -> Accesses:
+    """From the files `t.PID` that `strace -ff` wrote there; the first process began in `cwd`."""
+    accesses = Accesses()
+    files = {int(file.suffix[1:]): file for file in directory.glob("t.*")}
+    waiting = [(pid, cwd) for pid in sorted(files)[:1]]
+    while waiting:
+        pid, place = waiting.pop(0)
+        if file := files.pop(pid, None):
+            waiting += _Process(accesses, place).read(file)
+        if not waiting and files:  # one whose parent was not seen
+            waiting = [(min(files), cwd)]
+    return accesses
 
 
 class _Process:
@@ -291,26 +321,26 @@ class _Process:
         return os.path.normpath(Path(directory or self._cwd, path))
 
     def _through(self, name: str, directory: str) -> str:
-        done = Path(directory or self._cwd)
+        place = Path(directory or self._cwd)
         for part in Path(name).parts:
             if part == "..":
-                self._to.passed[str(done)] = None
-                done = done.resolve().parent
+                self._to.passed[str(place)] = None
+                place = place.resolve().parent
             else:
-                done /= part
-        return str(done)
+                place /= part
+        return str(place)
 
     def _network(self, call: Call) -> None:
-        own = call.name != "connect"  # the kernel may have chosen the port: getsockname tells which
+        listens = call.name != "connect"  # the kernel may have chosen the port: getsockname tells which
         if match := _SOCKET.search(call.text):
             path = self._path(unescaped(match[1]))
-            if own and call.result >= 0:
+            if listens and call.result >= 0:
                 self._to.bound[path] = None
-            elif not own and call.error in _CONNECTED:
+            elif not listens and call.error in _CONNECTED:
                 self._to.sockets[path] = None
         elif match := _INTERNET.search(call.text):
             port = int(match[1])
-            if own:
+            if listens:
                 self._to.bound[port] = None
             elif call.error in _CONNECTED:
                 self._to.addresses[match[2] or "", port] = None
@@ -318,70 +348,3 @@ class _Process:
     def _note(self, where: dict[str, None], path: str) -> None:
         if path:
             where.setdefault(path)
-
-
-# Lines that strace wrote, one file a process: the call, its arguments, and what it returned.
-
-_LINE = re.compile(r"(\w+)\((.*)\) += (-?\d+|\?)(?:<((?:[^\\>]|\\.)*)>)?(?: ([A-Z]+))?", re.DOTALL)
-
-
-_DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d+)(?:<((?:[^\\>]|\\.)*)>)?")
-
-
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-
-
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-
-
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
-
-
-_OPENING, _CLOSING = "[{(<", "]})>"
-
-
-def calls(file: Path) -> Iterator[Call]:
-    """The calls of one process, in order; what is no call (signals, exits) is skipped."""
-    with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        for line in lines:
-            match = _LINE.match(line)
-            if match and match[3] != "?":
-                name, text, result, path, error = match.groups()
-                yield Call(name, tuple(_split(text)), int(result), unescaped(path or ""), error or "")
-
-
-def _split(text: str) -> Iterator[str]:
-    """The arguments: at commas outside of quotes and brackets."""
-    start = depth = 0
-    quoted = escaped = False
-    for at, character in enumerate(text):
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character == '"':
-            quoted = not quoted
-        elif not quoted and character in _OPENING:
-            depth += 1
-        elif not quoted and character in _CLOSING:
-            depth -= 1
-        elif not quoted and character == "," and not depth:
-            yield text[start:at].strip()
-            start = at + 1
-    if text[start:].strip():
-        yield text[start:].strip()
-
-
-def unescaped(text: str) -> str:
-    """A text as the program had it: strace writes bytes that are not ASCII as octal numbers."""
-
-    def plain(match: re.Match[str]) -> str:
-        octal, hexadecimal, other = match.groups()
-        if octal or hexadecimal:
-            number = int(octal, 8) if octal else int(hexadecimal, 16)
-            return bytes([number & 255]).decode("latin-1")
-        return _CONTROLS.get(other, str(other))
-
-    if "\\" not in text:
-        return text
-    return os.fsdecode(_ESCAPE.sub(plain, text).encode("latin-1", errors="replace"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.bisect.bisection import Investigation
+from ktrial.bisect.bisection import ExactBisection
 from ktrial.bisect.builds import OFF, Builder, ConfigGround, config_ground
 from ktrial.bisect.decision import Terms
 from ktrial.bisect.result import BisectResult
@@ -61,7 +61,7 @@ def _bisected(
     terms = Terms("config", "A", "B", Measurement((WorkloadUse(name="fork"),), perturbations=1))
     with open_store(str(directory / "ktrial.db")) as store:
         runs = Runs(store, machine=ScriptedMachine(kernels.answer), sources=sources())
-        return Investigation(ground, terms, runs).run(), ground, kernels
+        return ExactBisection(ground, terms, runs).run(), ground, kernels
 
 
 def test_every_candidate_is_a_configuration_that_kconfig_leaves_as_it_is(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.store.store import open_store
 from ktrial.target import StepResult
-from ktrial.target.errors import DiskNotMade
+from ktrial.target.errors import GuestError
 
 pytestmark = pytest.mark.guest
 
@@ -68,5 +68,5 @@ def test_a_disk_as_fast_as_memory_gives_the_same_numbers_twice(tmp_path: Path) -
 
 def test_what_keeps_a_disk_from_being_made_is_said() -> None:
     failed = StepResult(step=3, do="run", exit=1, stderr="mke2fs: invalid blocks count")
-    with pytest.raises(DiskNotMade, match="mke2fs ended with 1: mke2fs: invalid blocks count"):
+    with pytest.raises(GuestError, match="mke2fs ended with 1: mke2fs: invalid blocks count"):
         guest_storage.check((failed,), Disk())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.experiment.errors import SettingNowhere
+from ktrial.experiment.errors import StudyRefused
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind, LevelValue
@@ -64,7 +64,7 @@ def test_a_setting_that_the_kernel_does_not_have_is_refused_before_any_trial(
     tmp_path: Path, name: str, says: str
 ) -> None:
     with open_store(tmp_path / "trials.db") as store:
-        with pytest.raises(SettingNowhere, match=says):
+        with pytest.raises(StudyRefused, match=says):
             run(study(FactorKind.SETTING, name, 0, 1), store=store)
         (stored,) = store.studies()
         assert store.trials(stored.id) == ()

@@ -8,7 +8,7 @@ from tests.support.other_qemus import unpacked
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import KernelError
-from ktrial.machines.exact_parallel import KNOWN, ParallelMachine
+from ktrial.machines.exact_parallel import SUPPORTED_QEMUS, ParallelMachine
 from ktrial.machines.qemu import program
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
@@ -22,7 +22,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("qemus")
 
 
-@pytest.mark.parametrize("version", [".".join(map(str, known)) for known in KNOWN])
+@pytest.mark.parametrize("version", [".".join(map(str, known)) for known in SUPPORTED_QEMUS])
 def test_trials_are_the_same_with_it_too(
     version: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

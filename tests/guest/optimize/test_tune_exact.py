@@ -7,7 +7,7 @@ from tests.support.guests import boot_with_programs, host_program, perform
 from tests.support.real_runs import result
 from tests.support.tuning import a_search
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import default_resources
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
@@ -66,7 +66,7 @@ def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
     machine, sources = ExactMachine(), default_resources()
     machine.check()
     knobs = (f"{name}=0,{value}" for name, value in LIMITS.items())
-    _, space = search_of(with_space(a_search(*knobs), machine, sources, Silent()))
+    _, space = search_of(with_space(a_search(*knobs), machine, sources, Observer()))
     back = {one.name: one.back for one in space.dimensions}
     assert back == {
         "vm.dirty_bytes": ("vm.dirty_ratio", "20"),

@@ -4,15 +4,7 @@ import pytest
 from tests.support.making import a_study
 
 from ktrial.analysis.attribution.question import question
-from ktrial.analysis.errors import (
-    AmbiguousTreatment,
-    SameTreatmentTwice,
-    TreatmentNotSaid,
-    UnknownTreatment,
-    WorkloadAmbiguous,
-    WorkloadNotInStudy,
-    WorkloadNotSaid,
-)
+from ktrial.analysis.errors import ExplanationError, HistoryUsageError
 from ktrial.errors import KtrialError
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Study
@@ -71,49 +63,49 @@ def test_which_two_treatments_are_meant(
         (
             THREE,
             {},
-            TreatmentNotSaid,
+            ExplanationError,
             "quick has 3 treatments; --to has to say which one is explained.",
             "its treatments are debian:6.1, debian:6.6, debian:6.12",
         ),
         (
             THREE,
             {"before": "debian:6.13"},
-            UnknownTreatment,
+            ExplanationError,
             "quick has no treatment debian:6.13 (did you mean debian:6.1, debian:6.12 or debian:6.6?).",
             "its treatments are debian:6.1, debian:6.6, debian:6.12",
         ),
         (
             FOUR,
             {"after": "x=60"},
-            AmbiguousTreatment,
+            ExplanationError,
             "quick has several treatments x=60: debian:6.1 · x=60, debian:6.12 · x=60.",
             "give the whole name, as ktrial show prints it",
         ),
         (
             THREE,
             {"before": "debian:6.6", "after": "debian:6.6"},
-            SameTreatmentTwice,
+            ExplanationError,
             "--from and --to are both debian:6.6: there is no difference to explain.",
             "other treatments are debian:6.1, debian:6.12",
         ),
         (
             a_study(kernels=("debian:6.1",), workloads=("fork",)),
             {"after": "debian:6.1"},
-            SameTreatmentTwice,
+            ExplanationError,
             "--from and --to are both debian:6.1: there is no difference to explain.",
             "give another one",
         ),
         (
             a_study(),
             {},
-            WorkloadNotSaid,
+            ExplanationError,
             "quick has 2 workloads; --workload has to say which one is explained.",
             "its workloads are fork, pipe",
         ),
         (
             FILES,
             {"workload": "seq-reed"},
-            WorkloadNotInStudy,
+            ExplanationError,
             "quick has no workload seq-reed (did you mean seq-read?).",
             "its workloads are fork; seq-read(path=/a, size=8); seq-read(path=/b, size=8)",
         ),
@@ -130,7 +122,7 @@ def test_what_is_not_there_or_could_be_several_is_an_error_that_names_what_is_th
 def test_a_workload_is_meant_by_its_label_or_by_a_name_that_only_one_has() -> None:
     assert question(FILES, "fork").use.label == "fork"
     assert question(FILES, "seq-read(path=/b, size=8)").use.parameters["path"] == "/b"
-    with pytest.raises(WorkloadAmbiguous) as said:
+    with pytest.raises(HistoryUsageError, match="workloads are called") as said:
         question(FILES, "seq-read")
     assert "2 workloads" in str(said.value) or "seq-read(path=/a, size=8); seq-read(path=/b" in str(
         said.value

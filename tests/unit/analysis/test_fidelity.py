@@ -11,7 +11,7 @@ from tests.support.making import a_sample
 from tests.support.report_records import a_record
 from tests.support.stored_results import a_store
 
-from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
+from ktrial.analysis.errors import FidelityUsageError
 from ktrial.analysis.fidelity import fidelity, pearson, spearman, with_interval
 from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
@@ -92,12 +92,12 @@ def test_modelled_cycles_are_another_count() -> None:
 
 def test_two_studies_that_count_are_refused() -> None:
     exact, timed = measured("exact", COUNTED), measured("host", LIKE_IT, 0.003)
-    with pytest.raises(WrongMachineForFidelity, match="in real time"):
+    with pytest.raises(FidelityUsageError, match="in real time"):
         fidelity([(exact, exact)])
-    with pytest.raises(WrongMachineForFidelity, match="that counts"):
+    with pytest.raises(FidelityUsageError, match="that counts"):
         fidelity([(timed, exact)])
     nothing = exact.result.model_copy(update={"comparisons": ()})
-    with pytest.raises(NotTheSameTreatments):
+    with pytest.raises(FidelityUsageError, match="have no treatment with a number for the same"):
         fidelity([(exact.model_copy(update={"result": nothing}), timed)])
 
 

@@ -59,8 +59,11 @@ def test_places_that_cannot_be_measured_widen_the_answer_and_no_more(data: st.Da
     gone = data.draw(st.sets(st.integers(1, last - 1), max_size=last // 2))
     values = [None if place in gone else 100.0 if place < at else 110.0 for place in range(last + 1)]
     (step,) = _steps(_searched(Series(values)))
-    there = [place for place in range(last + 1) if place not in gone]
-    assert step == (max(one for one in there if one < at), min(one for one in there if one >= at))
+    resolved = [place for place in range(last + 1) if place not in gone]
+    assert step == (
+        max(place for place in resolved if place < at),
+        min(place for place in resolved if place >= at),
+    )
 
 
 def test_a_slow_drift_is_no_step() -> None:

@@ -26,7 +26,7 @@ def _names(groups: Grouped) -> list[set[str]]:
 def _required(groups: Grouped, name: str) -> set[str]:
     """What is set with an option, itself left out."""
     (item,) = [at for at, group in enumerate(_names(groups)) if name in group]
-    names = [one for at in groups.items.closed({item}) for one in _names(groups)[at]]
+    names = [name for at in groups.items.closed({item}) for name in _names(groups)[at]]
     return set(names) - {name}
 
 

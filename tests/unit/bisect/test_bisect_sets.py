@@ -44,8 +44,8 @@ def test_a_planted_set_that_only_matters_together_is_found(data: st.DataObject) 
     builder = fork_only((planted, data.draw(st.sampled_from([0.5, 0.9, 1.03, 1.5]))))
     search = searched(builder, count)
     assert _sets(search) == [planted]
-    each = math.ceil(math.log2(count)) + 1
-    assert len(builder.built) <= size * each + 3 * size * size + 4
+    most_each = math.ceil(math.log2(count)) + 1
+    assert len(builder.built) <= size * most_each + 3 * size * size + 4
 
 
 @given(st.data())
@@ -132,7 +132,7 @@ def test_a_cause_that_another_item_would_do_for_is_told_with_it() -> None:
 
     search = searched(Either({FORK: {}}), 64)
     assert _sets(search) == [{5}]
-    assert [set(other.members) for other in search.alternatives] == [{40}]
+    assert [set(alternative.members) for alternative in search.alternatives] == [{40}]
 
 
 def test_a_difference_that_many_items_share_ends_with_what_is_left() -> None:

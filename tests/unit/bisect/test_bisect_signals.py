@@ -143,9 +143,9 @@ def stored(directory: Path) -> set[tuple[str, str]]:
         return set()
     with open_store(directory / "ktrial.db") as store:
         return {
-            (one.digest, f"{trial.planned.key} {trial.started}")
-            for one in store.studies()
-            for trial in store.trials(one.id)
+            (study.digest, f"{trial.planned.key} {trial.started}")
+            for study in store.studies()
+            for trial in store.trials(study.id)
         }
 
 
@@ -179,8 +179,8 @@ AT_NIGHT = (
     (IN_TIME, "test: in a program#180", "Cause 1"),
 )
 CASES = [
-    pytest.param(*one, number, marks=[pytest.mark.nightly] if one in AT_NIGHT else [])
-    for one, number in zip((*EACH_CHANGE, *AT_NIGHT), cycle(SIGNALS), strict=False)
+    pytest.param(*change, number, marks=[pytest.mark.nightly] if change in AT_NIGHT else [])
+    for change, number in zip((*EACH_CHANGE, *AT_NIGHT), cycle(SIGNALS), strict=False)
 ]
 
 

@@ -35,13 +35,16 @@ class Noisy:
     drawn: dict[tuple[Subset, ...], Array] = field(default_factory=dict)
 
     def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
-        kept = self.drawn.get(candidates, np.zeros((len(candidates), 0)))
-        new = max(0, count - kept.shape[1])
-        means = [sum(effect for part, effect in self.effects.items() if part <= one) for one in candidates]
+        blocks = self.drawn.get(candidates, np.zeros((len(candidates), 0)))
+        new = max(0, count - blocks.shape[1])
+        means = [
+            sum(effect for part, effect in self.effects.items() if part <= candidate)
+            for candidate in candidates
+        ]
         levels = self.generator.normal(0, 0.05, new)
         noise = self.generator.normal(0, self.sd, (len(candidates), new))
         logs = math.log(1000) + np.array(means)[:, None] + levels + noise
-        self.drawn[candidates] = np.hstack([kept, np.exp(logs)])
+        self.drawn[candidates] = np.hstack([blocks, np.exp(logs)])
         return {FORK: self.drawn[candidates]}
 
 

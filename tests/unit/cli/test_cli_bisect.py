@@ -123,7 +123,7 @@ def test_the_plan_says_how_long_past_builds_took(here: Here, tmp_path: Path) -> 
     arguments = ("bisect", "config", "guest", all_on(), *SOURCE, *FORK, "--dry-run")
     assert json.loads(here.run(*arguments, "--json").output)["build_seconds"] is None
     for seconds in (61.0, 63.0):
-        remember_build(seconds, anew=False)
+        remember_build(seconds, from_nothing=False)
     assert json.loads(here.run(*arguments, "--json").output)["build_seconds"] == 62.0
     assert "a build takes about 1 min 2 s, by past ones" in here.run(*arguments).output
 

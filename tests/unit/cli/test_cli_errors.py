@@ -11,7 +11,7 @@ import typer
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.kernels.errors import KernelNotFound
-from ktrial.store.errors import StoreLocked
+from ktrial.store.errors import StoreError
 from ktrial.studyfile.errors import StudyError
 
 
@@ -39,7 +39,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (StudyError(where="x.toml", problem="bad"), 2, "ktrial: error: x.toml: bad\n"),
         (
-            StoreLocked(store="a.db", holder="", seconds=5),
+            StoreError(
+                f"Store a.db is locked: waited {5} s for it.",
+                hint=(
+                    "wait for that process to end, or end it, then run the same command again: no trial is "
+                    "lost"
+                ),
+            ),
             1,
             "ktrial: error: Store a.db is locked: waited 5 s for it.\nhint: wait for that process to end, or "
             "end it, then run the same command again: no trial is lost\n",

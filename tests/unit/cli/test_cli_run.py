@@ -15,7 +15,7 @@ from tests.support.command_line import KNOWN, STUDY, CommandLine
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
@@ -78,7 +78,7 @@ def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
     machine = ScriptedMachine(_noisy, mode=Mode.TIMED)
     stored = a_study(name="mine of 6.12", workloads=("fork",), timing=Timing(blocks=60))
     with open_store(tmp_path / "store" / "ktrial.db") as store:
-        run(stored, store=store, machine=machine, sources=sources(), observer=Silent())
+        run(stored, store=store, machine=machine, sources=sources(), observer=Observer())
     cli.machine(machine)
     said = " ".join(cli("show", "mine of 6.12").output.split())
     advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", said)

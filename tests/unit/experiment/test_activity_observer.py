@@ -53,7 +53,7 @@ def told_meanwhile(store: Store, held: Held, study: Study, finished: int) -> Act
         ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
         try:
             wait_until(held.reached.is_set)
-            wait_until(lambda: [one.finished for _, one in store.activities()] == [finished])
+            wait_until(lambda: [activity.finished for _, activity in store.activities()] == [finished])
             ((study_id, activity),) = store.activities()
             (running,) = running_studies(store)
             assert (running.study_id, running.is_alive, running.runs) == (study_id, True, (activity,))
@@ -66,7 +66,7 @@ def told_meanwhile(store: Store, held: Held, study: Study, finished: int) -> Act
 def test_a_run_tells_who_runs_it_and_what_is_under_way_until_it_ends(store: Store) -> None:
     activity = told_meanwhile(store, Held(after=1), STUDY, finished=1)
     assert (activity.process, activity.planned, activity.failed) == (os.getpid(), 4, 0)
-    assert [one.what.split(",")[0] in {"debian:6.1", "debian:6.12"} for one in activity.doing] == [True]
+    assert [step.what.split(",")[0] in {"debian:6.1", "debian:6.12"} for step in activity.doing] == [True]
     assert "perturbation" in activity.doing[0].what
     assert store.activities() == ()
 
@@ -80,25 +80,25 @@ def test_in_real_time_nothing_is_written_while_a_trial_runs(store: Store) -> Non
 
 
 def an_activity(**changes: object) -> Activity:
-    now = datetime(2026, 11, 24, 12, tzinfo=UTC)
+    instant = datetime(2026, 11, 24, 12, tzinfo=UTC)
     plain = {
-        "key": "k", "host": "elsewhere", "user": "ada", "process": 4711, "born": "", "started": now,
-        "heard": now, "silence_seconds": 60, "finished": 1, "planned": 4,
+        "key": "k", "host": "elsewhere", "user": "ada", "process": 4711, "born": "", "started": instant,
+        "heard": instant, "silence_seconds": 60, "finished": 1, "planned": 4,
     }  # fmt: skip
     return Activity.model_validate(plain | changes)
 
 
 def test_a_run_on_another_host_is_alive_as_long_as_it_was_heard_of() -> None:
-    one = an_activity()
-    assert is_alive(one, one.heard + timedelta(seconds=59))
-    assert not is_alive(one, one.heard + timedelta(seconds=61))
+    activity = an_activity()
+    assert is_alive(activity, activity.heard + timedelta(seconds=59))
+    assert not is_alive(activity, activity.heard + timedelta(seconds=61))
 
 
 def test_what_one_store_tells_of_a_run_replaces_what_it_told_before(store: Store) -> None:
     number = store.study(STUDY)
     assert store.tell_activity(number, an_activity())
     assert store.tell_activity(number, an_activity(finished=2))
-    assert [one.finished for _, one in store.activities()] == [2]
+    assert [activity.finished for _, activity in store.activities()] == [2]
     store.delete(number)
     assert store.activities() == ()
 
@@ -123,7 +123,7 @@ def test_a_run_that_was_killed_is_known_to_be_gone(store: Store) -> None:
     child = subprocess.Popen([sys.executable, "-c", _CHILD, store.name])
     try:
         wait_until(lambda: bool(store.activities()))
-        assert [one.is_alive for one in running_studies(store)] == [True]
+        assert [running_study.is_alive for running_study in running_studies(store)] == [True]
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -151,9 +151,9 @@ def test_cycles_are_not_modelled_by_the_clock(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "the study models cycles on small" in said
-    assert 'model = "small"' in said
+    output = capsys.readouterr().err
+    assert "the study models cycles on small" in output
+    assert 'model = "small"' in output
 
 
 def a_file(directory: Path, text: str) -> str:
@@ -181,18 +181,18 @@ def region(**changes: object) -> RegionCounts:
 def report(operations: int = 10) -> str:
     metric = {"name": CALL.name, "unit": CALL.unit, "direction": "lower", "operations": operations}
     metric |= {"minimum": 1, "median": 1, "mean": 1}
-    said = {"workload": "fork", "clock": "tsc", "overhead": 51, "bundle": 2, "metrics": [metric]}
-    return json.dumps(said | {"checks": operations})
+    report = {"workload": "fork", "clock": "tsc", "overhead": 51, "bundle": 2, "metrics": [metric]}
+    return json.dumps(report | {"checks": operations})
 
 
 def counted(counts: RegionCounts | None = None, said: str = "") -> FakeMachine:
     """A machine whose programs have this region."""
 
     def answer(_boot: Boot, step: Step) -> StepResult:
-        told = StepResult(
+        result = StepResult(
             step=0, do="run", exit=0, stdout=said or report(), wall_ns=777, region=counts or region()
         )
-        return told if isinstance(step, Run) else agreeable(_boot, step)
+        return result if isinstance(step, Run) else agreeable(_boot, step)
 
     return FakeMachine(answer, mode=Mode.EXACT_PLUGIN, kallsyms=KALLSYMS)
 
@@ -221,7 +221,7 @@ def test_a_workload_s_numbers_are_the_plugin_s_less_its_own_overhead(tmp_path: P
 def test_a_trial_keeps_what_each_function_had(tmp_path: Path) -> None:
     (profile,) = trial(counted(), tmp_path).profiles
     assert (profile.workload, profile.operations) == ("fork", 20)
-    assert {each.symbol: each.instructions for each in profile.region.functions} == {
+    assert {function.symbol: function.instructions for function in profile.region.functions} == {
         "do_fork": 9000,
         "clear_page_erms": 1000,
     }
@@ -264,8 +264,10 @@ def test_a_workload_that_marks_less_than_it_does_fails(tmp_path: Path) -> None:
 
 
 def test_a_command_is_counted_from_its_start_to_its_end(tmp_path: Path) -> None:
-    whole = [region(count=1, total=each, median=each) for each in (99, 30, 10, 20)]
-    totals = iter([each.model_copy(update={"instructions": each.operations.total}) for each in whole])
+    regions = [region(count=1, total=operations, median=operations) for operations in (99, 30, 10, 20)]
+    totals = iter(
+        [region_.model_copy(update={"instructions": region_.operations.total}) for region_ in regions]
+    )
 
     def answer(_boot: Boot, _step: Step) -> StepResult:
         return StepResult(step=0, do="run", exit=0, wall_ns=777, region=next(totals))
@@ -323,10 +325,10 @@ def by_plugin(kernel: str, bytes_: float, number: int = 0) -> Trial:
 def test_bytes_of_string_instructions_are_compared_where_there_are_any() -> None:
     study = a_study(workloads=("fork",), perturbations=1)
     some = [by_plugin("debian:6.1", 0.0), by_plugin("debian:6.12", 4096.0)]
-    verdicts = {one.metric: one.verdict for one in result(study, some).comparisons}
+    verdicts = {comparison.metric: comparison.verdict for comparison in result(study, some).comparisons}
     assert verdicts == {"instructions": Verdict.EQUIVALENT, "string-bytes": Verdict.WORSE}
     none = [by_plugin("debian:6.1", 0.0), by_plugin("debian:6.12", 0.0)]
-    assert [one.metric for one in result(study, none).comparisons] == ["instructions"]
+    assert [comparison.metric for comparison in result(study, none).comparisons] == ["instructions"]
 
 
 def test_a_study_keeps_its_profiles_in_the_store(tmp_path: Path) -> None:
@@ -343,9 +345,9 @@ def test_a_study_keeps_its_profiles_in_the_store(tmp_path: Path) -> None:
                 workload=lambda _use: BUILT_IN,
             ),
         )
-        stored = [store.profile(record.id, one.planned.key, "fork") for one in record.trials]
+        stored = [store.profile(record.id, trial.planned.key, "fork") for trial in record.trials]
     assert len(stored) == 4
-    assert all(one and one.region.functions == PROFILE.region.functions for one in stored)
+    assert all(profile and profile.region.functions == PROFILE.region.functions for profile in stored)
 
 
 def weighed(before: float, after: float, instructions: float) -> Comparison:
@@ -356,7 +358,9 @@ def weighed(before: float, after: float, instructions: float) -> Comparison:
         counted = a_sample("fork", instructions, unit="instructions", mode=Mode.EXACT_PLUGIN)
         trials.append(a_trial(planned(kernel, 0)).model_copy(update={"samples": (counted, bytes_)}))
     study = a_study(workloads=("fork",), perturbations=1, margin=0.01)
-    (row,) = (one for one in result(study, trials).comparisons if one.metric == "string-bytes")
+    (row,) = (
+        comparison for comparison in result(study, trials).comparisons if comparison.metric == "string-bytes"
+    )
     return row
 
 

@@ -52,11 +52,11 @@ def boot(directory: Path, **changes: object) -> Boot:
 
 
 def test_values_are_read_once_for_each_way_to_boot(guest: Guest, tmp_path: Path) -> None:
-    one, other = boot(tmp_path), boot(tmp_path, parameters=("quiet",))
-    assert kept_values(one) is None
-    first = default_values(guest.machine, one)
-    assert default_values(guest.machine, one) == first == kept_values(one)
-    assert default_values(guest.machine, other).parameters == ("quiet",)
+    plain, quiet = boot(tmp_path), boot(tmp_path, parameters=("quiet",))
+    assert kept_values(plain) is None
+    first = default_values(guest.machine, plain)
+    assert default_values(guest.machine, plain) == first == kept_values(plain)
+    assert default_values(guest.machine, quiet).parameters == ("quiet",)
     assert len(guest.machine.performed) == 2
     assert default_values(guest.machine, boot(tmp_path, memory_mib=1024)) == first
     assert len(guest.machine.performed) == 3
@@ -75,21 +75,21 @@ def test_what_is_no_setting_is_left_out_and_what_follows_from_memory_too(
 
 def test_what_was_kept_and_is_damaged_is_read_again(guest: Guest, tmp_path: Path) -> None:
     first = default_values(guest.machine, boot(tmp_path))
-    (kept,) = (tmp_path / "values").iterdir()
-    kept.write_text('{"kernel": ')
+    (file,) = (tmp_path / "values").iterdir()
+    file.write_text('{"kernel": ')
     assert default_values(guest.machine, boot(tmp_path)) == first
     assert len(guest.machine.performed) == 2
 
 
 def test_one_bit_in_a_kept_value_is_noticed_and_read_again(guest: Guest, tmp_path: Path) -> None:
     first = default_values(guest.machine, boot(tmp_path))
-    (kept,) = (tmp_path / "values").iterdir()
-    text = kept.read_bytes()
-    kept.write_bytes(text.replace(b'swappiness":"60"', b'swappiness":"61"'))
-    assert kept.read_bytes() != text
+    (file,) = (tmp_path / "values").iterdir()
+    text = file.read_bytes()
+    file.write_bytes(text.replace(b'swappiness":"60"', b'swappiness":"61"'))
+    assert file.read_bytes() != text
     assert kept_values(boot(tmp_path)) is None
     assert default_values(guest.machine, boot(tmp_path)) == first
-    assert kept.read_bytes() == text
+    assert file.read_bytes() == text
 
 
 @pytest.mark.parametrize("files", [FILES, {}])
@@ -155,7 +155,10 @@ def values(left_out: tuple[str, ...] = (), **value: str) -> KernelValues:
 def test_differing_values_come_before_those_of_one_side_only() -> None:
     before = values(a="1", b="2", gone="3", same="4")
     after = values(a="1", b="5", came="6", same="4")
-    differing = [(one.path, one.before, one.after) for one in differing_values(before, after)]
+    differing = [
+        (differing_value.path, differing_value.before, differing_value.after)
+        for differing_value in differing_values(before, after)
+    ]
     assert differing == [("b", "2", "5"), ("came", None, "6"), ("gone", "3", None)]
 
 

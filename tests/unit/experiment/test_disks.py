@@ -13,11 +13,11 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Disk, DiskKind, Study, treatments
 from ktrial.model.warnings import WarningKind
 from ktrial.store.store import open_store
-from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import Failure, LoadModule, StepResult, Write
-from ktrial.target.errors import DiskNotMade, LimitNotSet
+from ktrial.target.errors import GuestError
 
 MACHINE = """
 workloads = ["syscall"]
@@ -42,9 +42,9 @@ def study_file(directory: Path, machine: str) -> Path:
 
 
 def test_a_disk_that_turns_has_large_requests_and_says_so() -> None:
-    made = attributes(Disk(rotational=True))
-    assert made["max_sectors"] == "8192"
-    assert made["rotational"] == "1"
+    values = attributes(Disk(rotational=True))
+    assert values["max_sectors"] == "8192"
+    assert values["rotational"] == "1"
     assert "max_sectors" not in attributes(Disk())
 
 
@@ -54,8 +54,8 @@ def test_no_request_is_larger_than_what_the_bandwidth_lets_through_in_a_tick(
     bandwidth: int, rotational: bool
 ) -> None:
     """null_blk would wait for ever: it lets through a fiftieth of a second's bytes at a time."""
-    made = attributes(Disk(bandwidth_mib=bandwidth, rotational=rotational))
-    largest = int(made.get("max_sectors", 254)) * 512
+    values = attributes(Disk(bandwidth_mib=bandwidth, rotational=rotational))
+    largest = int(values.get("max_sectors", 254)) * 512
     assert 4096 <= largest < bandwidth * (1 << 20) / 50
 
 
@@ -74,7 +74,7 @@ def test_a_limit_of_requests_that_a_kernel_lacks_is_no_error_and_anything_else_i
     lacks = Failure(name="EACCES", text="write /sys/kernel/config/nullb/nullb1/max_sectors: not permitted")
     guest_storage.check((StepResult(step=0, do="write", failure=lacks),), Disk())
     refused = Failure(name="EINVAL", text="write /sys/kernel/config/nullb/nullb1/max_sectors: invalid")
-    with pytest.raises(DiskNotMade, match="ext4 on null_blk"):
+    with pytest.raises(GuestError, match="ext4 on null_blk"):
         guest_storage.check((StepResult(step=0, do="write", failure=refused),), Disk())
 
 
@@ -91,7 +91,7 @@ def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
     ]
     assert guest_storage.memory_limit_steps(None) == ()
     failed = StepResult(step=0, do="write", failure=Failure(name="ENOENT", text="no such file"))
-    with pytest.raises(LimitNotSet, match="no such file"):
+    with pytest.raises(GuestError, match="no such file"):
         guest_storage.check_memory_limit((failed,))
 
 
@@ -106,7 +106,7 @@ def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
     ],
 )
 def test_what_a_disk_or_a_limit_cannot_be_is_said(tmp_path: Path, machine: str, problem: str) -> None:
-    with pytest.raises(StudyMistake, match=problem):
+    with pytest.raises(StudyError, match=problem):
         load(study_file(tmp_path, machine), registry())
 
 
@@ -153,8 +153,8 @@ def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
     study = a_read_ahead_study(tmp_path, "@disk", disk)
     assert study.machine.disk
     (setting,) = settings_of(study, treatments(study)[1], "6.12.1")
-    made = guest_storage.directory(study.machine.disk)
-    assert setting.path == f"{made}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
+    values = guest_storage.directory(study.machine.disk)
+    assert setting.path == f"{values}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
     assert setting.name == "queue/read_ahead_kb@disk"
     assert list(out_of_reach(study)) == []
 
@@ -189,7 +189,7 @@ def test_what_guests_do_not_have_no_setting_acts_on(tmp_path: Path, machine: str
     ],
 )
 def test_a_disk_that_is_not_one_is_refused_before_anything_boots(tmp_path: Path, at: str, said: str) -> None:
-    with pytest.raises(StudyMistake) as refused:
+    with pytest.raises(StudyError) as refused:
         a_read_ahead_study(tmp_path, at, "")
     assert said in str(refused.value)
 
@@ -206,7 +206,9 @@ def test_a_setting_that_reaches_nothing_is_told_with_the_result(
     tmp_path: Path, at: str, disk: str, workload: str, said: str
 ) -> None:
     study = a_read_ahead_study(tmp_path, at, disk, workload)
-    (warning,) = [one for one in result(study, ()).warnings if one.kind is WarningKind.OUT_OF_REACH]
+    (warning,) = [
+        warning for warning in result(study, ()).warnings if warning.kind is WarningKind.OUT_OF_REACH
+    ]
     assert said in warning.text
     with open_store(str(tmp_path / "s.db")) as store:
         number = store.study(study)
@@ -218,4 +220,4 @@ def test_of_the_study_s_own_disk_nothing_is_told_when_it_is_stored(tmp_path: Pat
     study = a_read_ahead_study(tmp_path, "@disk", "disk = {}")
     with open_store(str(tmp_path / "s.db")) as store:
         stored = record(store, store.study(study)).result
-    assert not [one for one in stored.warnings if one.kind is WarningKind.OUT_OF_REACH]
+    assert not [warning for warning in stored.warnings if warning.kind is WarningKind.OUT_OF_REACH]

@@ -8,11 +8,11 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine
 from tests.support.scripted import sources as scripted_sources
 
-from ktrial.experiment.executor import Ended, Event, Executor, Told, Wanted, Withdrawn, performed_by
+from ktrial.experiment.executor import Ended, Event, Executor, Notice, TrialOptions, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.machine_lease import LeasePlace
-from ktrial.experiment.observer import Silent
-from ktrial.experiment.resources import Builder, Had, Listener, built_here
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
 from ktrial.machines import Machine
@@ -41,11 +41,13 @@ class Elsewhere:
     def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
         return ()
 
-    def built(self, builds: Mapping[str, Build], builder: Builder, listener: Listener) -> Generator[Had]:
+    def built(
+        self, builds: Mapping[str, Build], builder: Builder, listener: Listener
+    ) -> Generator[KernelOutcome]:
         return built_here(builds, builder, listener)
 
-    def executor(self, machine: Machine, wanted: Wanted) -> Executor:
-        self.scopes.append(wanted.scope)
+    def executor(self, machine: Machine, options: TrialOptions) -> Executor:
+        self.scopes.append(options.scope)
         return _OneByOne(self, machine)
 
 
@@ -58,7 +60,7 @@ class _OneByOne:
         self._events = self._all(trials, jobs)
 
     def _all(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> Iterator[Event]:
-        yield Told("a worker has come")
+        yield Notice("a worker has come")
         doubtful = trials[: self._home.doubtful]
         for planned in trials[:-1]:
             right = self._perform(planned, jobs)
@@ -87,11 +89,11 @@ class _OneByOne:
 
 
 def _too_high(trial: Trial) -> Trial:
-    samples = tuple(one.model_copy(update={"value": one.value * WRONG}) for one in trial.samples)
+    samples = tuple(sample.model_copy(update={"value": sample.value * WRONG}) for sample in trial.samples)
     return trial.model_copy(update={"samples": samples})
 
 
-class Listening(Silent):
+class Listening(Observer):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
@@ -105,7 +107,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def _run(store: Store, executors: Elsewhere | None = None, observer: Silent | None = None) -> StudyRecord:
+def _run(store: Store, executors: Elsewhere | None = None, observer: Observer | None = None) -> StudyRecord:
     return run(
         STUDY,
         store=store,
@@ -117,16 +119,16 @@ def _run(store: Store, executors: Elsewhere | None = None, observer: Silent | No
 
 
 def _numbers(record: StudyRecord) -> dict[str, list[float]]:
-    return {trial.planned.key: [one.value for one in trial.samples] for trial in record.trials}
+    return {trial.planned.key: [sample.value for sample in trial.samples] for trial in record.trials}
 
 
 def test_trials_that_are_withdrawn_are_performed_again_and_stored_once(store: Store, tmp_path: Path) -> None:
-    with open_store(tmp_path / "here.db") as other:
-        here = _run(other)
+    with open_store(tmp_path / "here.db") as local_store:
+        local = _run(local_store)
     listening = Listening()
     record = _run(store, Elsewhere(doubtful=2), listening)
-    assert _numbers(record) == _numbers(here)
-    assert len(store.trials(record.id)) == len(here.trials)
+    assert _numbers(record) == _numbers(local)
+    assert len(store.trials(record.id)) == len(local.trials)
     assert listening.notices == ["a worker has come", "a worker told wrong numbers"]
 
 

@@ -100,7 +100,7 @@ def test_what_an_older_ktrial_stored_of_a_failed_machine_answers_nothing(store: 
         raw.execute("UPDATE trials SET outcome = 'machine-failed' WHERE id = 1")
         raw.commit()
     assert len(store.trials(number)) == 1
-    assert [(one.finished, one.failed) for one in store.studies()] == [(1, 0)]
+    assert [(study.finished, study.failed) for study in store.studies()] == [(1, 0)]
     with quick_reader(path) as quick:
         (row,) = quick.studies()
         assert (row.finished, row.failed, len(quick.trials(number))) == (1, 0, 1)

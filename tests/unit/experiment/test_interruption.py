@@ -66,21 +66,21 @@ def test_what_was_asked_for_stays_asked_for() -> None:
 
 
 def test_deferred_it_is_raised_where_it_is_looked_for(capfd: pytest.CaptureFixture[str]) -> None:
-    done = []
+    finished = []
 
     def work() -> None:
         with interruption.caught(), interruption.deferred():
             with interruption.deferred():
                 send(signal.SIGINT)
                 send(signal.SIGINT)
-                done.append("inner")
-            done.append("outer")
+                finished.append("inner")
+            finished.append("outer")
             interruption.check()
-            done.append("never")
+            finished.append("never")
 
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert done == ["inner", "outer"]
+    assert finished == ["inner", "outer"]
     assert "it is ending already" in capfd.readouterr().err
 
 
@@ -103,19 +103,19 @@ def test_what_was_only_remembered_reaches_who_had_the_signal_before(others: list
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it listens", "while it listens"])
 def test_who_listens_is_told_once_and_interrupted_at_the_end(before: bool) -> None:
-    told = []
+    calls = []
 
     def work() -> None:
         with interruption.caught(), interruption.deferred():
             if before:
                 send(signal.SIGTERM)
-            with interruption.listening(lambda: told.append("an end is asked for")):
+            with interruption.listening(lambda: calls.append("an end is asked for")):
                 send(signal.SIGTERM)
                 send(signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert told == ["an end is asked for"]
+    assert calls == ["an end is asked for"]
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg, scipy.special
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
 from ktrial.model.base import digest
 from ktrial.model.study import Timing
@@ -49,7 +49,7 @@ def study():
     which = a_study(workloads=("fork", "pipe", "syscall"), kernels=kernels, timing=Timing(blocks=30))
     with open_store(Path(sys.argv[1]) / "trials.db") as store:
         machine = ScriptedMachine(answer, mode=Mode.TIMED)
-        record = run(which, store=store, machine=machine, sources=sources(), observer=Silent())
+        record = run(which, store=store, machine=machine, sources=sources(), observer=Observer())
         assert len(record.trials) > 40, len(record.trials)
 
 def product():
@@ -66,9 +66,9 @@ def test_no_other_thread_computes(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
     root = Path(__file__).parents[3]
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
-    study, product = map(int, done.stdout.split())
+    process = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+    assert not process.returncode, process.stderr
+    study, product = map(int, process.stdout.split())
     if not product:
         pytest.skip("BLAS has one thread here: one CPU, or a library without threads")
     assert study == 0, "nanoseconds of CPU of the threads of BLAS"

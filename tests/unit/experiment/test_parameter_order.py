@@ -11,7 +11,7 @@ import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
 from ktrial.model.base import digest
 from ktrial.model.study import Study
@@ -22,7 +22,7 @@ FIRST: dict[str, int | str] = {"path": "/mnt", "size": 8, "reads": 50}
 OTHER: dict[str, int | str] = {"size": 8, "reads": 50, "path": "/mnt"}
 
 
-class Told(Silent):
+class Told(Observer):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
@@ -41,7 +41,7 @@ def study(parameters: dict[str, int | str], perturbations: int = 3) -> Study:
     return a_study(perturbations=perturbations, workloads=()).model_copy(update={"workloads": (use,)})
 
 
-def values(store: Store, parameters: dict[str, int | str], observer: Silent | None = None) -> list[float]:
+def values(store: Store, parameters: dict[str, int | str], observer: Observer | None = None) -> list[float]:
     record = run(
         study(parameters), store=store, machine=ScriptedMachine(), observer=observer, sources=sources()
     )
@@ -55,11 +55,11 @@ def test_orders_share_a_digest_and_differ_in_their_numbers(store: Store, tmp_pat
 
 
 def test_a_study_goes_on_in_the_order_in_which_it_began(store: Store, tmp_path: Path) -> None:
-    with open_store(tmp_path / "whole.db") as whole:
-        wanted = values(whole, FIRST)
+    with open_store(tmp_path / "whole.db") as uninterrupted:
+        expected = values(uninterrupted, FIRST)
     begun = store.study(study(FIRST))
     observer = Told()
-    assert values(store, OTHER, observer) == wanted
+    assert values(store, OTHER, observer) == expected
     assert list(store.find(begun).study.workloads[0].parameters) == list(FIRST)
     (notice,) = observer.notices
     assert "another order" in notice

@@ -7,7 +7,7 @@ from tests.support.making import a_study
 from tests.support.proving import FEATURES, NEW, OLD, World, a_world
 
 from ktrial.analysis.attribution.question import AttributionQuestion, question
-from ktrial.analysis.errors import OtherMachine, UnknownCandidate
+from ktrial.analysis.errors import ExplanationError
 from ktrial.errors import Interrupted
 from ktrial.experiment.proof import Proven, Proving, prove
 from ktrial.experiment.session import run
@@ -28,9 +28,9 @@ def store(tmp_path: Path) -> Store:
     return open_store(str(tmp_path / "store.db"))
 
 
-def proven(world: World, store: Store, asked: AttributionQuestion = ASKED, **given: object) -> Proven:
+def proven(world: World, store: Store, query: AttributionQuestion = ASKED, **options: object) -> Proven:
     plain = {"perturbations": 2, "jobs": 1, "machine": world.machine, "sources": world.sources()}
-    return prove(asked, Proving(store, **(plain | given)))  # type: ignore[arg-type]
+    return prove(query, Proving(store, **(plain | options)))  # type: ignore[arg-type]
 
 
 def by_name(result: Proven) -> dict[str, Tried]:
@@ -40,12 +40,12 @@ def by_name(result: Proven) -> dict[str, Tried]:
 def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: World, store: Store) -> None:
     proof = proven(world, store).proof
     assert proof.differences == (1000, 1001)
-    told = {one.candidate.name: one for one in proof.tested}
-    tick = told["HRTICK"]
+    results = {result.candidate.name: result for result in proof.tested}
+    tick = results["HRTICK"]
     assert (tick.status, tick.effects) == (Status.MEASURED, (249, 249)), "the write itself costs one"
     assert proof.share(tick.effect) == pytest.approx(249 / 1000.5)
     assert proof.shares(tick.effects) == pytest.approx((249 / 1001, 249 / 1000))
-    assert told["/sys/kernel/mm/lru_gen/enabled"].effects == (99, 99)
+    assert results["/sys/kernel/mm/lru_gen/enabled"].effects == (99, 99)
     assert proof.together
     assert set(proof.together.names) == {"HRTICK", "/sys/kernel/mm/lru_gen/enabled"}
     assert proof.together.effects == (348, 348), "two writes"
@@ -54,27 +54,27 @@ def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: Wor
 
 def test_the_proof_is_kept_with_the_study_that_was_asked_about(world: World, store: Store) -> None:
     record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
-    whole = proven(world, store).proof
-    assert store.proofs(record.id) == (whole,)
-    proven(world, store, wanted=("HRTICK",))
-    assert store.proofs(record.id) == (whole,), "one of fewer candidates does not take its place"
+    complete = proven(world, store).proof
+    assert store.proofs(record.id) == (complete,)
+    proven(world, store, candidates=("HRTICK",))
+    assert store.proofs(record.id) == (complete,), "one of fewer candidates does not take its place"
 
 
 def test_without_such_a_study_it_is_kept_with_that_of_the_two_ends(world: World, store: Store) -> None:
-    proof = proven(world, store, wanted=("HRTICK",)).proof
-    assert [store.proofs(one.id) for one in store.studies()] == [(proof,), ()]
-    whole = proven(world, store).proof
-    assert next(store.proofs(one.id) for one in store.studies()) == (whole,)
+    proof = proven(world, store, candidates=("HRTICK",)).proof
+    assert [store.proofs(study.id) for study in store.studies()] == [(proof,), ()]
+    complete = proven(world, store).proof
+    assert next(store.proofs(study.id) for study in store.studies()) == (complete,)
 
 
 def test_a_setting_that_nothing_uses_is_told_from_one_that_counts(world: World, store: Store) -> None:
-    told = by_name(proven(world, store, wanted=("vm.*",)))["vm.dirty_ratio"]
-    assert told.status is Status.NOTHING
-    assert "nothing that the workload uses depends on it" in told.reason
+    result = by_name(proven(world, store, candidates=("vm.*",)))["vm.dirty_ratio"]
+    assert result.status is Status.NOTHING
+    assert "nothing that the workload uses depends on it" in result.reason
 
 
 def test_what_a_kernel_refuses_is_tried_the_other_way_round_and_told(world: World, store: Store) -> None:
-    refused = by_name(proven(world, store, wanted=("*/preempt",)))["/sys/kernel/debug/sched/preempt"]
+    refused = by_name(proven(world, store, candidates=("*/preempt",)))["/sys/kernel/debug/sched/preempt"]
     assert (refused.status, refused.side) == (Status.REFUSED, ProofSide.FROM)
     assert "= voluntary was refused: EINVAL; the other way round:" in refused.reason
     assert "= lazy was refused" in refused.reason
@@ -86,7 +86,7 @@ def test_where_the_other_kernel_takes_it_that_is_measured(world: World, store: S
     world.rule = lambda kernel, written, *more: (
         plain(kernel, written, *more) + 200 * (kernel == OLD and written.get(FEATURES) == "HRTICK")
     )
-    tick = by_name(proven(world, store, wanted=("HRTICK",)))["HRTICK"]
+    tick = by_name(proven(world, store, candidates=("HRTICK",)))["HRTICK"]
     assert (tick.status, tick.side, tick.effects) == (Status.MEASURED, ProofSide.FROM, (201, 201))
 
 
@@ -103,7 +103,7 @@ def test_an_effect_no_larger_than_a_write_that_changes_nothing_is_no_cause(
         )
 
     world.rule = rule
-    tried = proven(world, store, wanted=("HRTICK",))
+    tried = proven(world, store, candidates=("HRTICK",))
     assert by_name(tried)["HRTICK"].status is Status.UNCERTAIN
     assert tried.proof.control == 300
     assert tried.proof.together is None
@@ -114,8 +114,8 @@ def test_an_option_that_a_boot_parameter_switches_off_is_tried_on_the_kernel_tha
     world: World, store: Store
 ) -> None:
     """6.12 has PSI, 7.2 has not: switched off in 6.12, 40 instructions fewer there: the difference grows."""
-    told = by_name(proven(world, store, wanted=("psi=0",)))["psi=0"]
-    assert (told.side, told.status, told.effects) == (ProofSide.FROM, Status.MEASURED, (-40, -40))
+    result = by_name(proven(world, store, candidates=("psi=0",)))["psi=0"]
+    assert (result.side, result.status, result.effects) == (ProofSide.FROM, Status.MEASURED, (-40, -40))
 
 
 def test_nothing_is_run_twice(world: World, store: Store) -> None:
@@ -126,15 +126,15 @@ def test_nothing_is_run_twice(world: World, store: Store) -> None:
     assert len(world.ran) == ran
     assert again.tested == first.tested
     assert (again.used.trials, first.used.trials) == (0, ran)
-    fewer = proven(world, store, wanted=("hrtick",)).proof
-    assert [one.candidate.name for one in fewer.tested] == ["HRTICK"]
+    fewer = proven(world, store, candidates=("hrtick",)).proof
+    assert [result.candidate.name for result in fewer.tested] == ["HRTICK"]
     assert len(world.ran) == ran, "another study, whose trials are taken over"
 
 
 def test_the_treatments_of_a_stored_study_are_not_run_again(world: World, store: Store) -> None:
     record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
     assert len(record.trials) == len(world.ran) == 4
-    proven(world, store, wanted=("HRTICK",))
+    proven(world, store, candidates=("HRTICK",))
     labels = [label for label, _ in world.ran]
     assert labels.count(OLD) == labels.count(NEW) == 2
 
@@ -143,41 +143,41 @@ def test_trials_of_another_qemu_are_run_again(world: World, store: Store) -> Non
     run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
     identity = world.machine.identity
     world.machine.identity = lambda boot: identity(boot).model_copy(update={"qemu": "10.0"})  # type: ignore[method-assign]
-    proven(world, store, wanted=("HRTICK",))
+    proven(world, store, candidates=("HRTICK",))
     assert [label for label, _ in world.ran].count(OLD) == 4
 
 
 def test_an_interrupted_proof_goes_on(world: World, store: Store) -> None:
     world.interrupt_after = 7
     with pytest.raises((Interrupted, KeyboardInterrupt)):
-        proven(world, store, wanted=("HRTICK",))
+        proven(world, store, candidates=("HRTICK",))
     assert len(world.ran) == 7
     world.interrupt_after = None
     world.machine = World(world.directory).machine
-    proven(world, store, wanted=("HRTICK",))
+    proven(world, store, candidates=("HRTICK",))
     assert len(set(world.ran)) == len(world.ran)
 
 
 def test_the_cost_is_told_before_and_a_budget_leaves_out_what_is_dear(world: World, store: Store) -> None:
-    told: list[tuple[float, int, bool]] = []
+    plans: list[tuple[float, int, bool]] = []
 
     def tell(cost: object, proof: object, in_groups: bool) -> None:
-        told.append((cost.seconds, len(world.ran), in_groups))  # type: ignore[attr-defined]
+        plans.append((cost.seconds, len(world.ran), in_groups))  # type: ignore[attr-defined]
 
-    cheap = proven(world, store, budget=10.0, tell=tell, each=True).proof
-    assert told[0][1:] == (4, False), "of the two treatments only"
-    assert told[0][0] <= 10.0
-    assert "psi=0" not in {one.candidate.name for one in cheap.tested}, "a boot takes longer"
-    assert ("psi=0", "--budget has no room for it") in {(one.name, one.reason) for one in cheap.left_out}
+    cheap = proven(world, store, budget=10.0, tell=tell, each_alone=True).proof
+    assert plans[0][1:] == (4, False), "of the two treatments only"
+    assert plans[0][0] <= 10.0
+    assert "psi=0" not in {result.candidate.name for result in cheap.tested}, "a boot takes longer"
+    assert ("psi=0", "--budget has no room for it") in {(item.name, item.reason) for item in cheap.left_out}
 
 
 def test_a_name_that_no_candidate_has_is_refused(world: World, store: Store) -> None:
-    with pytest.raises(UnknownCandidate, match=r"called HRTIK \(did you mean HRTICK\?\)") as raised:
-        proven(world, store, wanted=("HRTIK",))
+    with pytest.raises(ExplanationError, match=r"called HRTIK \(did you mean HRTICK\?\)") as raised:
+        proven(world, store, candidates=("HRTIK",))
     assert "vm.dirty_ratio" in raised.value.advice
 
 
 def test_only_the_machine_exact_proves(world: World, store: Store) -> None:
     study = a_study(kernels=(OLD, NEW), workloads=("futex",), machine=MachineSettings(kind="kvm"))
-    with pytest.raises(OtherMachine):
+    with pytest.raises(ExplanationError, match=", which counts no instructions by function"):
         proven(world, store, question(study))

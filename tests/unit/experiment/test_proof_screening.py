@@ -21,10 +21,10 @@ LRU = "/sys/kernel/mm/lru_gen/enabled"
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """With many settings that nothing reads."""
-    made = a_world(tmp_path, monkeypatch)
+    world = a_world(tmp_path, monkeypatch)
     for kernel, value in ((OLD, "1"), (NEW, "2")):
-        made.settings[kernel] |= dict.fromkeys(INERT, value)
-    return made
+        world.settings[kernel] |= dict.fromkeys(INERT, value)
+    return world
 
 
 @pytest.fixture
@@ -39,14 +39,22 @@ def lines(proof: Proof) -> str:
 def test_some_ten_trials_find_what_a_hundred_found_with_the_same_shares(world: World, store: Store) -> None:
     quick = proven(world, store).proof
     few = len(world.ran)
-    each = proven(world, store, each=True).proof
+    alone_proof = proven(world, store, each_alone=True).proof
     assert len(world.ran) - few > 40, "one by one"
     assert few < 4 + 28, "the two treatments, then two causes among 29"
-    alone = {one.candidate.name: one.effects for one in each.tested if one.status is Status.MEASURED}
-    by_screening = {one.candidate.name: one.effects for one in quick.tested if one.status is Status.MEASURED}
+    alone = {
+        result.candidate.name: result.effects
+        for result in alone_proof.tested
+        if result.status is Status.MEASURED
+    }
+    by_screening = {
+        result.candidate.name: result.effects for result in quick.tested if result.status is Status.MEASURED
+    }
     assert by_screening == {name: alone[name] for name in ("HRTICK", LRU, "psi=0")}
-    assert quick.together == each.together
-    assert {one.candidate.name for one in quick.tested} == {one.candidate.name for one in each.tested}
+    assert quick.together == alone_proof.together
+    assert {result.candidate.name for result in quick.tested} == {
+        result.candidate.name for result in alone_proof.tested
+    }
 
 
 def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: World, store: Store) -> None:
@@ -54,25 +62,25 @@ def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: Wo
     proof = proven(world, store).proof
     settings, boots = 2, 2
     assert len(world.ran) == 4 + settings + boots
-    (moved,) = (one for one in proof.groups if len(one.names) > MANY)
+    (moved,) = (group for group in proof.groups if len(group.names) > MANY)
     assert (moved.kind, moved.side, moved.effect) == (GroupKind.NOTHING, ProofSide.TO, -5 * len(moved.names))
     assert moved.control == -moved.effect, "as many files written with what they have move it as far"
-    told = {one.candidate.name: one.status for one in proof.tested}
-    assert told["vm.inert_07"] is told["HRTICK"] is Status.GROUPED
+    statuses = {result.candidate.name: result.status for result in proof.tested}
+    assert statuses["vm.inert_07"] is statuses["HRTICK"] is Status.GROUPED
     assert "Nothing that was taken back has a part" in lines(proof)
     assert "vm.inert_07" in lines(proof)
 
 
 def test_what_one_kernel_refuses_does_not_spoil_its_group(world: World, store: Store) -> None:
     world.refused |= {(NEW, "1")}
-    told = by_name(proven(world, store))
-    assert told["vm.inert_03"].side is ProofSide.FROM, "it is tried where the kernel takes it"
-    assert told["vm.inert_03"].status is Status.GROUPED
-    preempt = told["/sys/kernel/debug/sched/preempt"]
+    results = by_name(proven(world, store))
+    assert results["vm.inert_03"].side is ProofSide.FROM, "it is tried where the kernel takes it"
+    assert results["vm.inert_03"].status is Status.GROUPED
+    preempt = results["/sys/kernel/debug/sched/preempt"]
     assert (preempt.status, preempt.side) == (Status.REFUSED, ProofSide.FROM)
     assert "= voluntary was refused: EINVAL" in preempt.reason
     assert "; the other way round: " in preempt.reason
-    assert told["HRTICK"].status is Status.MEASURED
+    assert results["HRTICK"].status is Status.MEASURED
 
 
 def test_two_that_help_only_together_are_told(world: World, store: Store) -> None:
@@ -83,7 +91,7 @@ def test_two_that_help_only_together_are_told(world: World, store: Store) -> Non
 
     world.rule = rule
     proof = proven(world, store).proof
-    (beyond,) = (one for one in proof.groups if one.kind is GroupKind.ONLY_TOGETHER)
+    (beyond,) = (group for group in proof.groups if group.kind is GroupKind.ONLY_TOGETHER)
     assert beyond.effect == 400
     assert {"vm.inert_02", "vm.inert_21"} <= set(beyond.names)
     assert proof.unexplained == 1000
@@ -93,27 +101,30 @@ def test_two_that_help_only_together_are_told(world: World, store: Store) -> Non
 def test_a_group_that_cannot_run_together_is_divided(world: World, store: Store) -> None:
     world.panics = lambda written: len(written) > 8 and "1" in written.values()
     proof = proven(world, store).proof
-    assert {one.candidate.name for one in proof.tested if one.status is Status.MEASURED} >= {"HRTICK", LRU}
-    assert not [one for one in proof.groups if one.kind is GroupKind.OPEN]
+    assert {result.candidate.name for result in proof.tested if result.status is Status.MEASURED} >= {
+        "HRTICK",
+        LRU,
+    }
+    assert not [group for group in proof.groups if group.kind is GroupKind.OPEN]
 
 
 def test_interrupted_it_tells_what_it_knows_and_goes_on(world: World, store: Store) -> None:
-    told: list[Proof] = []
+    proofs: list[Proof] = []
     run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
     world.interrupt_after = 4 + 4 + 2
     with pytest.raises((Interrupted, KeyboardInterrupt)):
-        proven(world, store, known_so_far=told.append)
-    (known,) = told
-    (waiting,) = (one for one in known.groups if one.kind is GroupKind.OPEN)
+        proven(world, store, on_interruption=proofs.append)
+    (interim,) = proofs
+    (waiting,) = (group for group in interim.groups if group.kind is GroupKind.OPEN)
     assert waiting.effect > 300
-    said = "\n".join(known_so_far(known))
-    assert "Known so far of +1,000" in said
-    assert "Not divided up, +3" in said
+    text = "\n".join(known_so_far(interim))
+    assert "Known so far of +1,000" in text
+    assert "Not divided up, +3" in text
     world.interrupt_after = None
     world.have_a_new_machine()
-    whole = proven(world, store).proof
+    complete = proven(world, store).proof
     assert len(set(world.ran)) == len(world.ran), "nothing is run twice"
-    assert not [one for one in whole.groups if one.kind is GroupKind.OPEN]
+    assert not [group for group in complete.groups if group.kind is GroupKind.OPEN]
 
 
 def test_interrupted_while_they_are_measured_alone_it_tells_those_that_are(
@@ -121,30 +132,30 @@ def test_interrupted_while_they_are_measured_alone_it_tells_those_that_are(
 ) -> None:
     proven(world, store)
     last = len(world.ran)
-    told: list[Proof] = []
+    proofs: list[Proof] = []
     world.ran.clear()
     world.interrupt_after = last - 3
-    other = open_store(str(world.directory / "other.db"))
+    second_store = open_store(str(world.directory / "other.db"))
     with pytest.raises((Interrupted, KeyboardInterrupt)):
-        proven(world, other, known_so_far=told.append)
-    measured = {one.candidate.name for one in told[0].tested if one.status is Status.MEASURED}
+        proven(world, second_store, on_interruption=proofs.append)
+    measured = {result.candidate.name for result in proofs[0].tested if result.status is Status.MEASURED}
     assert measured
     assert measured < {"HRTICK", LRU, "psi=0"}
 
 
 def test_a_budget_ends_the_search_and_what_is_left_is_named(world: World, store: Store) -> None:
     ended = proven(world, store, budget=10.0)
-    assert {one.name for one in ended.proof.left_out} >= {"psi=0"}, "a boot takes longer"
+    assert {item.name for item in ended.proof.left_out} >= {"psi=0"}, "a boot takes longer"
     assert "HRTICK" in by_name(ended)
 
 
 def test_a_feature_s_control_writes_the_word_that_is_there(world: World, store: Store) -> None:
     written: list[Mapping[str, str]] = []
 
-    def rule(kernel: str, now: Mapping[str, str], *more: object) -> float:
-        written.append(now)
-        return by_rule(kernel, now, *more)  # type: ignore[arg-type]
+    def rule(kernel: str, settings: Mapping[str, str], *more: object) -> float:
+        written.append(settings)
+        return by_rule(kernel, settings, *more)  # type: ignore[arg-type]
 
     world.rule = rule
     proven(world, store)
-    assert any(now.get(FEATURES) == "HRTICK" and now.get(INERT[0]) == "2" for now in written)
+    assert any(settings.get(FEATURES) == "HRTICK" and settings.get(INERT[0]) == "2" for settings in written)

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.analysis.errors import NotExact, NothingToRepeat, TrialNotStored
+from ktrial.analysis.errors import RepetitionUsageError
 from ktrial.experiment.stored_trials import Difference, differences, drawn_trial, trial_with_key
 from ktrial.model.trial import Outcome, Provenance
 from ktrial.model.workload import Mode
@@ -22,13 +22,13 @@ def test_only_trials_that_completed_are_run_again() -> None:
     assert {drawn_trial(a_study(), (TRIALS[0], *failed), seed).planned.key for seed in range(9)} == {
         TRIALS[0].planned.key
     }
-    with pytest.raises(NothingToRepeat):
+    with pytest.raises(RepetitionUsageError, match="has no trial that completed: there is"):
         drawn_trial(a_study(), failed, 1)
 
 
 def test_what_was_measured_in_real_time_is_refused() -> None:
-    timed = [one.model_copy(update={"mode": Mode.TIMED}) for one in TRIALS[0].samples]
-    with pytest.raises(NotExact, match="was measured in real time"):
+    timed = [sample.model_copy(update={"mode": Mode.TIMED}) for sample in TRIALS[0].samples]
+    with pytest.raises(RepetitionUsageError, match="was measured in real time"):
         drawn_trial(a_study(), (TRIALS[0].model_copy(update={"samples": tuple(timed)}),), 1)
 
 
@@ -36,21 +36,21 @@ def test_the_last_digit_counts_and_what_was_executed_comes_first() -> None:
     before = TRIALS[0].model_copy(update={"provenance": Provenance(executed={"image": "a"})})
     assert differences(before, before) == ()
     sample = before.samples[0]
-    other = sample.model_copy(update={"value": sample.value + 2**-10})
-    now = before.model_copy(
+    changed = sample.model_copy(update={"value": sample.value + 2**-10})
+    repeated = before.model_copy(
         update={
-            "samples": (other, *before.samples[1:]),
+            "samples": (changed, *before.samples[1:]),
             "provenance": Provenance(executed={"image": "b", "plugin": "c"}),
         }
     )
-    first, second = differences(before, now)
+    first, second = differences(before, repeated)
     assert first == Difference("executed: image", "a", "b")
-    assert second.what == f"{sample.workload}: {sample.metric}"
+    assert second.fact == f"{sample.workload}: {sample.metric}"
 
 
 def test_a_trial_is_named_by_its_key_however_it_ended() -> None:
     failed = TRIALS[3].model_copy(update={"outcome": Outcome.PANICKED, "samples": ()})
     key = failed.planned.key
     assert trial_with_key(a_study(), (*TRIALS[:3], failed), key) is failed
-    with pytest.raises(TrialNotStored, match=f"has no trial {key}x"):
+    with pytest.raises(RepetitionUsageError, match=f"has no trial {key}x"):
         trial_with_key(a_study(), (failed,), f"{key}x")

@@ -30,8 +30,8 @@ def watched(run: Run) -> bool:
 def answer(boot: Boot, run: Run) -> StepResult:
     """The program, and behind what it says itself what its tasks waited."""
     alone = number_of(boot, run.model_copy(update={"argv": run.argv[2:]}) if watched(run) else run)
-    told = {"stderr": f"something of its own\n{json.dumps(TOLD)}\n"}
-    return alone.model_copy(update=told) if watched(run) else alone
+    output = {"stderr": f"something of its own\n{json.dumps(TOLD)}\n"}
+    return alone.model_copy(update=output) if watched(run) else alone
 
 
 def trial_of(machine: ScriptedMachine) -> Trial:
@@ -47,9 +47,9 @@ def test_run_delays_are_metrics_beside_those_of_a_run_without_the_monitor() -> N
     assert trial.outcome is Outcome.COMPLETED
     own, *delays = trial.samples
     assert own.metric == "instructions"
-    assert {one.metric: one.value for one in delays} == METRICS
-    assert {(one.unit, one.workload) for one in delays} == {("ns", "fork")}
-    counted = {one.name: one.delta for one in trial.counters}
+    assert {delay.metric: delay.value for delay in delays} == METRICS
+    assert {(delay.unit, delay.workload) for delay in delays} == {("ns", "fork")}
+    counted = {counter.name: counter.delta for counter in trial.counters}
     assert [counted[f"run-delay.{name}"] for name in ("tasks", "ran", "waited")] == [41, 90, 4200]
     alone, again = ([step for step in steps if isinstance(step, Run)] for _, steps in machine.programs)
     assert not any(map(watched, alone))
@@ -69,7 +69,7 @@ def test_a_kernel_that_tells_nothing_is_a_warning_and_the_trial_keeps_its_number
 
     trial = trial_of(ScriptedMachine(silent))
     assert trial.outcome is Outcome.COMPLETED
-    assert [one.metric for one in trial.samples] == ["instructions"]
+    assert [sample.metric for sample in trial.samples] == ["instructions"]
     (warning,) = trial.warnings
     assert warning.kind is WarningKind.COUNTERS_MISSING
     assert "run-delay counted nothing of fork" in warning.text
@@ -78,7 +78,10 @@ def test_a_kernel_that_tells_nothing_is_a_warning_and_the_trial_keeps_its_number
 
 def test_of_several_programs_the_values_are_means() -> None:
     delays = [monitoring.Delays(**(TOLD | {"largest": largest})) for largest in (700.0, 900.0)]
-    values = {one.metric: one.value for one in monitoring.delay_samples("fork", Mode.EXACT_PARALLEL, delays)}
+    values = {
+        delay_sample.metric: delay_sample.value
+        for delay_sample in monitoring.delay_samples("fork", Mode.EXACT_PARALLEL, delays)
+    }
     assert values == METRICS
     assert monitoring.delay_counters(delays)[0] == ("run-delay.tasks", 82.0)
 

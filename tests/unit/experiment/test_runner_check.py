@@ -7,18 +7,12 @@ import pytest
 from tests.support.making import a_sample, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
-from ktrial.analysis.errors import (
-    BadBaselineName,
-    BaselineFailed,
-    BaselineIncomparable,
-    BaselineNotThere,
-    MachineFailedCheck,
-)
+from ktrial.analysis.errors import CheckError, CheckUsageError
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
 from ktrial.experiment.regression_check import Decision, RegressionCheck, check
 from ktrial.experiment.single_kernel import Measurement, Runs
-from ktrial.kernels.errors import ImageUnreadable
+from ktrial.kernels.errors import ImageError
 from ktrial.machines.errors import MachineError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
@@ -43,8 +37,8 @@ def machine(numbers: Mapping[str, tuple[float, ...]], qemu: str = "7.2.22") -> S
     """Answers with the kernel's number for each perturbation, or with its one number."""
 
     def answer(boot: Boot, run: Run) -> StepResult:
-        own = numbers[boot.kernel.name]
-        return StepResult(step=0, do="run", exit=0, stdout=str(own[int(run.argv[1]) % len(own)]))
+        values = numbers[boot.kernel.name]
+        return StepResult(step=0, do="run", exit=0, stdout=str(values[int(run.argv[1]) % len(values)]))
 
     return ScriptedMachine(answer, qemu=qemu)
 
@@ -56,8 +50,8 @@ def runs(store: Store, where: ScriptedMachine) -> Runs:
 def checked(
     store: Store, good: tuple[float, ...], tested: tuple[float, ...], limit: float = 0.01
 ) -> RegressionCheck:
-    here = runs(store, machine({GOOD.name: good, TESTED.name: tested}))
-    return check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {"fork": limit}, here)
+    place = runs(store, machine({GOOD.name: good, TESTED.name: tested}))
+    return check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, {"fork": limit}, place)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +83,10 @@ def test_a_check_decides_by_the_whole_spread_and_never_below_what_irrelevant_cha
 
 def test_the_limit_of_one_workload_is_not_that_of_another(store: Store) -> None:
     both = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")))
-    here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (1015,)}))
-    decision = check(TESTED, baselines.of_kernel(GOOD, both, here), both, {"fork": 0.02, "pipe": 0.01}, here)
+    place = runs(store, machine({GOOD.name: (1000,), TESTED.name: (1015,)}))
+    decision = check(
+        TESTED, baselines.of_kernel(GOOD, both, place), both, {"fork": 0.02, "pipe": 0.01}, place
+    )
     assert [row.decision for row in decision.rows] == [Decision.WITHIN, Decision.BEYOND]
     assert decision.decision is Decision.BEYOND
 
@@ -154,9 +150,9 @@ def another(kernel: Kernel) -> Kernel:
 
 
 def test_a_kernel_that_was_built_anew_under_the_same_name_is_measured_anew(store: Store) -> None:
-    here = machine({GOOD.name: (1000,), TESTED.name: (1000,)})
-    good = baselines.of_kernel(GOOD, FORK, runs(store, here))
-    assert check(TESTED, good, FORK, {}, runs(store, here)).decision is Decision.WITHIN
+    place = machine({GOOD.name: (1000,), TESTED.name: (1000,)})
+    good = baselines.of_kernel(GOOD, FORK, runs(store, place))
+    assert check(TESTED, good, FORK, {}, runs(store, place)).decision is Decision.WITHIN
     slower = machine({GOOD.name: (1000,), TESTED.name: (2000,)})
     assert check(TESTED, good, FORK, {}, runs(store, slower)).decision is Decision.WITHIN
     assert slower.programs == [], "what the store has of this content is not run again"
@@ -169,8 +165,8 @@ def test_a_kernel_that_panics_has_not_run_and_the_console_tells(store: Store) ->
             raise ends(Outcome.PANICKED, "Fatal exception", "Kernel panic - not syncing")
         return StepResult(step=0, do="run", exit=0, stdout="1000")
 
-    here = runs(store, ScriptedMachine(panics))
-    decision = check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here)
+    place = runs(store, ScriptedMachine(panics))
+    decision = check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, {}, place)
     assert (decision.decision, decision.rows) == (Decision.NOT_RUN, ())
     assert "3 of 3 trials panicked (fork: Fatal exception)" in decision.problem
     assert "not syncing" in decision.console
@@ -182,7 +178,7 @@ def test_a_machine_that_fails_says_nothing_about_the_kernel(store: Store) -> Non
     def fails(boot: Boot, run: Run) -> StepResult:
         raise MachineError(machine="scripted", problem="QEMU is gone")
 
-    with pytest.raises(MachineFailedCheck, match="QEMU is gone"):
+    with pytest.raises(CheckError, match="QEMU is gone"):
         check(TESTED, good, FORK, {}, runs(store, ScriptedMachine(fails)))
 
 
@@ -191,9 +187,7 @@ def test_a_saved_baseline_from_another_qemu_is_refused_with_the_command_that_sav
 ) -> None:
     good = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
     newer = machine({TESTED.name: (1000,)}, qemu="10.0.0")
-    with pytest.raises(
-        BaselineIncomparable, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22"
-    ) as caught:
+    with pytest.raises(CheckError, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22") as caught:
         check(TESTED, good, FORK, {}, runs(store, newer))
     assert "ktrial baseline save good --kernel debian:6.1 --workload 'fork'" in caught.value.advice
 
@@ -207,27 +201,27 @@ def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store
     assert decision.decision is Decision.WITHIN, "both are from one QEMU, and stored"
     third = a_kernel("path:/third")
     newest = machine({GOOD.name: (1000,), third.name: (3000,)}, qemu="10.0.0")
-    here = runs(store, newest)
-    assert check(third, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here).decision is Decision.BEYOND
+    place = runs(store, newest)
+    assert check(third, baselines.of_kernel(GOOD, FORK, place), FORK, {}, place).decision is Decision.BEYOND
     assert {boot.kernel.name for boot, _ in newest.programs} == {GOOD.name, third.name}
 
 
 def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -> None:
-    here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (2000,)}))
-    saved = baselines.save_baseline("v6.1", GOOD, FORK, here)
+    place = runs(store, machine({GOOD.name: (1000,), TESTED.name: (2000,)}))
+    saved = baselines.save_baseline("v6.1", GOOD, FORK, place)
     baseline = baselines.find_baseline("v6.1", store)
     assert (baseline, baseline.kernel, baseline.measurement) == (saved, GOOD.name, FORK)
-    baselines.save_baseline("v6.2", TESTED, FORK, here)
-    assert [baselines.baseline_name(one) for one in baselines.saved(store)] == ["v6.1", "v6.2"]
+    baselines.save_baseline("v6.2", TESTED, FORK, place)
+    assert [baselines.baseline_name(study) for study in baselines.saved(store)] == ["v6.1", "v6.2"]
     baselines.remove_baseline("v6.1", store)
-    with pytest.raises(BaselineNotThere, match=r"did you mean v6.2\?"):
+    with pytest.raises(CheckUsageError, match=r"did you mean v6.2\?"):
         baselines.find_baseline("v6.1", store)
 
 
 def test_saving_anew_replaces_the_numbers_and_measures_even_what_was_measured(store: Store) -> None:
     baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
-    anew = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1500,)})))
-    assert {sample.value for trial in anew.record.trials for sample in trial.samples} == {1500}
+    second = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1500,)})))
+    assert {sample.value for trial in second.record.trials for sample in trial.samples} == {1500}
     assert len(store.studies()) == 1
 
 
@@ -237,7 +231,7 @@ def test_a_baseline_that_fails_is_not_saved_and_the_old_one_stays(store: Store) 
     def hangs(boot: Boot, run: Run) -> StepResult:
         raise ends(Outcome.HUNG, "no end in sight")
 
-    with pytest.raises(BaselineFailed, match="3 of 3 trials hung"):
+    with pytest.raises(CheckError, match="3 of 3 trials hung"):
         baselines.save_baseline("good", GOOD, FORK, runs(store, ScriptedMachine(hangs)))
     values = [
         sample.value
@@ -248,15 +242,20 @@ def test_a_baseline_that_fails_is_not_saved_and_the_old_one_stays(store: Store) 
 
 
 def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(store: Store) -> None:
-    gone = ImageUnreadable(name="path:/gone", path="/gone", problem="there is no such file")
-    here = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
-    with pytest.raises(BaselineFailed, match="there is no such file"):
-        baselines.kernel_named("path:/gone", here)
+    gone = ImageError(
+        "/gone cannot be read: there is no such file.",
+        hint=(
+            "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
+        ),
+    )
+    place = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
+    with pytest.raises(CheckError, match="there is no such file"):
+        baselines.kernel_named("path:/gone", place)
 
 
 @pytest.mark.parametrize("name", ["", "host", "debian:6.1", "a b", "-x", "a/b", "x" * 65])
 def test_names_that_could_be_kernels_or_are_hard_to_type_are_refused(name: str) -> None:
-    with pytest.raises(BadBaselineName):
+    with pytest.raises(CheckUsageError, match="cannot name a baseline"):
         baselines.check_name(name)
 
 

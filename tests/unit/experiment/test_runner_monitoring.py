@@ -75,7 +75,7 @@ def test_a_watched_trial_keeps_the_numbers_of_the_run_without_and_the_counts_of_
     alone = trial_of(ScriptedMachine(number_of))
     assert trial.outcome is Outcome.COMPLETED
     assert trial.samples == alone.samples
-    assert {one.name: one.delta for one in trial.counters}["counting.events"] == 500
+    assert {counter.name: counter.delta for counter in trial.counters}["counting.events"] == 500
     (cost,) = trial.provenance.monitored
     assert (cost.monitor, cost.workload, cost.metric) == ("counting", "fork", "instructions")
     assert cost.slowdown == pytest.approx(1.1)
@@ -184,7 +184,8 @@ def test_slower_is_more_whatever_the_metric(
 
 def with_costs(*session: Monitored) -> list[Trial]:
     return [
-        a_trial(planned(number=n), provenance=Provenance(monitored=(one,))) for n, one in enumerate(session)
+        a_trial(planned(number=n), provenance=Provenance(monitored=(cost_,)))
+        for n, cost_ in enumerate(session)
     ]
 
 
@@ -201,8 +202,8 @@ def test_the_cost_is_the_mean_of_the_logarithms_with_student_s_interval() -> Non
 
 
 def test_the_cost_from_one_pair_has_no_interval_nor_has_that_of_equal_pairs() -> None:
-    (one,) = monitor_costs(with_costs(cost(100, 101)))
-    assert one.text == "off-cpu costs fork +1.0 % (latency; 1 pair of runs)"
+    (monitor_cost,) = monitor_costs(with_costs(cost(100, 101)))
+    assert monitor_cost.text == "off-cpu costs fork +1.0 % (latency; 1 pair of runs)"
     (equal,) = monitor_costs(with_costs(cost(100, 101), cost(100, 101)))
     assert equal.text == "off-cpu costs fork +1.0 % (latency; 2 pairs of runs)"
     assert monitor_costs(with_costs(cost(0, 1))) == ()
@@ -210,8 +211,8 @@ def test_the_cost_from_one_pair_has_no_interval_nor_has_that_of_equal_pairs() ->
 
 
 def test_a_monitor_s_cost_is_one_note_with_all_workloads() -> None:
-    other = cost(100, 99).model_copy(update={"workload": "pipe"})
-    (note,) = monitor_costs(with_costs(cost(100, 101), other))
+    pipe_cost = cost(100, 99).model_copy(update={"workload": "pipe"})
+    (note,) = monitor_costs(with_costs(cost(100, 101), pipe_cost))
     assert "costs fork +1.0 % (latency; 1 pair of runs), pipe −1.0 % (latency" in note.text
     assert "of each pair one had it" in note.advice
 
@@ -225,4 +226,4 @@ def test_the_cost_is_among_the_result_s_notes_and_survives_the_store(tmp_path: P
         (stored,) = store.trials(study_id)
     assert stored.provenance.monitored == trial.provenance.monitored
     warnings = warnings_of(study, {"debian:6.1": [stored], "debian:6.12": []}, ())
-    assert "off-cpu costs fork +1.0 %" in " ".join(each.text for each in warnings)
+    assert "off-cpu costs fork +1.0 %" in " ".join(warning.text for warning in warnings)

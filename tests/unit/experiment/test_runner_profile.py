@@ -44,8 +44,8 @@ def report(operations: int = OPERATIONS) -> str:
     """What the program prints."""
     metric = {"name": CALL.name, "unit": CALL.unit, "direction": "lower", "operations": operations}
     metric |= {"minimum": 190, "median": 190, "mean": 190}
-    said = {"workload": "fork", "clock": "tsc", "overhead": 7, "bundle": 2, "metrics": [metric]}
-    return json.dumps(said | {"checks": operations})
+    report = {"workload": "fork", "clock": "tsc", "overhead": 7, "bundle": 2, "metrics": [metric]}
+    return json.dumps(report | {"checks": operations})
 
 
 @dataclass
@@ -121,7 +121,7 @@ def built_in(use: WorkloadUse) -> BuiltIn:
 def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
     real = sources()
     modules = (Path("/lib/ext4.ko"),)
-    known = Resources(
+    resources = Resources(
         obtain=lambda name, progress: kernel,
         modules=lambda kernel, names: modules,
         workload=lambda use: BuiltIn(
@@ -129,16 +129,18 @@ def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
         ),
         files=real.files,
     )
-    wanted = MachineSettings(kernel=kernel.name, **settings)
-    return profiling.profile(wanted, WorkloadUse(name="fork"), machine=Machine(guest), sources=known)
+    machine_settings = MachineSettings(kernel=kernel.name, **settings)
+    return profiling.profile(
+        machine_settings, WorkloadUse(name="fork"), machine=Machine(guest), sources=resources
+    )
 
 
 def test_a_profile_is_what_was_counted_by_operation(kernel: Kernel) -> None:
-    made = profile(kernel, Guest(), boot=("init_on_alloc=1",))
-    assert made.operations == 2 * OPERATIONS
-    assert made.region.instructions == json.loads(REGION)["instructions"]
-    assert made.label == "debian:6.1 init_on_alloc=1"
-    assert made.cpu_model == "max"
+    counted = profile(kernel, Guest(), boot=("init_on_alloc=1",))
+    assert counted.operations == 2 * OPERATIONS
+    assert counted.region.instructions == json.loads(REGION)["instructions"]
+    assert counted.label == "debian:6.1 init_on_alloc=1"
+    assert counted.cpu_model == "max"
 
 
 def test_marks_that_may_not_be_meant_are_told(kernel: Kernel) -> None:
@@ -219,8 +221,8 @@ def test_code_that_the_kernel_made_is_no_sign_of_wrong_symbols(kernel: Kernel) -
     region = json.loads(REGION)
     most = 2 * region["instructions"]
     region["functions"].append(["[generated]", "ffffffffc0201040", most, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    made = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
-    assert made.region.functions[-1].symbol == "[generated]"
+    counted = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
+    assert counted.region.functions[-1].symbol == "[generated]"
 
 
 @pytest.mark.parametrize(
@@ -281,6 +283,6 @@ def test_symbols_that_this_host_kept_from_being_read_are_asked_for_again(
 def test_a_kernel_that_panics_when_its_symbols_are_read_has_none(kernel: Kernel) -> None:
     symbols, target = KernelSymbols(), EndsOnce(Outcome.PANICKED)
     for _ in range(2):
-        known = symbols.of(target, Boot(kernel=kernel))
-        assert "as it does" in known.problem
-    assert "CONFIG_KALLSYMS" not in known.missing(kernel.name).advice
+        functions = symbols.of(target, Boot(kernel=kernel))
+        assert "as it does" in functions.problem
+    assert "CONFIG_KALLSYMS" not in functions.missing(kernel.name).advice

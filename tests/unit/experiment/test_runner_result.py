@@ -21,13 +21,13 @@ PROVENANCE = {"machine": "exact", "qemu": "7.2.22", "cpu_model": "max", "kernel_
 def trials_of(study: Study, values: dict[str, float], growth: float = 1.1) -> list[Trial]:
     """All trials; the treatments that are not the baseline give values `growth` times as large."""
     planned = plan(study)
-    made = []
-    for one in planned.trials:
-        factor = 1.0 if one.treatment == planned.baseline else growth
-        provenance = Provenance.model_validate(PROVENANCE | {"kernel_digest": one.treatment.key})
+    trials_made = []
+    for trial in planned.trials:
+        factor = 1.0 if trial.treatment == planned.baseline else growth
+        provenance = Provenance.model_validate(PROVENANCE | {"kernel_digest": trial.treatment.key})
         scaled = {name: value * factor for name, value in values.items()}
-        made.append(a_trial(one, scaled, provenance=provenance))
-    return made
+        trials_made.append(a_trial(trial, scaled, provenance=provenance))
+    return trials_made
 
 
 def answered(study: Study, trials: list[Trial]) -> Result:
@@ -67,7 +67,10 @@ def test_comparisons_are_ordered_by_workload_then_metric_then_treatment() -> Non
         )
         for trial in trials_of(study, {"fork": 1000.0, "pipe": 500.0})
     ]
-    seen = [(one.workload, one.metric, one.treatment) for one in answered(study, trials).comparisons]
+    seen = [
+        (comparison.workload, comparison.metric, comparison.treatment)
+        for comparison in answered(study, trials).comparisons
+    ]
     assert seen == [
         ("pipe", "instructions", "debian:7.2"),
         ("pipe", "instructions", "debian:6.12"),
@@ -243,19 +246,19 @@ def test_numbers_of_different_perturbations_are_not_paired() -> None:
     """A study with another seed: the numbers of its perturbations are the same, and they are others."""
     moved = [changed_by(trial, 1.05) if trial.planned.perturbation.number == 1 else trial for trial in TRIALS]
     assert only(answered(FORK, moved)).verdict is Verdict.WORSE
-    other = [
+    changed = [
         with_perturbation(trial, perturbation(99, trial.planned.perturbation.number))
         if trial.planned.treatment.label == "debian:6.12"
         else trial
         for trial in moved
     ]
-    seen = only(answered(FORK, other))
+    seen = only(answered(FORK, changed))
     assert seen.low == pytest.approx(1.1 / 1.05)
     assert seen.high == pytest.approx(1.1 * 1.05)
 
 
 def changed_by(trial: Trial, factor: float) -> Trial:
-    samples = tuple(one.model_copy(update={"value": one.value * factor}) for one in trial.samples)
+    samples = tuple(sample.model_copy(update={"value": sample.value * factor}) for sample in trial.samples)
     return trial.model_copy(update={"samples": samples})
 
 
@@ -285,14 +288,17 @@ def test_the_same_workload_with_other_parameters_is_another() -> None:
     )
     study = a_study(workloads=()).model_copy(update={"workloads": uses})
     answer = answered(study, trials_of(study, {"hackbench(groups=1)": 10.0, "hackbench(groups=8)": 80.0}))
-    assert [one.workload for one in answer.comparisons] == ["hackbench(groups=1)", "hackbench(groups=8)"]
+    assert [comparison.workload for comparison in answer.comparisons] == [
+        "hackbench(groups=1)",
+        "hackbench(groups=8)",
+    ]
 
 
 def test_every_treatment_of_a_factorial_design_is_compared_with_the_one_baseline() -> None:
     swap = Factor(name="swap", kind=FactorKind.SETTING, levels=(0, 60), baseline=60, target="vm.swappiness")
     study = a_study(workloads=("fork",), factors=(swap,))
     answer = answered(study, trials_of(study, {"fork": 1000.0}))
-    assert {one.baseline for one in answer.comparisons} == {"debian:6.1 · swap=60"}
+    assert {comparison.baseline for comparison in answer.comparisons} == {"debian:6.1 · swap=60"}
     assert len(answer.comparisons) == 3
 
 
@@ -311,8 +317,8 @@ def test_a_stored_study_has_the_result_of_its_trials(tmp_path: Path) -> None:
 def test_of_several_workloads_that_failed_each_has_its_own_reason_and_its_own_unit() -> None:
     reason = "Workload fork: it ended with 3; pipe: killed; and left"
     failed = [
-        one.model_copy(update={"outcome": Outcome.WORKLOAD_FAILED, "reason": reason, "samples": ()})
-        for one in TRIALS
+        trial.model_copy(update={"outcome": Outcome.WORKLOAD_FAILED, "reason": reason, "samples": ()})
+        for trial in TRIALS
     ]
     both = a_study(workloads=("fork", "pipe"))
     wall = (Metric(name="duration", unit="ns", direction=Direction.LOWER),)
@@ -323,4 +329,6 @@ def test_of_several_workloads_that_failed_each_has_its_own_reason_and_its_own_un
     assert (fork.unit, pipe.unit) == ("instructions", "instructions")
     counted = (Metric(name="fork", unit="instructions", direction=Direction.LOWER),)
     timed = both.model_copy(update={"machine": both.machine.model_copy(update={"kind": "kvm"})})
-    assert {one.unit for one in result(timed, failed, lambda _use: counted).comparisons} == {"ns"}
+    assert {comparison.unit for comparison in result(timed, failed, lambda _use: counted).comparisons} == {
+        "ns"
+    }

@@ -67,9 +67,9 @@ def test_the_result_does_not_depend_on_how_many_trials_run_at_once(tmp_path: Pat
         time.sleep(random.random() / 100)
         return number_of(boot, run)
 
-    with open_store(tmp_path / "one.db") as one, open_store(tmp_path / "other.db") as other:
-        alone = ran(one, ScriptedMachine(), jobs=1)
-        beside = ran(other, ScriptedMachine(answer), jobs=at_once)
+    with open_store(tmp_path / "one.db") as first, open_store(tmp_path / "other.db") as second:
+        alone = ran(first, ScriptedMachine(), jobs=1)
+        beside = ran(second, ScriptedMachine(answer), jobs=at_once)
     assert beside.result.model_dump_json() == alone.result.model_dump_json()
 
 
@@ -101,7 +101,7 @@ def test_the_observer_is_told_everything_from_the_calling_thread(store: Store) -
 
 def test_two_systems_of_one_treatment_are_prepared_each_once(store: Store) -> None:
     tool = CarriedFile(host=Path("/bin/true"), guest="/bin/true")
-    known = scripted_sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = scripted_sources({"mine": ScriptedWorkload("mine", (tool,))})
     machine = ScriptedMachine()
-    ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), sources=known)
+    ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), sources=resources)
     assert sorted(len(boot.files) for boot in machine.prepared) == [0, 1]

@@ -80,8 +80,8 @@ def test_a_knob_is_where_its_kernel_keeps_it(name: str, release: str, path: str)
 
 def test_a_file_that_shows_more_than_the_value_shows_the_value() -> None:
     word = setting("sched_features", "NO_RUN_TO_PARITY", "6.12.1")
-    done = StepResult(step=0, do="write", after="PLACE_LAG NO_RUN_TO_PARITY DELAY_ZERO")
-    assert read_back((word,), (done,)) == {"sched_features": done.after}
+    result = StepResult(step=0, do="write", after="PLACE_LAG NO_RUN_TO_PARITY DELAY_ZERO")
+    assert read_back((word,), (result,)) == {"sched_features": result.after}
 
 
 def test_a_treatments_settings_come_in_the_order_of_the_factors() -> None:

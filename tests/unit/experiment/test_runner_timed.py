@@ -11,7 +11,7 @@ from tests.support.scripted import ScriptedMachine, ends
 from tests.support.scripted import sources as scripted_sources
 
 from ktrial.analysis import interim
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
@@ -48,12 +48,12 @@ def study(**timing: object) -> Study:
 
 def run_on(store: Store, which: Study, answer: Callable[[Boot, Run], StepResult]) -> StudyRecord:
     machine = ScriptedMachine(answer, mode=Mode.TIMED)
-    return run(which, store=store, machine=machine, sources=scripted_sources(), observer=Silent())
+    return run(which, store=store, machine=machine, sources=scripted_sources(), observer=Observer())
 
 
 def only(record: StudyRecord) -> Comparison:
-    (one,) = record.result.comparisons
-    return one
+    (comparison,) = record.result.comparisons
+    return comparison
 
 
 def blocks(record: StudyRecord) -> int:
@@ -62,11 +62,11 @@ def blocks(record: StudyRecord) -> int:
 
 def test_a_large_effect_is_decided_at_the_first_look(store: Store) -> None:
     record = run_on(store, study(), noisy(0.50))
-    one = only(record)
-    assert (one.verdict, one.mode, blocks(record)) == (Verdict.WORSE, Mode.TIMED, 6)
-    assert one.low is not None
-    assert one.high is not None
-    assert one.low < 1.50 < one.high
+    comparison = only(record)
+    assert (comparison.verdict, comparison.mode, blocks(record)) == (Verdict.WORSE, Mode.TIMED, 6)
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.low < 1.50 < comparison.high
     assert len(record.trials) == record.planned == 12
     kinds = {warning.kind for warning in record.result.warnings}
     assert "early-stopping" in kinds, "an effect that stopped a study looks larger than it is"
@@ -93,7 +93,7 @@ def test_in_every_block_each_treatment_runs_once_and_the_order_is_drawn(store: S
     assert len(orders) == 2
 
 
-class Interrupting(Silent):
+class Interrupting(Observer):
     """Stops the run after a number of trials."""
 
     def __init__(self, after: int) -> None:
@@ -109,14 +109,14 @@ class Interrupting(Silent):
 def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path: Path, after: int) -> None:
     which, answer = study(), noisy(0.015)
     with open_store(tmp_path / "whole.db") as store:
-        whole = run_on(store, which, answer)
+        complete = run_on(store, which, answer)
     with open_store(tmp_path / "parts.db") as store:
         machine = ScriptedMachine(answer, mode=Mode.TIMED)
         with pytest.raises(RuntimeError):
             run(which, store=store, machine=machine, sources=scripted_sources(), observer=Interrupting(after))
         parts = run_on(store, which, answer)
-    assert parts.result == whole.result
-    assert [trial.planned.key for trial in parts.trials] == [trial.planned.key for trial in whole.trials]
+    assert parts.result == complete.result
+    assert [trial.planned.key for trial in parts.trials] == [trial.planned.key for trial in complete.trials]
 
 
 def test_a_finished_study_runs_nothing_more(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_a_spent_budget_ends_the_study_with_what_is_there(store: Store) -> None:
 def test_a_fixed_number_of_blocks_is_run_to_its_end(store: Store) -> None:
     record = run_on(store, study(stopping=Stopping.FIXED, blocks=8), noisy(0.10))
     assert (blocks(record), only(record).verdict) == (8, Verdict.WORSE)
-    assert not [one for one in record.result.warnings if one.kind == "early-stopping"]
+    assert not [warning for warning in record.result.warnings if warning.kind == "early-stopping"]
 
 
 def test_an_open_ended_study_looks_after_every_block(store: Store) -> None:
@@ -156,9 +156,9 @@ def failing(boot: Boot, step: Run) -> StepResult:
 
 def test_a_treatment_that_never_completes_is_given_up(store: Store) -> None:
     record = run_on(store, study(), failing)
-    one = only(record)
-    assert one.verdict is Verdict.INCONCLUSIVE
-    assert "3 of 3 trials panicked" in one.reason
+    comparison = only(record)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "3 of 3 trials panicked" in comparison.reason
     assert len(record.trials) == 2 * interim.GIVEN_UP_AFTER
 
 
@@ -175,20 +175,20 @@ def test_a_single_failure_leaves_its_block_out(store: Store) -> None:
 
 
 @dataclass
-class Looking(Silent):
+class Looking(Observer):
     """Keeps what it is told about looks."""
 
-    told: list[tuple[int, int]] = field(default_factory=list)
+    looks: list[tuple[int, int]] = field(default_factory=list)
 
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
-        self.told.append((ended, wanted))
+    def blocks_wanted(self, ended: int, target: int, comparisons: object) -> None:
+        self.looks.append((ended, target))
 
 
 def test_the_observer_is_told_of_every_block(store: Store) -> None:
     looking = Looking()
     machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
     run(study(blocks=12), store=store, machine=machine, sources=scripted_sources(), observer=looking)
-    assert looking.told == [
+    assert looking.looks == [
         *[(ended, 6) for ended in range(6)],
         *[(ended, 10) for ended in range(6, 10)],
         *[(ended, 12) for ended in range(10, 12)],
@@ -196,13 +196,13 @@ def test_the_observer_is_told_of_every_block(store: Store) -> None:
 
 
 @dataclass
-class Watching(Silent):
+class Watching(Observer):
     """Keeps the verdicts so far, each time that they are made anew."""
 
     seen: list[object] = field(default_factory=list)
 
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
-        if comparisons and not any(comparisons is one for one in self.seen):
+    def blocks_wanted(self, ended: int, target: int, comparisons: object) -> None:
+        if comparisons and not any(comparisons is comparison for comparison in self.seen):
             self.seen.append(comparisons)
 
 
@@ -219,8 +219,8 @@ def test_trials_are_read_once_and_verdicts_so_far_are_made_ever_more_seldom(
     monkeypatch.setattr(store, "trials", reading)
     watching = Watching()
     machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
-    asked = study(blocks=30, stopping=Stopping.FIXED)
-    record = run(asked, store=store, machine=machine, sources=scripted_sources(), observer=watching)
+    fixed = study(blocks=30, stopping=Stopping.FIXED)
+    record = run(fixed, store=store, machine=machine, sources=scripted_sources(), observer=watching)
     assert (blocks(record), len(record.trials)) == (30, 60)
     assert len(readings) <= 2, "of 30 blocks each read all trials of those before"
     assert 11 <= len(watching.seen) <= 22
@@ -228,17 +228,17 @@ def test_trials_are_read_once_and_verdicts_so_far_are_made_ever_more_seldom(
 
 def test_what_another_has_stored_meanwhile_is_not_overlooked(store: Store) -> None:
     """A second ktrial on the same study: its trials count, and are not run again."""
-    asked = study(blocks=8, stopping=Stopping.FIXED)
+    fixed = study(blocks=8, stopping=Stopping.FIXED)
 
     @dataclass
-    class Helped(Silent):
+    class Helped(Observer):
         helped: bool = False
 
-        def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
+        def blocks_wanted(self, ended: int, target: int, comparisons: object) -> None:
             if ended == 4 and not self.helped:
                 self.helped = True
-                run_on(store, asked, noisy(0.0))
+                run_on(store, fixed, noisy(0.0))
 
     machine = ScriptedMachine(noisy(0.0), mode=Mode.TIMED)
-    record = run(asked, store=store, machine=machine, sources=scripted_sources(), observer=Helped())
+    record = run(fixed, store=store, machine=machine, sources=scripted_sources(), observer=Helped())
     assert len(record.trials) == len({trial.planned.key for trial in record.trials}) == 16

@@ -61,7 +61,7 @@ def test_a_trial_keeps_samples_counters_settings_and_provenance() -> None:
     trial = run_on(ScriptedMachine(), (SWAPPINESS,))
     assert trial.outcome is Outcome.COMPLETED
     assert [sample.workload for sample in trial.samples] == ["fork", "pipe"]
-    assert {(one.workload, one.name, one.delta) for one in trial.counters} == {
+    assert {(counter.workload, counter.name, counter.delta) for counter in trial.counters} == {
         ("fork", "vmstat.pgfault", 2.0),
         ("fork", "rusage.minflt", 1.0),
         ("pipe", "vmstat.pgfault", 2.0),
@@ -189,9 +189,9 @@ def test_what_failed_when_it_was_prepared_is_not_booted_again() -> None:
 def test_a_system_of_its_own_that_fails_leaves_the_others_alone() -> None:
     study = a_study(workloads=("fork", "mine"))
     tool = CarriedFile(host="/bin/true", guest="/bin/true")
-    known = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
     planned = plan(study).trials[0]
-    jobs = jobs_of(study, planned.treatment, a_kernel(), known)
+    jobs = jobs_of(study, planned.treatment, a_kernel(), resources)
     failed = {jobs[1].boot: ends(Outcome.OUT_OF_MEMORY, "the initial RAM disk does not fit")}
     trial = run_trial(ScriptedMachine(), planned, jobs, failed)
     assert trial.outcome is Outcome.OUT_OF_MEMORY

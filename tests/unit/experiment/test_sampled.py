@@ -45,7 +45,7 @@ def texts(n: int) -> dict[str, str]:
 
 
 def by_name(series: tuple[Series, ...]) -> dict[str, tuple[str, str, tuple[float, ...]]]:
-    return {one.name: (one.unit, one.kind.value, one.values) for one in series}
+    return {item.name: (item.unit, item.kind.value, item.values) for item in series}
 
 
 def test_counters_begin_at_zero_and_levels_stay_what_they_are() -> None:
@@ -83,8 +83,8 @@ def test_what_is_new_was_nothing_before_and_what_is_gone_stays() -> None:
 
 
 def test_this_system_is_understood() -> None:
-    now = {path: Path(path).read_text() for path in ("/proc/meminfo", "/proc/softirqs", "/proc/diskstats")}
-    names = {one.name for one in monitors.series([{}, now])}
+    texts = {path: Path(path).read_text() for path in ("/proc/meminfo", "/proc/softirqs", "/proc/diskstats")}
+    names = {item.name for item in monitors.series([{}, texts])}
     assert {"meminfo.MemFree", "softirqs.TIMER"} <= names
 
 
@@ -170,7 +170,7 @@ def test_a_long_program_is_read_again_and_again_at_a_small_cost() -> None:
     assert len(series.times) == series.readings + 2
     assert list(series.times) == sorted(series.times)
     assert 0 < series.cost < 0.25
-    (switches,) = (one for one in series.series if one.name == "stat.ctxt")
+    (switches,) = (item for item in series.series if item.name == "stat.ctxt")
     assert list(switches.values) == sorted(switches.values)
 
 

@@ -16,11 +16,11 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store.errors import StoreFull
+from ktrial.store.errors import StoreError
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
-from ktrial.workloads.errors import UnknownWorkload
+from ktrial.workloads.errors import BadWorkload
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def test_a_kernel_that_cannot_be_had_is_an_outcome_and_the_study_goes_on(store: 
         ("debian:7.2", Outcome.COMPLETED),
     }
     assert watching.of("kernel failed") == ["debian:6.12"]
-    of_it = [one for one in record.result.comparisons if one.treatment == "debian:6.12"]
-    assert {one.verdict for one in of_it} == {Verdict.INCONCLUSIVE}
+    of_it = [comparison for comparison in record.result.comparisons if comparison.treatment == "debian:6.12"]
+    assert {comparison.verdict for comparison in of_it} == {Verdict.INCONCLUSIVE}
     assert "could not be had" in of_it[0].reason
 
 
@@ -155,10 +155,10 @@ def test_a_machine_that_cannot_run_here_is_an_error_at_once(store: Store) -> Non
 
 def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Store) -> None:
     def none(use: WorkloadUse) -> ScriptedWorkload:
-        raise UnknownWorkload(workload=use.name, similar="")
+        raise BadWorkload(f"There is no workload {use.name}.")
 
     watching = Watching()
-    with pytest.raises(UnknownWorkload):
+    with pytest.raises(BadWorkload):
         ran(store, ScriptedMachine(), sources=replace(scripted_sources(), workload=none), observer=watching)
     assert watching.told == []
     assert store.studies() == ()
@@ -168,7 +168,7 @@ def test_a_full_store_ends_the_run(store: Store) -> None:
     with store.transactions.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 40")
     machine = ScriptedMachine()
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreError, match=r"bytes free\)\. The trials stored before are"):
         ran(store, machine, a_study(perturbations=200))
     assert machine.stopped.is_set()
     assert store.trials(1)

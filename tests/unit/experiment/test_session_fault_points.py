@@ -73,10 +73,10 @@ class Runs:
 
     def stored(self) -> dict[str, Trial]:
         with open_store(self.store) as store:
-            trials = [trial for one in store.studies() for trial in store.trials(one.id)]
+            trials = [trial for study in store.studies() for trial in store.trials(study.id)]
         return {
-            f"{one.planned.treatment.levels['kernel']} {one.planned.perturbation.number}": one
-            for one in trials
+            f"{trial.planned.treatment.levels['kernel']} {trial.planned.perturbation.number}": trial
+            for trial in trials
         }
 
 
@@ -100,13 +100,13 @@ def test_what_ended_is_stored_and_the_rest_is_run_after_a_kill_at(
     for kill in each_kill_at(name, runs.interrupted_and_resumed):
         left, begun = runs.stored(), runs.begun
         assert len(begun) - len(left) <= AT_ONCE, f"{kill}: more was lost than was under way"
-        assert all(one.outcome is Outcome.COMPLETED for one in left.values()), kill
+        assert all(trial.outcome is Outcome.COMPLETED for trial in left.values()), kill
         runs.run()
         again = runs.begun[len(begun) :]
         assert sorted(again) == sorted(undisturbed.keys() - left.keys()), f"{kill}: not just the rest was run"
-        now = runs.stored()
-        assert {key: now[key] for key in left} == left, f"{kill}: a stored trial changed"
-        assert measured(now) == measured(undisturbed), kill
+        stored_after = runs.stored()
+        assert {key: stored_after[key] for key in left} == left, f"{kill}: a stored trial changed"
+        assert measured(stored_after) == measured(undisturbed), kill
         for file in runs.directory.iterdir():
             file.unlink()
     assert measured(runs.stored()) == measured(undisturbed)
@@ -115,4 +115,4 @@ def test_what_ended_is_stored_and_the_rest_is_run_after_a_kill_at(
 def measured(trials: dict[str, Trial]) -> dict[str, object]:
     """Without what the host's clock says about them."""
     assert len(trials) == TRIALS
-    return {key: (one.planned, one.samples, one.counters) for key, one in trials.items()}
+    return {key: (trial.planned, trial.samples, trial.counters) for key, trial in trials.items()}

@@ -42,7 +42,7 @@ def _after(store: Store, trials: int, act: Callable[[], None]) -> threading.Thre
     """Do something once so many trials are stored."""
 
     def wait_and_act() -> None:
-        wait_until(lambda: any(one.finished >= trials for one in store.studies()))
+        wait_until(lambda: any(study.finished >= trials for study in store.studies()))
         act()
 
     thread = threading.Thread(target=wait_and_act)
@@ -87,7 +87,7 @@ def test_a_run_is_stopped_even_where_nobody_can_be_told_so(store: Store) -> None
 
 
 def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
-    known = scripted_sources()
+    resources = scripted_sources()
 
     def obtain(_kernel: KernelRef, _progress: Progress) -> Kernel:
         os.kill(os.getpid(), signal.SIGINT)
@@ -95,7 +95,7 @@ def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
         raise AssertionError("the signal did not arrive")
 
     with pytest.raises(Interrupted, match="0 of 6 trials are stored"):
-        ran(store, ScriptedMachine(), sources=replace(known, obtain=obtain))
+        ran(store, ScriptedMachine(), sources=replace(resources, obtain=obtain))
 
 
 def test_a_store_that_was_deleted_is_not_said_to_have_anything(store: Store, tmp_path: Path) -> None:
@@ -189,7 +189,9 @@ def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Pat
         process.kill()
         process.communicate()
         with open_store(file) as store:
-            stored = {trial.planned.key: trial for one in store.studies() for trial in store.trials(one.id)}
+            stored = {
+                trial.planned.key: trial for study in store.studies() for trial in store.trials(study.id)
+            }
         begun = {tuple(line.split()[:2]) for line in log.read_text().splitlines()}
         finished = {_asked(trial) for trial in stored_before.values()}
         assert not begun & finished, "a finished trial was run again"
@@ -201,13 +203,13 @@ def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Pat
         stored_before = stored
     assert killed_in_the_middle >= 15
     subprocess.run(command, check=True, capture_output=True)
-    with open_store(file) as store, open_store(tmp_path / "whole.db") as other:
+    with open_store(file) as store, open_store(tmp_path / "whole.db") as second:
         resumed = store.trials(1)
-        whole = run(
-            a_study(perturbations=100), store=other, machine=ScriptedMachine(), sources=scripted_sources()
+        complete = run(
+            a_study(perturbations=100), store=second, machine=ScriptedMachine(), sources=scripted_sources()
         )
-    assert [(one.planned, one.samples) for one in resumed] == [
-        (one.planned, one.samples) for one in whole.trials
+    assert [(trial.planned, trial.samples) for trial in resumed] == [
+        (trial.planned, trial.samples) for trial in complete.trials
     ]
 
 

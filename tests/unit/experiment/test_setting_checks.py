@@ -7,7 +7,7 @@ import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, sources
 
-from ktrial.experiment.errors import SettingNowhere
+from ktrial.experiment.errors import StudyRefused
 from ktrial.experiment.session import run
 from ktrial.knobs.catalogue import lenient_reference
 from ktrial.machines.errors import MachineToolMissing
@@ -63,7 +63,7 @@ class Kernels:
 
 
 def programs(machine: FakeMachine) -> list[Run]:
-    return [step for each in machine.performed for step in each.steps if isinstance(step, Run)]
+    return [step for batch in machine.performed for step in batch.steps if isinstance(step, Run)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_setting_that_no_kernel_has_is_refused_before_any_trial(
     file = lenient_reference(name).path_in().rpartition("/")[2]
     machine = FakeMachine(Kernels(("", f"/{file}", errno)))
     study = of_settings("vm.swappiness", name)
-    with pytest.raises(SettingNowhere) as refused:
+    with pytest.raises(StudyRefused) as refused:
         run(study, store=store, machine=machine, sources=sources())
     assert says in refused.value.message
     assert "(debian:6.1, debian:6.12)" in refused.value.message
@@ -93,7 +93,7 @@ def test_a_setting_that_no_kernel_has_is_refused_before_any_trial(
 
 def test_a_word_that_is_nearly_a_knob_names_it(store: Store) -> None:
     machine = FakeMachine(Kernels(("", "swapiness", "ENOENT")))
-    with pytest.raises(SettingNowhere, match=r"did you mean vm\.swappiness"):
+    with pytest.raises(StudyRefused, match=r"did you mean vm\.swappiness"):
         run(of_settings("vm.swapiness"), store=store, machine=machine, sources=sources())
 
 
@@ -128,12 +128,12 @@ def test_a_guest_that_ends_is_an_outcome_too(store: Store) -> None:
 
 
 def test_what_the_catalogue_knows_is_not_asked_for_and_the_rest_once(store: Store) -> None:
-    known, asked = FakeMachine(Kernels()), FakeMachine(Kernels())
-    run(of_settings("vm.swappiness"), store=store, machine=known, sources=sources())
-    run(of_settings(TYPO), store=store, machine=asked, sources=sources())
-    assert len(known.performed) == len(programs(known)) == 12
-    assert len(programs(asked)) == 12
-    assert len(asked.performed) == 12 + 1, "the first kernel has it"
+    catalogued, probed = FakeMachine(Kernels()), FakeMachine(Kernels())
+    run(of_settings("vm.swappiness"), store=store, machine=catalogued, sources=sources())
+    run(of_settings(TYPO), store=store, machine=probed, sources=sources())
+    assert len(catalogued.performed) == len(programs(catalogued)) == 12
+    assert len(programs(probed)) == 12
+    assert len(probed.performed) == 12 + 1, "the first kernel has it"
 
 
 def test_a_study_that_goes_on_is_not_asked_again(store: Store) -> None:

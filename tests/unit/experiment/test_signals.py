@@ -23,7 +23,7 @@ from tests.support.tuning import TunableMachine, a_search
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment.host_settings import Journaled
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.regression_check import check
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs
@@ -51,7 +51,7 @@ LONGEST_S = 0.2
 HOW = Measurement((WorkloadUse(name="fork"),), perturbations=2)
 
 
-class Telling(Silent):
+class Telling(Observer):
     """Reaches a point where it is told something."""
 
     def blocks_wanted(self, *_: object) -> None:
@@ -96,7 +96,7 @@ def a_tuning(store: Store, _changes: Changes) -> None:
         return 1000.0
 
     machine = TunableMachine(number)
-    study = with_space(a_search("vm.swappiness", "vm.numa_stat"), machine, sources(), Silent())
+    study = with_space(a_search("vm.swappiness", "vm.numa_stat"), machine, sources(), Observer())
     fault_point("test: before a search")
     run_search(study, store=store, machine=machine, sources=sources())
 
@@ -170,7 +170,7 @@ def told(tree: Tree) -> str:
 def stored(tree: Tree) -> list[int]:
     """Trials of each study."""
     with open_store(tree.root / "ktrial.db") as store:
-        return [one.finished for one in store.studies()]
+        return [study.finished for study in store.studies()]
 
 
 def check_end(
@@ -251,7 +251,7 @@ CASES = [(work, point) for work, points in INSTANTS for point in points]
 @pytest.mark.parametrize(
     ("work", "point", "number"),
     [(*case, number) for case, number in zip(CASES, cycle(SIGNALS), strict=False)],
-    ids=lambda given: getattr(given, "__name__", None) or getattr(given, "name", given),
+    ids=lambda case: getattr(case, "__name__", None) or getattr(case, "name", case),
 )
 def test_it_ends_and_knobs_are_as_they_were(
     work: Work, point: str, number: signal.Signals, insists: str, tree: Tree
@@ -285,7 +285,7 @@ def test_of_a_search_whose_store_was_deleted_nothing_is_promised(tree: Tree) -> 
             raise MachineStopped(machine=machine.name)
 
         machine = TunableMachine(number)
-        study = with_space(a_search("vm.swappiness"), machine, sources(), Silent())
+        study = with_space(a_search("vm.swappiness"), machine, sources(), Observer())
         run_search(study, store=store, machine=machine, sources=sources())
 
     process = ended(tree, losing_its_store, signal.SIGINT)

@@ -85,33 +85,33 @@ def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,), lines: float
 
 def test_waits_are_shares_by_treatment_and_cpus_with_the_first_place(tmp_path: Path) -> None:
     shares = waits(a_record(tmp_path))
-    assert [(one.treatment, one.cpus) for one in shares] == [
+    assert [(share.treatment, share.cpus) for share in shares] == [
         (kernel, count) for kernel in KERNELS for count in (2, 4)
     ]
-    assert [one.waiting for one in shares] == pytest.approx([0.2, 0.4, 0.2, 0.4])
-    assert {one.waiting_in for one in shares} == {f"{SPIN} ← finish_fault"}
-    assert {(one.idle, one.asleep_in) for one in shares} == {(0.0, "")}
+    assert [share.waiting for share in shares] == pytest.approx([0.2, 0.4, 0.2, 0.4])
+    assert {share.waiting_in for share in shares} == {f"{SPIN} ← finish_fault"}
+    assert {(share.idle, share.asleep_in) for share in shares} == {(0.0, "")}
 
 
 def test_where_most_of_it_is_for_cache_lines_these_are_named(tmp_path: Path) -> None:
     shares = waits(a_record(tmp_path, lines=1000.0))
     assert shares[0].waiting == pytest.approx(1200 / 2000)
-    assert {one.waiting_in for one in shares} == {"cache lines in [program]"}
+    assert {share.waiting_in for share in shares} == {"cache lines in [program]"}
 
 
 def test_the_page_markdown_and_json_have_them(tmp_path: Path) -> None:
-    made = a_record(tmp_path)
+    record_ = a_record(tmp_path)
     place = f"{SPIN} ← finish_fault"
-    page, markdown = report.study_html(made), report.study_markdown(made)
+    page, markdown = report.study_html(record_), report.study_markdown(record_)
     assert "Where the CPUs wait" in page
     for text in (page, markdown):
         assert SPIN in text
         assert "finish_fault" in text
-    rows = record_as_json(made, "s.db")["waits"]
+    rows = record_as_json(record_, "s.db")["waits"]
     assert [(row["cpus"], row["waiting_in"]) for row in rows] == [(2, place), (4, place)] * 2
 
 
 def test_without_the_monitor_nothing_is_said(tmp_path: Path) -> None:
-    made = a_record(tmp_path, monitors=())
-    assert waits(made) == ()
-    assert "Where the CPUs wait" not in report.study_html(made)
+    record_ = a_record(tmp_path, monitors=())
+    assert waits(record_) == ()
+    assert "Where the CPUs wait" not in report.study_html(record_)

@@ -53,8 +53,8 @@ def seen(store: Store, release: str, qemu: str = "7.2.22") -> TargetLook:
 
 def test_each_new_kernel_is_compared_with_the_one_before(store: Store) -> None:
     news = [seen(store, release) for release in ("6.12.1", "6.12.1", "6.12.2", "6.12.3", "6.12.3")]
-    assert [one.news for one in news] == [News.FIRST, News.UNCHANGED, News.NEW, News.NEW, News.UNCHANGED]
-    assert [one.decision for one in news] == [
+    assert [new.news for new in news] == [News.FIRST, News.UNCHANGED, News.NEW, News.NEW, News.UNCHANGED]
+    assert [new.decision for new in news] == [
         Decision.WITHIN, Decision.WITHIN, Decision.WITHIN, Decision.BEYOND, Decision.WITHIN,
     ]  # fmt: skip
     assert news[3].check is not None

@@ -11,7 +11,7 @@ from tests.support.command_line import CommandLine
 from tests.support.fake_builds import FakeBuilder, git, has_what_builds_need
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.analysis.errors import NoKernelInRange, NothingToWatch
+from ktrial.analysis.errors import HistoryError, NothingToWatch
 from ktrial.experiment import kernel_choice, watch
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
@@ -31,12 +31,12 @@ Commits = dict[str, str]
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Another's tree, in which two branches grow."""
-    made = tmp_path / "upstream"
-    made.mkdir()
-    git(made, "init", "--quiet", "--initial-branch", "master")
-    commit(made, "costs 1000")
-    git(made, "branch", "linux-6.12.y")
-    return made
+    upstream = tmp_path / "upstream"
+    upstream.mkdir()
+    git(upstream, "init", "--quiet", "--initial-branch", "master")
+    commit(upstream, "costs 1000")
+    git(upstream, "branch", "linux-6.12.y")
+    return upstream
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
         builder = replace(FakeBuilder().builder, build=build)
         return Runs(store, machine=ScriptedMachine(_answer), sources=sources(builder=builder))
 
-    def build(wanted: Build, progress: Progress) -> Kernel:
-        commits.append(wanted.source)
+    def build(request: Build, progress: Progress) -> Kernel:
+        commits.append(request.source)
         progress("building", 1, 2)
-        subject = git(tree, "log", "-1", "--format=%s", wanted.source.rpartition("@")[2])
+        subject = git(tree, "log", "-1", "--format=%s", request.source.rpartition("@")[2])
         if subject == BROKEN:
             raise BuildFailed(name="linux", directory=tree, problem="error: expected ';'", log="build.log")
         release = f"6.12-{subject.rpartition(' ')[2]}"
-        return a_kernel(wanted.name, release=release, digest=digest(wanted.source))
+        return a_kernel(request.name, release=release, digest=digest(request.source))
 
     monkeypatch.setattr(watch, "requested", requested)
     monkeypatch.setattr(watch, "build", build)
@@ -91,30 +91,30 @@ def nothing(what: str, done: int = 0, total: int = 0) -> None:
 class Telling:
     """Writes down what a build says."""
 
-    said: list[str]
+    messages: list[str]
 
     def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
-        self.said.append(what)
+        self.messages.append(what)
 
 
 def test_a_branch_is_fetched_and_its_newest_commit_built(
     upstream: Path, tree: Path, built: list[str]
 ) -> None:
     first = git(upstream, "rev-parse", "HEAD")
-    said: list[str] = []
-    watch.branch_kernel(tree, "origin/master", Telling(said))
+    messages: list[str] = []
+    watch.branch_kernel(tree, "origin/master", Telling(messages))
     second = commit(upstream, "costs 1100")
     watch.branch_kernel(tree, "origin/master", nothing)
     watch.branch_kernel(tree, "origin/linux-6.12.y", nothing)
-    assert built == [f"git:{tree}@{one}" for one in (first, second, first)]
-    assert said[0] == "fetching what is new"
+    assert built == [f"git:{tree}@{commit}" for commit in (first, second, first)]
+    assert messages[0] == "fetching what is new"
 
 
 def test_a_tree_of_ones_own_needs_no_remote(upstream: Path, tree: Path, built: list[str]) -> None:
-    said: list[str] = []
-    watch.branch_kernel(upstream, "master", Telling(said))
+    messages: list[str] = []
+    watch.branch_kernel(upstream, "master", Telling(messages))
     assert built == [f"git:{upstream}@{git(upstream, 'rev-parse', 'HEAD')}"]
-    assert said == ["building"]
+    assert messages == ["building"]
     with pytest.raises(NothingToWatch, match="git knows no nowhere"):
         watch.branch_kernel(upstream, "nowhere", nothing)
 
@@ -157,7 +157,7 @@ def test_watching_a_branch_from_its_first_commit_to_one_that_does_not_compile(
     assert _commits(within.output) is None
     commits = _commits(beyond.output)
     assert commits
-    assert [one["subject"] for one in commits["series"]["patches"]] == ["[1] costs 1100"]
+    assert [entry["subject"] for entry in commits["series"]["patches"]] == ["[1] costs 1100"]
     assert (commits["problem"], commits["series"]["decision"]) == ("", "beyond")
     text = summary.read_text()
     assert "### ktrial series: 1 patch, costs 1100" in text
@@ -199,23 +199,26 @@ def test_the_commits_are_printed_or_why_nobody_looked_for_them(
 
 
 def test_a_branch_that_is_not_there_is_no_verdict_either(cli: CommandLine, tree: Path) -> None:
-    said = cli("watch", f"git:{tree}@origin/nowhere", "--once", "--workloads", "fork")
-    assert said.status not in (0, 1)
-    assert "git knows no origin/nowhere" in _on_one_line(said.messages)
+    result = cli("watch", f"git:{tree}@origin/nowhere", "--once", "--workloads", "fork")
+    assert result.status not in (0, 1)
+    assert "git knows no origin/nowhere" in _on_one_line(result.messages)
 
 
 def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     def available(name: str, *_: object) -> list[Kernel]:
-        asked.append(name)
-        return [a_kernel(f"debian:{one}", release=f"{one}.0-1-amd64") for one in ("6.1", "6.12", "7.2")]
+        names.append(name)
+        return [
+            a_kernel(f"debian:{version}", release=f"{version}.0-1-amd64")
+            for version in ("6.1", "6.12", "7.2")
+        ]
 
     monkeypatch.setattr(kernel_choice, "available", available)
     monkeypatch.setattr("ktrial.kernels.kernel_registry.all_kernels", lambda: [a_kernel("debian:5.10")])
-    here = kernel_choice.expanded(["5.10..6.12"], str, nothing)
+    kernels = kernel_choice.expanded(["5.10..6.12"], str, nothing)
     fetched = kernel_choice.expanded(["5.10..6.12"], str, nothing, fetch=True)
-    assert (here, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))
-    assert asked == ["debian:5.10..6.12"]
-    with pytest.raises(NoKernelInRange):
+    assert (kernels, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))
+    assert names == ["debian:5.10..6.12"]
+    with pytest.raises(HistoryError, match="holds no kernel in this range"):
         kernel_choice.expanded(["6.13..6.14"], str, nothing, fetch=True)

@@ -31,7 +31,7 @@ from ktrial.experiment.errors import MachineHeld
 from ktrial.experiment.session import run
 from ktrial.fleet import connection, held_machines
 from ktrial.fleet.connection import Connection
-from ktrial.fleet.errors import FleetOutOfReach, NotForFleet
+from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.settings import FleetSettings
@@ -351,7 +351,7 @@ def test_ctrl_c_ends_the_wait_for_a_scheduler(
 
 def test_workers_of_this_system_have_no_part_in_a_machine_elsewhere(store: Store) -> None:
     machine = OtherSystem()
-    with pytest.raises(NotForFleet, match="measures another system, in real time"):
+    with pytest.raises(FleetUsageError, match="measures another system, in real time"):
         measured("local:2", store, machine)
     assert machine.checked == 0
     assert len(measured("local:2", store, machine, asked=False).trials) == TRIALS
@@ -360,7 +360,7 @@ def test_workers_of_this_system_have_no_part_in_a_machine_elsewhere(store: Store
 def test_what_measures_this_system_is_in_no_fleet(store: Store) -> None:
     machine = ScriptedMachine(mode=Mode.TIMED)
     with (
-        pytest.raises(NotForFleet, match="measures this system, in real time"),
+        pytest.raises(FleetUsageError, match="measures this system, in real time"),
         Fleet(FleetSettings("tcp://127.0.0.1:1")) as fleet,
     ):
         run(STUDY, store=store, machine=machine, sources=sources(), executors=fleet)

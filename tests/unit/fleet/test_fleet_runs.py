@@ -17,7 +17,7 @@ from tests.support.fleets import (
 from tests.support.scripted import wait_until
 
 from ktrial.fleet.connection import imported
-from ktrial.fleet.errors import FleetEmpty
+from ktrial.fleet.errors import FleetError
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.membership import Calls
 from ktrial.fleet.messages import Gone
@@ -81,7 +81,7 @@ def test_a_worker_with_another_qemu_is_refused_with_the_reason(
 
 def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(store: Store, place: Path) -> None:
     behave(place, 0, QEMU="9.0")
-    with a_fleet(1) as fleet, pytest.raises(FleetEmpty, match=r"local-0: QEMU is 9\.0 there"):
+    with a_fleet(1) as fleet, pytest.raises(FleetError, match=r"local-0: QEMU is 9\.0 there"):
         run_on(fleet, study_of(3), store)
 
 

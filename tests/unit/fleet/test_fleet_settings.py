@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.fleet.connection import security_of
-from ktrial.fleet.errors import BadFleet, CertificateMissing, FleetInClear
+from ktrial.fleet.errors import BadFleet, FleetUsageError
 from ktrial.fleet.settings import VARIABLE, asked_for, fleet
 
 
@@ -60,7 +60,7 @@ def test_what_is_nearly_an_address_is_told_what_it_lacks(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://lab1.example.org:8786"])
 def test_traffic_in_the_clear_does_not_leave_this_system_unless_it_may(address: str) -> None:
-    with pytest.raises(FleetInClear):
+    with pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"):
         fleet(address)
     assert fleet(address, insecure=True).address == address
 
@@ -84,7 +84,7 @@ def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
 def test_a_certificate_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "lab.toml"
     file.write_text('address = "tls://lab1:1"\ntls-ca = "ca.pem"\ntls-cert = "me.pem"\ntls-key = "me.key"\n')
-    with pytest.raises(CertificateMissing, match=str(tmp_path / "ca.pem")):
+    with pytest.raises(FleetUsageError, match=str(tmp_path / "ca.pem")):
         security_of(fleet(str(file)))
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.fleet_processes import FleetProcesses, fleet_processes
 from tests.support.fleets import a_fleet, numbers, run_here, run_on, study_of, with_all_there
 
-from ktrial.fleet.errors import FleetInClear, FleetOutOfReach
+from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
 from ktrial.fleet.settings import fleet as fleet_named
 from ktrial.store.store import Store
 
@@ -82,7 +82,10 @@ def test_a_study_is_the_same_over_an_encrypted_fleet_and_strangers_take_no_part(
 
 
 def test_an_encrypted_address_without_certificates_is_refused_before_anything_connects() -> None:
-    with pytest.raises(FleetInClear), a_fleet("tls://127.0.0.1:9") as fleet:
+    with (
+        pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"),
+        a_fleet("tls://127.0.0.1:9") as fleet,
+    ):
         _ = fleet.connection
 
 
@@ -99,5 +102,5 @@ def test_an_encrypted_address_without_certificates_is_refused_before_anything_co
     ],
 )
 def test_what_only_looks_like_this_system_is_another_one(address: str) -> None:
-    with pytest.raises(FleetInClear):
+    with pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"):
         fleet_named(address)

@@ -8,9 +8,17 @@ from tests.support.fleets import PortableTunableMachine, a_fleet, behave, logged
 from tests.support.scripted import sources
 from tests.support.tuning import a_search
 
-from ktrial.experiment.executor import Event, Executor, Executors, ThisSystem, Wanted, Withdrawn, performed_by
+from ktrial.experiment.executor import (
+    Event,
+    Executor,
+    Executors,
+    ThisSystem,
+    TrialOptions,
+    Withdrawn,
+    performed_by,
+)
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Search, Study
@@ -25,7 +33,7 @@ AT_ONCE = 4
 
 
 def searched(runs: int = 24) -> Study:
-    study = with_space(a_search(*KNOBS), PortableTunableMachine(), sources(), Silent())
+    study = with_space(a_search(*KNOBS), PortableTunableMachine(), sources(), Observer())
     assert study.search
     changed = {**dict(study.search), "budget": Budget(runs=runs), "at_once": AT_ONCE}
     return study.model_copy(update={"search": Search.model_validate(changed)})
@@ -82,7 +90,7 @@ class Withdrawing(ThisSystem):
     def __init__(self) -> None:
         self.batches: list[PlannedTrial] = []
 
-    def executor(self, machine: Machine, wanted: Wanted) -> Executor:  # type: ignore[override]
+    def executor(self, machine: Machine, wanted: TrialOptions) -> Executor:  # type: ignore[override]
         made = super().executor(machine, wanted)
         begin, next_event = made.begin, made.next_event
         told_first: list[Event] = []

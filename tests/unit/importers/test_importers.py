@@ -271,7 +271,7 @@ class Points:
     def recognises(self, file: SourceFile) -> bool:
         return file.text.startswith("points")
 
-    def read_file(self, file: SourceFile) -> Imported:
+    def read(self, file: SourceFile) -> Imported:
         values = tuple(float(line) for line in file.text.splitlines()[1:])
         family = Family(name="p", metric="p", groups=(Group(label=file.group, values=values),))
         return Imported(source=file.name, format=self.name, families=(family,))

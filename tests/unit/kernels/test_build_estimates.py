@@ -132,10 +132,10 @@ def test_lines_come_as_they_are_written_and_silences_between_them() -> None:
 
 def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> None:
     assert build_seconds() is None
-    remember_build(600.0, anew=True)
+    remember_build(600.0, from_nothing=True)
     assert build_seconds() == 600.0
     for seconds in (20.0, 50.0, 30.0):
-        remember_build(seconds, anew=False)
+        remember_build(seconds, from_nothing=False)
     assert build_seconds() == 30.0
     make.remember_files(CONFIG, 20, 9.0)
     assert expected_files(CONFIG) == 20
@@ -146,11 +146,11 @@ def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> 
     "text", ["", "{", "[]", '{"builds": 3}', '{"builds": [{}]}', '{"files_an_option": "x"}']
 )
 def test_a_memory_that_cannot_be_read_is_none(text: str, cache: Path) -> None:
-    remember_build(1.0, anew=True)
+    remember_build(1.0, from_nothing=True)
     (cache / "trees/rate.json").write_text(text)
     assert build_seconds() is None
     assert expected_files(CONFIG) > 0
-    remember_build(2.0, anew=False)
+    remember_build(2.0, from_nothing=False)
     assert build_seconds() == 2.0
 
 

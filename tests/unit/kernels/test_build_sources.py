@@ -24,8 +24,8 @@ from ktrial.kernels.errors import (
     BadConfigFile,
     BadMakeVariable,
     BadPatch,
+    BuildError,
     NotASource,
-    SourceChanged,
     SourceUnusable,
 )
 
@@ -210,8 +210,8 @@ def test_a_file_that_was_just_written_is_not_trusted(source: Path, tmp_path: Pat
 def test_a_source_that_changes_while_it_is_read_is_told(source: Path, tmp_path: Path) -> None:
     read = BuildSource(snapshot_of(str(source)))
     (source / "kernel/fork.c").write_text("int knife;\n")
-    with pytest.raises(SourceChanged, match=r"kernel/fork\.c"):
-        read.write(tmp_path / "tree", read.manifest.files, anew=False)
+    with pytest.raises(BuildError, match=r"kernel/fork\.c"):
+        read.write(tmp_path / "tree", read.manifest.files, rewrite=False)
 
 
 def test_a_tree_that_was_killed_while_it_was_written_is_made_right(source: Path, tmp_path: Path) -> None:

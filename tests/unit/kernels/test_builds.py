@@ -18,13 +18,13 @@ from ktrial.kernels.build.requests import requested
 from ktrial.kernels.config import config_of
 from ktrial.kernels.errors import (
     BadKernelName,
+    BuildError,
     BuildFailed,
     CacheFull,
     CompilerUnsuitable,
     KernelDamaged,
     KernelNameAmbiguous,
     KernelNotFound,
-    NoRecipe,
     NotASource,
     OptionNotTaken,
 )
@@ -219,7 +219,7 @@ def test_a_kernel_that_was_removed_is_built_again_by_its_name(source: Path, tmp_
     kernel_registry.remove(first.name)
     again = kernel_registry.add(first.name)
     assert (again.name, again.digest, again.origin.build) == (first.name, first.digest, first.origin.build)
-    with pytest.raises(NoRecipe, match="never built here"):
+    with pytest.raises(BuildError, match="never built here"):
         kernel_registry.add("build:nothing@0123456789ab")
 
 

@@ -9,12 +9,11 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, sources
 
 from ktrial.errors import KtrialError
-from ktrial.experiment.errors import FactorLost
-from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
-from ktrial.kernels.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
+from ktrial.kernels.errors import BuildFailed, BuildToolsMissing, KernelError, OptionNotTaken
 from ktrial.model.kernel import Build
 from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import Outcome
@@ -29,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-class Told(Silent):
+class Told(Observer):
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.failed: list[str] = []
@@ -119,7 +118,7 @@ def test_without_anything_to_compare_nothing_is_built(
 def test_where_no_kernel_with_the_patch_can_be_had_nothing_is_built(tmp_path: Path, store: Store) -> None:
     builds = FakeBuilder()
     study = a_study(tmp_path, allocator=options("SLUB=y", "SLAB=y"), broken=options("", "NO_SUCH=y"))
-    with pytest.raises(FactorLost, match="The factor broken is lost") as caught:
+    with pytest.raises(KernelError, match="The factor broken is lost") as caught:
         ran(study, store, builds)
     assert "CONFIG_NO_SUCH=y did not take" in caught.value.message
     assert caught.value.advice == "leave out the factor broken, and the rest can be measured"
@@ -129,7 +128,7 @@ def test_where_no_kernel_with_the_patch_can_be_had_nothing_is_built(tmp_path: Pa
 def test_when_the_last_kernel_with_a_flag_fails_no_more_are_built(tmp_path: Path, store: Store) -> None:
     builds = FakeBuilder()
     study = a_study(tmp_path, flags=flags("", "-broken"), allocator=options("SLUB=y", "SLAB=y", "SLOB=y"))
-    with pytest.raises(FactorLost, match="The factor flags is lost"):
+    with pytest.raises(KernelError, match="The factor flags is lost"):
         ran(study, store, builds)
     failing = [build.make.get("KCFLAGS") == "-broken" for build in builds.built]
     assert (failing.count(True), failing[-1]) == (3, True)

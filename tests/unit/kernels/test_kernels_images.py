@@ -11,14 +11,7 @@ import pytest
 from tests.support import kernel_images as make
 
 from ktrial.kernels.config import embedded_config
-from ktrial.kernels.errors import (
-    ImageDamaged,
-    ImageError,
-    ImageTruncated,
-    ImageUnreadable,
-    NotAKernel,
-    WrongArchitecture,
-)
+from ktrial.kernels.errors import ImageDamaged, ImageError, ImageTruncated, NotAKernel
 from ktrial.kernels.image import ImageKind, boot_image, has_pvh_entry, read_image, vmlinux_of
 
 GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
@@ -40,12 +33,12 @@ REFUSED = [
     ("an initrd", b"070701" + b"0" * 900, NotAKernel, "a cpio archive, such as an initrd"),
     ("an EFI program", b"MZ" + bytes(4096), NotAKernel, "an EFI or Windows program"),
     ("a boot sector", bytes(510) + b"\x55\xaa" + bytes(4096), NotAKernel, "a boot sector or disk image"),
-    ("an EFI zboot image", ZBOOT, WrongArchitecture, "an EFI zboot image, gzip"),
-    ("an arm64 Image", ARM64, WrongArchitecture, "for arm64"),
-    ("a RISC-V Image", RISCV, WrongArchitecture, "for RISC-V"),
-    ("an ARM zImage", ZIMAGE, WrongArchitecture, "for 32-bit ARM"),
-    ("a uImage", b"\x27\x05\x19\x56" + bytes(4096), WrongArchitecture, "a U-Boot uImage"),
-    ("a 32-bit bzImage", make.bzimage(b"x" * 64, xloadflags=0), WrongArchitecture, "32-bit x86"),
+    ("an EFI zboot image", ZBOOT, ImageError, "an EFI zboot image, gzip"),
+    ("an arm64 Image", ARM64, ImageError, "for arm64"),
+    ("a RISC-V Image", RISCV, ImageError, "for RISC-V"),
+    ("an ARM zImage", ZIMAGE, ImageError, "for 32-bit ARM"),
+    ("a uImage", b"\x27\x05\x19\x56" + bytes(4096), ImageError, "a U-Boot uImage"),
+    ("a 32-bit bzImage", make.bzimage(b"x" * 64, xloadflags=0), ImageError, "32-bit x86"),
     ("an ancient bzImage", make.bzimage(b"x", protocol=0x204), NotAKernel, "protocol 2.04"),
     ("no version", make.bzimage(b"x" * 64, version=""), NotAKernel, "without a version string"),
     ("a cut bzImage", GOOD[:20_000], ImageTruncated, "it has 20000 bytes, its header promises at least"),
@@ -53,7 +46,7 @@ REFUSED = [
     ("an ELF program", make.elf(kind=make.SHARED), NotAKernel, "an ELF program or library"),
     ("a kernel module", make.module(), NotAKernel, "an ELF object or kernel module"),
     ("another ELF", make.elf(release=""), NotAKernel, "an ELF program without a Linux version string"),
-    ("an arm64 vmlinux", make.elf(machine=make.ARM64), WrongArchitecture, "for AArch64"),
+    ("an arm64 vmlinux", make.elf(machine=make.ARM64), ImageError, "for AArch64"),
     ("an ELF header alone", b"\x7fELF\x02\x01\x01" + bytes(9), ImageTruncated, "a whole ELF header"),
     ("a cut vmlinux", make.elf()[:130], ImageTruncated, "its header promises at least"),
 ]
@@ -76,13 +69,13 @@ def test_what_is_no_kernel_is_refused_by_name(
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(ImageUnreadable, match=r"nothing cannot be read: there is no such file\."):
+    with pytest.raises(ImageError, match=r"nothing cannot be read: there is no such file\."):
         read_image(tmp_path / "nothing")
 
 
 def test_a_link_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(ImageUnreadable, match="symbolic links"):
+    with pytest.raises(ImageError, match="symbolic links"):
         read_image(tmp_path / "loop")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.kernels.errors import BadRange
+from ktrial.kernels.errors import KernelUsageError
 from ktrial.kernels.providers import debian
 from ktrial.kernels.providers.debian import Available
 
@@ -51,5 +51,5 @@ def test_each_end_is_the_newest_release_that_is_meant(text: str, first: int, las
     ],
 )
 def test_what_is_no_range_is_told(text: str, problem: str) -> None:
-    with pytest.raises(BadRange, match=problem.replace(".", r"\.")):
+    with pytest.raises(KernelUsageError, match=problem.replace(".", r"\.")):
         debian.releases_between(text)

@@ -133,5 +133,5 @@ def test_functions_are_those_that_others_may_call(source: Path, cache: Path) -> 
 def test_a_new_tree_learns_from_others_what_is_compiled(source: Path, cache: Path, tmp_path: Path) -> None:
     others = tuple((cache / "trees").glob("*/source/build"))
     own = OwnObjects.of(tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), others)
-    assert (own.paths, own.had, own.in_order) == (("kernel/aside.o",), {}, True)
+    assert (own.paths, own.functions_before, own.in_order) == (("kernel/aside.o",), {}, True)
     assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), others).in_order

@@ -12,21 +12,17 @@ from ktrial.interruption import deferred
 from ktrial.knobs.apply import apply, changing
 from ktrial.knobs.errors import (
     BadKnobName,
-    BadKnobValue,
-    JournalForbidden,
+    JournalError,
     JournalHeld,
-    JournalUnsafe,
     KnobAbsent,
     KnobError,
     KnobForbidden,
     KnobGone,
     KnobMoved,
     KnobNeedsInstance,
-    KnobNeedsReboot,
     KnobNotMounted,
-    KnobNotTaken,
     KnobRefused,
-    KnobRounded,
+    KnobUsageError,
     UnknownKnob,
 )
 from ktrial.knobs.lookup import find
@@ -81,7 +77,7 @@ def test_nothing_is_written_before_all_names_and_values_are_checked(tree: Tree) 
     before = tree.values()
     with pytest.raises(KnobError), tree.changing() as changes:
         changes.apply(("swappiness", "10"), ("no.such.knob", "1"))
-    with pytest.raises(BadKnobValue), tree.changing() as changes:
+    with pytest.raises(KnobUsageError, match="cannot be"), tree.changing() as changes:
         changes.apply(("swappiness", "10"), ("vm.dirty_ratio", "101"))
     assert tree.values() == before
 
@@ -119,9 +115,9 @@ def test_a_kernel_that_rounds_is_told_apart_from_one_that_keeps_and_one_that_ref
     (rounded,) = apply(kernel, [("swappiness", "17")], exactly=False)
     assert (rounded.now, rounded.rounded) == ("10", True)
     tree.write("proc/sys/vm/swappiness", "60")
-    with pytest.raises(KnobRounded, match="19 was asked for, the kernel made it 10"):
+    with pytest.raises(KnobError, match="19 was asked for, the kernel made it 10"):
         apply(Kernel(tree, swappiness=lambda value: "10"), [("swappiness", "19")])
-    with pytest.raises(KnobNotTaken, match="took 7 without an error, and left the knob at 1"):
+    with pytest.raises(KnobError, match="took 7 without an error, and left the knob at 1"):
         apply(kernel, [("vm.stat_interval", "7")])
     with pytest.raises(KnobRefused, match=r"refused 5 \(EINVAL\)") as refused:
         apply(kernel, [("vm.dirty_ratio", "5")])
@@ -137,7 +133,7 @@ def test_each_reason_is_an_error_of_its_own_with_its_own_advice(tree: Tree) -> N
         "/proc/sys/vm/nothing": (KnobAbsent, "knob list"),
         "/proc/sys/kernel/sched_migration_cost_ns": (KnobMoved, "sched_migration_cost_ns"),
         "sched_latency_ns": (KnobGone, "nearest to it is base_slice_ns, which is not the same thing"),
-        "mitigations": (KnobNeedsReboot, 'kind = "boot"'),
+        "mitigations": (KnobError, 'kind = "boot"'),
         "read_ahead_kb": (KnobNeedsInstance, "queue/read_ahead_kb@vda"),
         "swapiness": (UnknownKnob, "knob list"),
         "/sys/block/vda": (BadKnobName, "below /proc/sys or /sys"),
@@ -186,13 +182,13 @@ def test_names_that_could_lead_elsewhere_are_refused(tree: Tree, name: str) -> N
     ],
 )
 def test_values_that_are_none_are_refused(tree: Tree, value: str, problem: str) -> None:
-    with pytest.raises(BadKnobValue, match=problem):
+    with pytest.raises(KnobUsageError, match=problem):
         apply(tree.target, [("vm.swappiness", value)])
     assert tree.read("proc/sys/vm/swappiness") == "60"
 
 
 def test_raw_paths_take_any_line_and_no_other(tree: Tree) -> None:
-    with pytest.raises(BadKnobValue, match="line break"):
+    with pytest.raises(KnobUsageError, match="line break"):
         apply(tree.target, [("/sys/devices/vda/queue/read_ahead_kb", "1\n2")])
     (applied,) = apply(tree.target, [("/sys/devices/vda/queue/read_ahead_kb", "256")])
     assert (applied.before, applied.now) == ("128", "256")
@@ -291,14 +287,14 @@ def test_another_ktrial_is_refused_or_waits_and_says_so(tree: Tree) -> None:
 def test_a_journal_that_others_may_write_to_is_not_used(tree: Tree) -> None:
     (tree.root / "journal").mkdir()
     (tree.root / "journal").chmod(0o777)
-    with pytest.raises(JournalUnsafe, match="others may write") as said, tree.changing():
+    with pytest.raises(JournalError, match="others may write") as said, tree.changing():
         pass
     assert "chmod go-w" in said.value.advice
 
 
 def test_a_journal_that_cannot_be_written_changes_nothing(tree: Tree) -> None:
     (tree.root / "journal").write_text("a file, no directory")
-    with pytest.raises(JournalForbidden, match="cannot be written"), tree.changing() as changes:
+    with pytest.raises(JournalError, match="cannot be written"), tree.changing() as changes:
         changes.apply(("swappiness", "10"))
     assert tree.read("proc/sys/vm/swappiness") == "60"
 

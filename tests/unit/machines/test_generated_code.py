@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.places import PLUGIN_COUNTS
 
 from ktrial.machines.qemu import plugin
-from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, listed, told, with_ksymbols
+from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_in, code_told, listed, with_ksymbols
 from ktrial.target import Collect, Push, Read, Run, Start, StepResult, Stop
 
 HEADER, REGION, END = PLUGIN_COUNTS.read_text().splitlines()
@@ -71,8 +71,8 @@ def test_nobody_is_asked_where_no_generated_code_ran(tmp_path: Path) -> None:
 
 
 def test_what_the_kernel_told_is_read_and_nothing_of_what_may_lack_a_part() -> None:
-    assert told(f"{KSYMBOLS}end\n") == PIECES
-    assert told(KSYMBOLS) == ()
+    assert code_in(f"{KSYMBOLS}end\n") == PIECES
+    assert code_in(KSYMBOLS) == ()
     kallsyms = "ffffffffc0300000 t ftrace_trampoline\t[__builtin__ftrace]\nffffffffc0400000 t it\t[ext4]\n"
     assert listed(kallsyms) == (GeneratedCode(0xFFFF_FFFF_C030_0000, 4096, "[generated: ftrace]"),)
 
@@ -80,7 +80,7 @@ def test_what_the_kernel_told_is_read_and_nothing_of_what_may_lack_a_part() -> N
 def test_what_kprobes_made_has_one_name_whoever_tells_it() -> None:
     """Optimised ones: a page for the detours, which is in the list and told as it comes."""
     address = 0xFFFF_FFFF_C020_1000
-    came = told(f"{address:x} 1000 ool kprobe_optinsn_page\nend\n")
+    came = code_in(f"{address:x} 1000 ool kprobe_optinsn_page\nend\n")
     assert came == listed(f"{address:x} t kprobe_optinsn_page\t[__builtin__kprobes]\n")
     assert [each.name for each in came] == ["[generated: kprobes]"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktrial import machines, plugin_discovery
-from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, UnknownMachine
+from ktrial.machines.errors import MachineStopped, MachineUsageError, NoSpaceForSnapshot
 from ktrial.machines.fake import FakeMachine, agreeable, ended
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot
@@ -91,7 +91,9 @@ def test_exact_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_machine_names_those_like_it() -> None:
-    with pytest.raises(UnknownMachine, match=r"no machine exakt \(did you mean exact\?\); there are: exact"):
+    with pytest.raises(
+        MachineUsageError, match=r"no machine exakt \(did you mean exact\?\); there are: exact"
+    ):
         machines.find("exakt")
 
 

@@ -58,7 +58,7 @@ OFF = GuestExit(Stop.EXITED, 0, switched_off=True)
     ],
 )
 def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None:
-    judgement = outcome.judge(RESET, LIMITS, console=console, said="", ready=False)
+    judgement = outcome.judge(RESET, LIMITS, console=console, messages="", ready=False)
     assert judgement.outcome is expected
     assert reason in judgement.reason
 
@@ -89,7 +89,9 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
 def test_how_it_ended_tells_where_the_console_does_not(
     ending: GuestExit, console: str, ready: bool, expected: Outcome, reason: str
 ) -> None:
-    judgement = outcome.judge(ending, LIMITS, console=console, said="a warning\nqemu: broken", ready=ready)
+    judgement = outcome.judge(
+        ending, LIMITS, console=console, messages="a warning\nqemu: broken", ready=ready
+    )
     assert judgement.outcome is expected
     assert reason in judgement.reason
 

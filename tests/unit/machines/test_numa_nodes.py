@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.scripted import a_kernel
 
-from ktrial.machines.errors import NodesImpossible
+from ktrial.machines.errors import MachineUsageError
 from ktrial.machines.exact_parallel import affinity, check_cpus, node_arguments, ranges
 from ktrial.model.machine import Boot
 from ktrial.model.parallel import Topology
@@ -59,5 +59,5 @@ def test_qemu_reads_the_table_from_a_file_called_by_its_content(
 )
 def test_nodes_that_cannot_be_are_named(cpus: int, nodes: tuple[int, ...], said: str) -> None:
     boot = Boot(kernel=a_kernel(), cpus=cpus, topology=Topology(cores=cpus, nodes_mib=nodes))
-    with pytest.raises(NodesImpossible, match=said):
+    with pytest.raises(MachineUsageError, match=said):
         check_cpus(boot, "exact-parallel")

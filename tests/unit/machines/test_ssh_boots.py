@@ -290,14 +290,14 @@ def looks(patience: BootLimit) -> int:
 def test_a_machine_is_waited_for_while_its_console_prints_but_not_for_ever() -> None:
     """By a clock that goes on by a second at each look, as the console does by a byte."""
     silent = BootLimit(10.0, lambda: 0, count().__next__)
-    assert (looks(silent), silent.said) == (10, "did not answer within 10 s")
+    assert (looks(silent), silent.message) == (10, "did not answer within 10 s")
     telling = BootLimit(10.0, count().__next__, count().__next__)
     assert looks(telling) == 10 * MOST_LIMITS
-    assert telling.said == "printed on its console for 40 s, and did not answer"
+    assert telling.message == "printed on its console for 40 s, and did not answer"
     sizes = chain(range(5), repeat(5))
     falling_silent = BootLimit(10.0, sizes.__next__, count().__next__)
     assert looks(falling_silent) == 15
-    assert falling_silent.said == "neither answered nor printed on its console for 10 s"
+    assert falling_silent.message == "neither answered nor printed on its console for 10 s"
 
 
 def test_a_kernel_that_boots_slowly_and_prints_has_not_hung(

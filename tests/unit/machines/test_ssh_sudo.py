@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.ssh_systems import HOST, ssh_server
 
-from ktrial.machines.errors import SudoAsks
+from ktrial.machines.errors import MachineError
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
 from ktrial.model.machine import Boot
@@ -57,7 +57,7 @@ def test_everything_is_done_by_sudo(machine: SshMachine, place: Path) -> None:
 def test_a_sudo_that_asks_is_told(machine: SshMachine, place: Path) -> None:
     (place / "asks").touch()
     try:
-        with pytest.raises(SudoAsks, match="a password is required") as error:
+        with pytest.raises(MachineError, match="a password is required") as error:
             machine.check()
     finally:
         (place / "asks").unlink()

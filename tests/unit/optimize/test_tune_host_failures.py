@@ -8,7 +8,7 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ends, sources
 from tests.support.tuning import TunableMachine, a_search
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import BuildCutShort, BuildFailed, FetchFailed, KernelError
@@ -26,7 +26,7 @@ from ktrial.optimize.trial_evaluator import TrialEvaluator
 def asked_of(machine: TunableMachine, study: Study, there: Resources, *wanted: Configuration) -> list[Trial]:
     """What is kept of a baseline and of these configurations, each measured once."""
     kept: list[Trial] = []
-    evaluator = TrialEvaluator(study, machine, there, Silent(), kept.append)
+    evaluator = TrialEvaluator(study, machine, there, Observer(), kept.append)
     for order, configuration in enumerate(({}, *wanted)):
         ask = Ask(configuration=configuration, purpose=Purpose.EXPLORE, order=order)
         list(evaluator.measure([ask]))
@@ -35,7 +35,7 @@ def asked_of(machine: TunableMachine, study: Study, there: Resources, *wanted: C
 
 def test_a_kernel_that_cannot_be_fetched_now_is_no_result_of_a_configuration() -> None:
     machine = TunableMachine(lambda _boot, _written: 1000.0)
-    study = with_space(a_search("kernel=debian:6.1"), machine, sources(), Silent())
+    study = with_space(a_search("kernel=debian:6.1"), machine, sources(), Observer())
     offline: dict[str, KernelError] = {
         "debian:6.1": FetchFailed(name="debian:6.1", distribution="Debian", problem="no route")
     }
@@ -57,7 +57,7 @@ def test_a_build_that_ran_out_of_memory_is_no_result_and_one_that_fails_is() -> 
     machine = TunableMachine(lambda _boot, _written: 1000.0)
     there = sources(builder=replace(FakeBuilder().builder, build=built))
     study = a_search("kconfig:SLAB=y", builds={"mine": Build(source="/src/linux")})
-    study = with_space(study, machine, there, Silent())
+    study = with_space(study, machine, there, Observer())
     with pytest.raises(BuildCutShort):
         asked_of(machine, study, there, {"kconfig:SLAB": "y"})
     error[0] = BuildFailed(**problem, hint="look", log="log")
@@ -80,7 +80,7 @@ def test_what_the_clock_has_ended_once_is_run_again() -> None:
     machine = TunableMachine(held_up, mode=Mode.TIMED)
     busy, hangs = asked_of(
         machine,
-        with_space(a_search("vm.vfs_cache_pressure", "vm.swappiness"), machine, sources(), Silent()),
+        with_space(a_search("vm.vfs_cache_pressure", "vm.swappiness"), machine, sources(), Observer()),
         sources(),
         {"vm.vfs_cache_pressure": "400"},
         {"vm.swappiness": "200"},

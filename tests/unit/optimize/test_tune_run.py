@@ -9,7 +9,7 @@ import pytest
 from tests.support.scripted import ends, sources
 from tests.support.tuning import TunableMachine, a_search
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.machines.errors import KvmUnusable
 from ktrial.machines.kvm import KvmMachine, KvmProbe
 from ktrial.model.comparison import Verdict
@@ -23,13 +23,12 @@ from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import ended, run_search
 from ktrial.store.store import Store, open_store
 from ktrial.studyfile.errors import (
-    BudgetTooSmall,
     GuardsNeverMet,
     MachineFailsSearch,
     MostRunsFailed,
     NotTheSameSearch,
-    ObjectiveMissing,
     TuneBaselineFailed,
+    TuningError,
 )
 
 PRESSURE, SWAPPINESS = "/proc/sys/vm/vfs_cache_pressure", "/proc/sys/vm/swappiness"
@@ -48,7 +47,7 @@ def planted(boot: Boot, written: Mapping[str, str]) -> float:
 
 
 def searched_on(machine: TunableMachine, *knobs: str, runs: int = 30, **changes: object) -> Study:
-    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Silent())
+    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Observer())
     assert study.search
     update = {"budget": Budget(runs=runs), **changes}
     return study.model_copy(update={"search": Search.model_validate({**dict(study.search), **update})})
@@ -251,7 +250,7 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
     goal = study.search.goal
     other = goal.model_copy(update={"objectives": (goal.objectives[0].model_copy(update={"metric": "rps"}),)})
     study = study.model_copy(update={"search": study.search.model_copy(update={"goal": other})})
-    with pytest.raises(ObjectiveMissing, match="does not measure 'rps'"):
+    with pytest.raises(TuningError, match="does not measure 'rps'"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert len(machine.ran) == 1
 
@@ -259,9 +258,9 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
 def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
     machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
     with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
-        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Silent())
+        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Observer())
     # For a boot parameter alone no guest is looked into.
-    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Silent())
+    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Observer())
     with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert store.trials(store.study(study)) == ()
@@ -283,7 +282,7 @@ def test_limits_that_no_configuration_meets_end_it_before_the_budget_is_spent(st
 def test_a_budget_that_is_too_small_is_told_before_anything_runs(store: Store) -> None:
     machine = TunableMachine(planted)
     study = searched_on(machine, runs=2)
-    with pytest.raises(BudgetTooSmall):
+    with pytest.raises(TuningError, match="runs is too small for a search"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert machine.ran == []
 

@@ -10,7 +10,7 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import sources
 from tests.support.tuning import HIGHER, LOWER, TunableMachine, a_comparison, a_result, a_search, a_study
 
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.study import Search, Study
@@ -141,7 +141,7 @@ def small_gain(seed: int) -> TunableMachine:
 
 def small_search(machine: TunableMachine) -> Study:
     study = with_space(
-        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"), machine, sources(), Silent()
+        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"), machine, sources(), Observer()
     )
     assert study.search
     goal = study.search.goal.model_copy(update={"workload": "fork"})

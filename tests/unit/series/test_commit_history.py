@@ -43,8 +43,10 @@ def sparsely(tree: Path, store: Store, every: int) -> CommitBuilder:
     """Measure the whole range, as `ktrial series --every` does."""
     builder = CommitBuilder(tree)
     series = series_in_git(tree, "HEAD~8..HEAD")
-    asked = SeriesRun(series, Build(source=series.base), HOW, runs(store, builder), lambda _: None)
-    run_sparsely(series, every, lambda one: replace(asked, series=one).run(), asked.tell)
+    series_run = SeriesRun(series, Build(source=series.base), HOW, runs(store, builder), lambda _: None)
+    run_sparsely(
+        series, every, lambda stretches: replace(series_run, series=stretches).run(), series_run.tell
+    )
     return builder
 
 
@@ -61,7 +63,7 @@ def test_what_was_measured_sparsely_stands_in_the_order_of_its_commits(tree: Pat
     assert len(set(builder.built)) == drawing.measured == 5
     assert drawing.commits == 9
     (line,) = drawing.history.lines
-    assert [one.version.partition(" ")[2] for one in line.points] == [
+    assert [point.version.partition(" ")[2] for point in line.points] == [
         "(base)",
         "b 1000 [2 commits]",
         "c 1000",
@@ -77,11 +79,13 @@ def test_what_was_measured_sparsely_stands_in_the_order_of_its_commits(tree: Pat
 def test_what_one_of_several_commits_changed_is_looked_for_by_the_command(tree: Path, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
         series = series_in_git(tree, "HEAD~8..HEAD")
-        asked = SeriesRun(series, Build(source=series.base), HOW, runs(store, CommitBuilder(tree)), print)
+        series_run = SeriesRun(
+            series, Build(source=series.base), HOW, runs(store, CommitBuilder(tree)), print
+        )
         ends = series.model_copy(
             update={"patches": (series.patches[7].model_copy(update={"number": 1, "parent": ""}),)}
         )
-        replace(asked, series=ends).run()
+        replace(series_run, series=ends).run()
         (change,) = drawn(tree, store).history.lines[0].changes
     assert change.version.endswith("g 1100 [8 commits]")
     assert change.why.endswith("--workload 'fork' --every 8")
@@ -99,10 +103,12 @@ def test_documentation_between_two_commits_is_not_counted(tree: Path, tmp_path: 
     commit(tree, "h 1200", "mm/h.c")
     with open_store(str(tmp_path / "x.db")) as store:
         series = series_in_git(tree, "HEAD~2..HEAD")
-        asked = SeriesRun(series, Build(source=series.base), HOW, runs(store, CommitBuilder(tree)), print)
-        asked.run()
+        series_run = SeriesRun(
+            series, Build(source=series.base), HOW, runs(store, CommitBuilder(tree)), print
+        )
+        series_run.run()
         (line,) = drawn(tree, store, "HEAD~2..HEAD").history.lines
-    assert [one.version.partition(" ")[2] for one in line.points] == ["(base)", "h 1200"]
+    assert [point.version.partition(" ")[2] for point in line.points] == ["(base)", "h 1200"]
 
 
 def test_a_commit_that_was_built_without_one_before_it_is_still_that_commit(
@@ -112,12 +118,12 @@ def test_a_commit_that_was_built_without_one_before_it_is_still_that_commit(
     plain = Build(source=series.base)
     undo = Patch(path=str(tmp_path / "0002-undo-broken.patch"), digest="0" * 64)
     without = series.source(plain.model_copy(update={"patches": (undo,)}), 5)
-    other = series.source(
+    skipped = series.source(
         plain.model_copy(update={"patches": (undo.model_copy(update={"path": "/x.patch"}),)}), 6
     )
-    for build in (without, other):
+    for build in (without, skipped):
         keep(Recipe(build=build, fingerprint="", content=""))
-    names = [without.name, other.name, series.source(plain, 2).name, "debian:6.1"]
+    names = [without.name, skipped.name, series.source(plain, 2).name, "debian:6.1"]
     assert numbers_of(series, plain, names) == {names[2]: 2, names[0]: 5}
     assert numbers_of(series, plain.model_copy(update={"make": {"KCFLAGS": "-O3"}}), names) == {}
 
@@ -129,9 +135,9 @@ def watched(tree: Path, store: Store, builder: CommitBuilder) -> CommitsBetween 
         source = f"git:{tree}@{git(tree, 'rev-parse', 'master')}"
         return builder.build(requested(source, directory=tree), progress)
 
-    given, limits = runs(store, builder), {"fork": 0.01}
-    seen = look(f"git:{tree}@master", HOW, limits, given, obtain)
-    return commits_between(seen, HOW, limits, given, lambda _: None)
+    history_runs, limits = runs(store, builder), {"fork": 0.01}
+    seen = look(f"git:{tree}@master", HOW, limits, history_runs, obtain)
+    return commits_between(seen, HOW, limits, history_runs, lambda _: None)
 
 
 def test_a_watched_branch_names_the_commit_that_made_the_difference(tree: Path, tmp_path: Path) -> None:
@@ -145,10 +151,10 @@ def test_a_watched_branch_names_the_commit_that_made_the_difference(tree: Path, 
         assert page
         assert page.result
         assert page.command.endswith("--workload 'fork' --every 8")
-        (told,) = [one for one in page.result.cells if one.is_told]
-        patch = page.result.steps[told.number].patch
+        (cell_told,) = [cell for cell in page.result.cells if cell.is_told]
+        patch = page.result.steps[cell_told.number].patch
         assert patch
-        assert (patch.subject, int(told.difference)) == ("[4] slower 1100", 100)
+        assert (patch.subject, int(cell_told.difference)) == ("[4] slower 1100", 100)
         assert len(set(builder.built)) == 5
         commit(tree, "nothing 1100", "mm/z.c")
         assert watched(tree, store, builder) is None  # nothing changed: no commit is looked for

@@ -25,7 +25,7 @@ def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
 
 
 def names(changed: list[str], *profiles: tuple[WorkloadUse, Profile], most: int = 10) -> list[str]:
-    return [one.use.name for one in selected(changed, profiles, most).chosen]
+    return [choice.use.name for choice in selected(changed, profiles, most).chosen]
 
 
 def test_only_workloads_that_execute_a_changed_function_are_taken_the_largest_share_first() -> None:
@@ -40,12 +40,14 @@ def test_every_function_that_anybody_executes_is_executed_by_one_that_is_chosen(
     functions = [f"f{number}" for number in range(40)]
     for _ in range(50):
         some = [
-            profile(f"w{number}", **{one: drawn.randint(1, 50) for one in drawn.sample(functions, 12)})
+            profile(
+                f"w{number}", **{function: drawn.randint(1, 50) for function in drawn.sample(functions, 12)}
+            )
             for number in range(25)
         ]
         changed = drawn.sample(functions, 10)
         selection = selected(changed, some)
-        executed = {name for _, one in some for name in executed_in(one, changed)}
+        executed = {name for _, profile_ in some for name in executed_in(profile_, changed)}
         assert set(selection.not_executed) == set(changed) - executed
         assert len(selection.chosen) <= 10
 
@@ -53,17 +55,19 @@ def test_every_function_that_anybody_executes_is_executed_by_one_that_is_chosen(
 def test_where_places_are_few_the_one_that_covers_most_comes_first_and_the_rest_is_named() -> None:
     some = [profile("small", a=1), profile("wide", a=1, b=1, c=1), profile("large", a=900)]
     selection = selected(["a", "b", "c"], some, most=1)
-    assert [one.use.name for one in selection.chosen] == ["wide"]
+    assert [choice.use.name for choice in selection.chosen] == ["wide"]
     assert selection.left_out == ("large", "small")
 
 
 def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_image() -> None:
-    use, one = profile("fork", **{"copy.isra.0": 5})
-    assert executed_in(one, ["copy.isra"]) == {"copy.isra": 5}
-    module = one.region.functions[0].model_copy(update={"module": "ext4"})
-    other = one.model_copy(update={"region": one.region.model_copy(update={"functions": (module,)})})
-    assert executed_in(other, ["copy.isra"]) == {}
-    assert selected(["copy.isra"], [(use, other)]).not_executed == ("copy.isra",)
+    use, profile_ = profile("fork", **{"copy.isra.0": 5})
+    assert executed_in(profile_, ["copy.isra"]) == {"copy.isra": 5}
+    module = profile_.region.functions[0].model_copy(update={"module": "ext4"})
+    moved = profile_.model_copy(
+        update={"region": profile_.region.model_copy(update={"functions": (module,)})}
+    )
+    assert executed_in(moved, ["copy.isra"]) == {}
+    assert selected(["copy.isra"], [(use, moved)]).not_executed == ("copy.isra",)
 
 
 @pytest.mark.parametrize("count", [0])

@@ -35,10 +35,10 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SeriesResult:
     """One patch of three makes fork slower."""
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     series = series_in_quilt(a_series(tmp_path / "q", "doc", "cost-fork-50", "cost-pipe-1"), SOURCE)
-    how = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")), perturbations=1)
+    measurement = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")), perturbations=1)
     with open_store(str(tmp_path / "x.db")) as store:
-        given = runs(store, SeriesBuilder(), ScriptedMachine(answer))
-        return SeriesRun(series, Build(source=SOURCE), how, given, lambda _: None).run()
+        series_runs = runs(store, SeriesBuilder(), ScriptedMachine(answer))
+        return SeriesRun(series, Build(source=SOURCE), measurement, series_runs, lambda _: None).run()
 
 
 def counted(result: SeriesResult) -> SeriesResult:
@@ -46,29 +46,31 @@ def counted(result: SeriesResult) -> SeriesResult:
     before, after = with_calls(BEFORE), with_calls(AFTER)
     why = explain(before, after)
     cells = tuple(
-        replace(one, profiles=(before, after), explanation=why) if one.workload == "fork" else one
-        for one in result.cells
+        replace(cell, profiles=(before, after), explanation=why) if cell.workload == "fork" else cell
+        for cell in result.cells
     )
     return replace(result, cells=cells)
 
 
 def with_verdict(result: SeriesResult, verdict: Verdict, decision: Decision, *metrics: str) -> SeriesResult:
     """The same, where fork's first metric has that verdict, and more metrics have that decision."""
-    (cell,) = (one for one in result.cells if one.workload == "fork" and one.is_told)
-    (own, *_) = cell.checked
-    seen = own.comparison.model_copy(update={"verdict": verdict, "low": 0.7, "high": 1.04})
+    (cell,) = (cell for cell in result.cells if cell.workload == "fork" and cell.is_told)
+    (main, *_) = cell.checked
+    seen = main.comparison.model_copy(update={"verdict": verdict, "low": 0.7, "high": 1.04})
     more = (
         replace(
-            own,
-            comparison=own.comparison.model_copy(update={"metric": one, "ratio": 1.09}),
+            main,
+            comparison=main.comparison.model_copy(update={"metric": metric, "ratio": 1.09}),
             decision=decision,
             secondary=True,
         )
-        for one in metrics
+        for metric in metrics
     )
-    first = replace(own, comparison=seen, decision=Decision.UNDECIDED)
-    told = replace(cell, checked=(first, *more))
-    return replace(result, cells=tuple(told if one is cell else one for one in result.cells))
+    first = replace(main, comparison=seen, decision=Decision.UNDECIDED)
+    changed = replace(cell, checked=(first, *more))
+    return replace(
+        result, cells=tuple(changed if other_cell is cell else other_cell for other_cell in result.cells)
+    )
 
 
 def test_a_number_that_another_layout_changes_is_marked_and_told(result: SeriesResult) -> None:
@@ -89,7 +91,7 @@ def test_each_step_is_drawn_at_its_patch_and_as_high_as_it_is(result: SeriesResu
     text = series_page(result, "ktrial series")
     assert_steps_are_true(text, result)
     later = tuple(
-        replace(one, number=5 - one.number) if one.number in {2, 3} else one for one in result.cells
+        replace(cell, number=5 - cell.number) if cell.number in {2, 3} else cell for cell in result.cells
     )
     with pytest.raises(AssertionError):
         assert_steps_are_true(text, replace(result, cells=later))
@@ -104,8 +106,8 @@ def test_without_profiles_the_page_has_no_script(result: SeriesResult) -> None:
 
 def test_each_changed_cell_has_its_graph_and_no_other_one(result: SeriesResult) -> None:
     text = series_page(counted(result), "ktrial series")
-    drawn = [json.loads(one) for one in re.findall(r'class="frames">(.*?)</script>', text)]
-    assert [one["title"] for one in drawn] == ["2 mm: cost-fork-50: fork +5.00%"]
+    drawn = [json.loads(chart) for chart in re.findall(r'class="frames">(.*?)</script>', text)]
+    assert [chart["title"] for chart in drawn] == ["2 mm: cost-fork-50: fork +5.00%"]
     names = {frame[0]: frame[2:5] for frame in drawn[0]["frames"]}
     assert names["copy"] == [10, 15, 5]
     assert '<template id="flame">' in text
@@ -121,8 +123,8 @@ def test_the_content_policy_names_the_pages_own_script(result: SeriesResult) -> 
 def test_a_subject_is_no_markup(result: SeriesResult) -> None:
     evil = "mm: </script><b>bold</b>"
     steps = tuple(
-        replace(one, patch=one.patch.model_copy(update={"subject": evil})) if one.patch else one
-        for one in result.steps
+        replace(step, patch=step.patch.model_copy(update={"subject": evil})) if step.patch else step
+        for step in result.steps
     )
     text = series_page(replace(counted(result), steps=steps), "ktrial series")
     assert "<b>bold" not in text
@@ -131,19 +133,23 @@ def test_a_subject_is_no_markup(result: SeriesResult) -> None:
 
 def test_the_picture_fits_a_telephone_and_no_two_names_stand_on_each_other(result: SeriesResult) -> None:
     text = series_page(result, "ktrial series")
-    widths = [float(one) for one in re.findall(r'<svg role="img" viewBox="0 0 ([\d.]+)', text)]
+    widths = [float(width) for width in re.findall(r'<svg role="img" viewBox="0 0 ([\d.]+)', text)]
     assert widths == [720.0, 340.0]
     drawn = picture(result, width=340.0)
-    assert all(float(at) <= drawn.end for one in drawn.courses for at in re.findall(r"H([\d.]+)", one.path))
+    assert all(
+        float(at) <= drawn.end for course in drawn.courses for at in re.findall(r"H([\d.]+)", course.path)
+    )
     assert drawn.names + len("fourteen chars +100.00%") * 6 < 340
     assert apart([100.0, 101.0, 20.0, 100.0]) == [100.0, 128.0, 20.0, 114.0]
     assert max(apart([200.0, 201.0, 202.0])) == 204.0, "none below the axis"
 
 
 def test_a_page_of_many_changed_cells_stays_below_a_megabyte(result: SeriesResult) -> None:
-    (before, files_before), (after, files_after) = (real_profile("fork", one) for one in ("5.10", "6.12"))
+    (before, files_before), (after, files_after) = (
+        real_profile("fork", version) for version in ("5.10", "6.12")
+    )
     why = explain(before, after, files_before, files_after)
-    (cell,) = (one for one in result.cells if one.workload == "fork" and one.is_told)
+    (cell,) = (cell for cell in result.cells if cell.workload == "fork" and cell.is_told)
     many = (replace(cell, profiles=(before, after), explanation=why),) * 20
     text = series_page(replace(result, cells=many), "ktrial series")
     assert text.count('class="frames">') == 20

@@ -40,9 +40,9 @@ def asked(
     uses: tuple[WorkloadUse, ...] = (FORK, PIPE),
 ) -> SeriesRun:
     series = series_in_quilt(a_series(place / "q", *names), SOURCE)
-    how = Measurement(uses, perturbations=2)
-    given = runs(store, builder or SeriesBuilder(), machine)
-    return SeriesRun(series, Build(source=SOURCE), how, given, lambda _: None, (FORK, PIPE))
+    measurement = Measurement(uses, perturbations=2)
+    series_runs = runs(store, builder or SeriesBuilder(), machine)
+    return SeriesRun(series, Build(source=SOURCE), measurement, series_runs, lambda _: None, (FORK, PIPE))
 
 
 def run(place: Path, *names: str) -> SeriesResult:
@@ -52,20 +52,20 @@ def run(place: Path, *names: str) -> SeriesResult:
 
 
 def states(result: SeriesResult) -> list[str]:
-    return [one.state.value for one in result.steps[1:]]
+    return [step.state.value for step in result.steps[1:]]
 
 
 def differences(result: SeriesResult, workload: str) -> dict[int, Fraction]:
-    return {one.number: one.difference for one in result.cells if one.workload == workload}
+    return {cell.number: cell.difference for cell in result.cells if cell.workload == workload}
 
 
 def test_each_patch_has_its_own_cost_and_the_steps_add_up(tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-10", "cost-pipe--30", "cost-fork-3")
     assert differences(result, "fork") == {1: 10, 2: 0, 3: 3}
     assert differences(result, "pipe") == {1: 0, 2: -30, 3: 0}
-    assert {one.workload: one.difference for one in result.totals} == {"fork": 13, "pipe": -30}
+    assert {total.workload: total.difference for total in result.totals} == {"fork": 13, "pipe": -30}
     assert result.is_exact
-    assert [one.is_inside for one in result.cells if one.workload == "fork"] == [True, True, True]
+    assert [cell.is_inside for cell in result.cells if cell.workload == "fork"] == [True, True, True]
 
 
 def test_what_is_not_compiled_and_what_is_the_same_costs_no_trial(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_what_is_not_compiled_and_what_is_the_same_costs_no_trial(tmp_path: Path
     # The base, `noop` and the one that counts; of the second nothing is measured.
     assert len(builder.built) == 3
     assert {boot.kernel.digest for boot in machine.prepared} == {
-        one.kernel.digest for one in result.steps if one.kernel
+        step.kernel.digest for step in result.steps if step.kernel
     }
     assert len({boot.kernel.digest for boot in machine.prepared}) == 2
 
@@ -107,11 +107,11 @@ class Inexactly(SeriesBuilder):
     """Each patch applies elsewhere than it says, in four hunks."""
 
     @staticmethod
-    def kernel(wanted: Build) -> Kernel:
-        kernel = SeriesBuilder.kernel(wanted)
-        said = tuple(f"{name}: hunk {one}" for name in names_in(wanted.patches) for one in range(1, 5))
+    def kernel(build: Build) -> Kernel:
+        kernel = SeriesBuilder.kernel(build)
+        notes = tuple(f"{name}: hunk {number}" for name in names_in(build.patches) for number in range(1, 5))
         return kernel.model_copy(
-            update={"origin": kernel.origin.model_copy(update={"inexact_patches": said})}
+            update={"origin": kernel.origin.model_copy(update={"inexact_patches": notes})}
         )
 
 
@@ -120,8 +120,8 @@ def test_what_a_patch_brings_is_told_once_also_where_the_image_stays(tmp_path: P
         names = ("cost-fork-1", "noop-a", "noop-b", "cost-fork-2")
         result = asked(tmp_path, store, *names, builder=Inexactly()).run()
     assert states(result) == ["built", "same image", "same image", "built"]
-    told = [[note.partition(":")[0] for note in step.notes] for step in result.steps[1:]]
-    assert told == [4 * [name] for name in names]
+    files = [[note.partition(":")[0] for note in step.notes] for step in result.steps[1:]]
+    assert files == [4 * [name] for name in names]
     text = as_text(result, "ktrial series")
     assert text.count("noop-a: hunk") == 2
     assert text.count("and 2 more hunks elsewhere than it says") == 4
@@ -150,8 +150,10 @@ def test_a_patch_that_does_not_apply_is_told_and_the_others_are_measured(tmp_pat
 def test_an_option_that_a_patch_makes_possible_is_measured_from_there(option: str, tmp_path: Path) -> None:
     names = ("cost-fork-100", "cost-pipe-50", "Kconfig-late", "cost-fork-4", "doc")
     with open_store(str(tmp_path / "x.db")) as store:
-        one = asked(tmp_path, store, *names)
-        result = replace(one, plain=one.plain.model_copy(update={"options": {option: "y"}})).run()
+        series_run = asked(tmp_path, store, *names)
+        result = replace(
+            series_run, plain=series_run.plain.model_copy(update={"options": {option: "y"}})
+        ).run()
     assert states(result) == [*3 * ["not configurable"], "built", "not compiled"]
     assert differences(result, "fork") == {4: 4}
     assert int(result.cells[0].before) == 1100
@@ -163,8 +165,8 @@ def test_an_option_that_a_patch_makes_possible_is_measured_from_there(option: st
 
 def test_an_option_that_no_patch_makes_possible_is_refused(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
-        one = asked(tmp_path, store, "Kconfig-late", "cost-fork-4")
-        rare = replace(one, plain=one.plain.model_copy(update={"options": {"RARE": "y"}}))
+        series_run = asked(tmp_path, store, "Kconfig-late", "cost-fork-4")
+        rare = replace(series_run, plain=series_run.plain.model_copy(update={"options": {"RARE": "y"}}))
         with pytest.raises(OptionNotTaken):
             rare.run()
 
@@ -173,8 +175,8 @@ def test_a_base_that_does_not_boot_ends_it(tmp_path: Path) -> None:
     (tmp_path / "panic.patch").write_text("")
     patch = Patch(path=str(tmp_path / "panic.patch"), digest="0" * 64)
     with open_store(str(tmp_path / "x.db")) as store:
-        one = asked(tmp_path, store, "cost-fork-1")
-        panicking = replace(one, plain=one.plain.model_copy(update={"patches": (patch,)}))
+        series_run = asked(tmp_path, store, "cost-fork-1")
+        panicking = replace(series_run, plain=series_run.plain.model_copy(update={"patches": (patch,)}))
         with pytest.raises(KernelError, match="of the base"):
             panicking.run()
 
@@ -205,7 +207,7 @@ def test_a_series_that_compiles_nothing_boots_the_base_and_no_more(tmp_path: Pat
 def test_without_profiles_all_candidates_are_measured_and_the_null_control(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
         result = asked(tmp_path, store, "cost-fork-4", uses=()).run()
-    assert [use.name for use in result.how.workloads] == ["fork", "pipe", "nqueens"]
+    assert [use.name for use in result.measurement.workloads] == ["fork", "pipe", "nqueens"]
     assert not result.counted
 
 
@@ -215,7 +217,7 @@ def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:
         "cost-fork-50",
         "broken",
         "cost-pipe--30",
-        *(f"cost-fork-{one}-{'x' * one}" for one in range(9)),
+        *(f"cost-fork-{number}-{'x' * number}" for number in range(9)),
     ]
     text = as_text(run(tmp_path, *names), "ktrial series --quilt q --onto " + "debian:linux-source-6.1 " * 4)
     assert max(map(len, text.splitlines())) <= COLUMNS
@@ -245,7 +247,9 @@ def test_killed_at_any_step_the_same_command_goes_on(point: str, tmp_path: Path)
         machine = ScriptedMachine(answer)
         with open_store(str(tmp_path / "x.db")) as store:
             result = asked(tmp_path, store, *names, machine=machine).run()
-        assert [one.difference for one in result.cells] == [one.difference for one in expected.cells], killed
+        assert [cell.difference for cell in result.cells] == [cell.difference for cell in expected.cells], (
+            killed
+        )
         (tmp_path / "x.db").unlink()
 
 
@@ -253,8 +257,8 @@ def test_each_alone_names_what_depends_on_others_and_what_cannot_stand_alone(tmp
     names = ("cost-fork-10", "cost-fork-20", "cost-pipe-30")
     with open_store(str(tmp_path / "x.db")) as store:
         result, alone = replace(asked(tmp_path, store, *names), each_alone=True).run_all()
-    assert [one.number for one in alone] == [1, 2, 3]
-    assert [one.depends for one in alone] == [(), (), ()]
+    assert [patch.number for patch in alone] == [1, 2, 3]
+    assert [patch.depends for patch in alone] == [(), (), ()]
     assert {cell.workload: cell.difference for cell in alone[2].cells} == {"fork": 0, "pipe": 30}
     text = as_text(result, "ktrial", 3, alone)
     assert "Alone on the base:" in text
@@ -268,9 +272,9 @@ def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(
     monkeypatch.setattr("ktrial.series.building.code_difference", lambda _before, _after: differing)
     machine = ScriptedMachine(answer)
     with open_store(str(tmp_path / "x.db")) as store:
-        one = asked(tmp_path, store, "cost-fork-10", uses=(), machine=machine)
+        series_run = asked(tmp_path, store, "cost-fork-10", uses=(), machine=machine)
         four = MachineSettings(kind="exact-parallel", cpus=4)
-        replace(one, how=replace(one.how, settings=four)).run()
+        replace(series_run, measurement=replace(series_run.measurement, settings=four)).run()
         kinds = {study.study.name: study.study.machine.kind for study in store.studies()}
     parallel = "exact-parallel"
     assert kinds == {"series-boot": parallel, "series-coverage": "exact", "series": parallel}
@@ -285,10 +289,10 @@ def test_a_patch_depends_on_others_where_it_costs_something_else_alone(alone: in
 
 def test_a_patch_that_does_not_build_alone_says_so(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
-        one = asked(tmp_path, store, "mend-cost-fork-4", "broken-cost-pipe-20")
-        result, alone = replace(one, each_alone=True).run_all()
+        series_run = asked(tmp_path, store, "mend-cost-fork-4", "broken-cost-pipe-20")
+        result, alone = replace(series_run, each_alone=True).run_all()
     assert states(result) == ["built", "built"]
-    assert [one.why for one in alone] == ["", "does not build alone: mm/a.c:1: error: no"]
+    assert [patch.why for patch in alone] == ["", "does not build alone: mm/a.c:1: error: no"]
 
 
 def test_a_second_run_runs_no_trial(tmp_path: Path) -> None:
@@ -301,7 +305,7 @@ def test_a_second_run_runs_no_trial(tmp_path: Path) -> None:
 
 def test_the_steps_are_in_order_and_each_is_compared_with_the_one_before(tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-10", "noop", "cost-fork-20")
-    assert all(one.number < other.number for one, other in pairwise(result.steps))
+    assert all(step.number < next_step.number for step, next_step in pairwise(result.steps))
     cell = result.cell(3, "fork")
     assert cell
     assert (int(cell.before), int(cell.after)) == (1010, 1030)

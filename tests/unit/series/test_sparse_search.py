@@ -30,22 +30,28 @@ def found(place: Path, names: list[str], step: int, *, thorough: bool = False) -
     builder = SeriesBuilder()
     series = series_in_quilt(a_series(place / "q", *names), SOURCE)
     with open_store(str(place / "x.db")) as store:
-        how = Measurement((WorkloadUse(name="fork"),), perturbations=1)
-        asked = SeriesRun(series, Build(source=SOURCE), how, runs(store, builder), lambda _: None)
-        result = run_sparsely(
-            series, step, lambda one: replace(asked, series=one).run(), asked.tell, thorough=thorough
+        measurement = Measurement((WorkloadUse(name="fork"),), perturbations=1)
+        series_run = SeriesRun(
+            series, Build(source=SOURCE), measurement, runs(store, builder), lambda _: None
         )
-    return result, len({one.key for one in builder.built})
+        result = run_sparsely(
+            series,
+            step,
+            lambda stretches: replace(series_run, series=stretches).run(),
+            series_run.tell,
+            thorough=thorough,
+        )
+    return result, len({build.key for build in builder.built})
 
 
 def test_one_change_among_many_is_found_with_few_kernels(tmp_path: Path) -> None:
     names = [f"cost-pipe-{number}" for number in range(31)]
     names.insert(17, "cost-fork-100")
     result, built = found(tmp_path, names, 8)
-    (told,) = [one for one in result.cells if one.is_told]
-    step = result.steps[told.number]
+    (changed,) = [cell for cell in result.cells if cell.is_told]
+    step = result.steps[changed.number]
     assert step.patch
-    assert (step.patch.subject, int(told.difference)) == ("[18] mm: cost-fork-100", 100)
+    assert (step.patch.subject, int(changed.difference)) == ("[18] mm: cost-fork-100", 100)
     assert result.is_exact
     assert built <= 5 + 2 * 3
 
@@ -56,12 +62,12 @@ def test_changes_that_cancel_each_other_are_seen_thoroughly_and_not_otherwise(tm
     names += ["doc3", "doc4", "doc5"]
     (tmp_path / "not").mkdir()
     result, _ = found(tmp_path / "not", names, 8)
-    assert not [one for one in result.cells if one.is_told]
+    assert not [cell for cell in result.cells if cell.is_told]
     result, _ = found(tmp_path, names, 8, thorough=True)
-    told = {one.number: int(one.difference) for one in result.cells if one.is_told}
-    subjects = [step.patch.subject for step in result.steps if step.patch and step.number in told]
+    changed = {cell.number: int(cell.difference) for cell in result.cells if cell.is_told}
+    subjects = [step.patch.subject for step in result.steps if step.patch and step.number in changed]
     assert subjects == ["[3] mm: cost-fork-100", "[6] mm: cost-fork--100"]
-    assert list(told.values()) == [100, -100]
+    assert list(changed.values()) == [100, -100]
     last = result.steps[-1].patch
     assert last
     assert last.subject.startswith("[9–11] 3 patches")  # nothing of it is compiled: it is left whole
@@ -80,7 +86,7 @@ def test_stretches_hold_all_patches_in_order(tmp_path: Path) -> None:
     series = series_in_quilt(a_series(tmp_path / "q", *"abcdefg"), SOURCE)
     assert every(series, 3) == (3, 6, 7)
     together = in_stretches(series, (3, 6, 7))
-    assert [one.subject for one in together.patches] == [
+    assert [patch.subject for patch in together.patches] == [
         "[1–3] 3 patches, to: mm: c",
         "[4–6] 3 patches, to: mm: f",
         "[7] mm: g",

@@ -22,7 +22,7 @@ from ktrial.experiment.session import run
 from ktrial.model.machine import Boot
 from ktrial.report.site.site import build
 from ktrial.serve.content import Content
-from ktrial.serve.errors import AddressNotHad, BadAddress
+from ktrial.serve.errors import ServeError, ServeUsageError
 from ktrial.serve.live import Live
 from ktrial.serve.server import Served, Server, application, is_its_own, is_loopback
 from ktrial.store.store import Store, open_store
@@ -287,12 +287,12 @@ def test_a_study_that_runs_is_on_its_page_without_what_takes_long(tmp_path: Path
 
 
 def test_a_port_that_is_taken_is_told(server: Server) -> None:
-    with pytest.raises(AddressNotHad, match=f"127.0.0.1, port {server.port}: Address already in use"):
+    with pytest.raises(ServeError, match=f"127.0.0.1, port {server.port}: Address already in use"):
         Server(None, "127.0.0.1", server.port, lambda: None)
 
 
 def test_addresses_are_numbers_and_some_are_reached_from_here_alone() -> None:
     assert [is_loopback(one) for one in ("127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9")] == [True] * 5
     assert [is_loopback(one) for one in ("0.0.0.0", "192.0.2.7", "::")] == [False] * 3
-    with pytest.raises(BadAddress, match=r"example\.org"):
+    with pytest.raises(ServeUsageError, match=r"example\.org"):
         is_loopback("example.org")

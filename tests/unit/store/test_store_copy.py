@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from ktrial.cli.app import app
 from ktrial.model.trial import Outcome
 from ktrial.store import copying
-from ktrial.store.errors import NotItsCopy
+from ktrial.store.errors import StoreError
 from ktrial.store.store import Store, open_store
 
 TABLES = (
@@ -133,7 +133,7 @@ def test_merging_adds_what_is_missing_under_new_numbers_and_changes_nothing(
         kept = store.trials(both)
     refused = ran("copy", source.location, target.location)
     assert refused.exit_code == 1
-    assert isinstance(refused.exception, NotItsCopy)
+    assert isinstance(refused.exception, StoreError)
     assert "has another study under the number 1, own" in str(refused.exception)
     assert "ktrial store merge" in refused.exception.advice
     done = ran("merge", source.location, target.location, "--json")

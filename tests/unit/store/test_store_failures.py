@@ -13,14 +13,7 @@ from sqlalchemy import Engine, event
 from tests.support.making import a_study
 
 from ktrial.store import sqlite
-from ktrial.store.errors import (
-    NotAStore,
-    StoreDamaged,
-    StoreError,
-    StoreForbidden,
-    StoreFull,
-    StoreLocked,
-)
+from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden
 from ktrial.store.sqlite import holder_of
 from ktrial.store.store import open_store
 
@@ -37,13 +30,13 @@ def error_of(code: int, text: str = "what SQLite says") -> sqlite3.Error:
 @pytest.mark.parametrize(
     ("code", "free", "kind", "text"),
     [
-        (sqlite3.SQLITE_FULL, MUCH, StoreFull, "Store S: its disk is full (5242880 bytes free)."),
-        (sqlite3.SQLITE_IOERR, MEBIBYTE - 512, StoreFull, "Store S: its disk is full (1048064 bytes free)."),
+        (sqlite3.SQLITE_FULL, MUCH, StoreError, "Store S: its disk is full (5242880 bytes free)."),
+        (sqlite3.SQLITE_IOERR, MEBIBYTE - 512, StoreError, "Store S: its disk is full (1048064 bytes free)."),
         (sqlite3.SQLITE_IOERR, MEBIBYTE, StoreError, "Store S: SQLite says: what SQLite says"),
-        (sqlite3.SQLITE_IOERR_WRITE, 0, StoreFull, "Store S: its disk is full (0 bytes free)."),
-        (sqlite3.SQLITE_BUSY, MUCH, StoreLocked, "Store S is locked: waited 10 s for it."),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, MUCH, StoreLocked, "Store S is locked: waited 10 s for it."),
-        (sqlite3.SQLITE_LOCKED, 0, StoreLocked, "Store S is locked: waited 10 s for it."),
+        (sqlite3.SQLITE_IOERR_WRITE, 0, StoreError, "Store S: its disk is full (0 bytes free)."),
+        (sqlite3.SQLITE_BUSY, MUCH, StoreError, "Store S is locked: waited 10 s for it."),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, MUCH, StoreError, "Store S is locked: waited 10 s for it."),
+        (sqlite3.SQLITE_LOCKED, 0, StoreError, "Store S is locked: waited 10 s for it."),
         (sqlite3.SQLITE_READONLY, 0, StoreForbidden, "Store S cannot be written: what SQLite says."),
         (sqlite3.SQLITE_CANTOPEN, MUCH, StoreForbidden, "Store S cannot be written: what SQLite says."),
         (sqlite3.SQLITE_PERM, MUCH, StoreForbidden, "Store S cannot be written: what SQLite says."),

@@ -15,17 +15,7 @@ from sqlalchemy import ClauseElement, create_mock_engine
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.trial import Outcome
-from ktrial.store.errors import (
-    NewerStore,
-    NoSuchBackend,
-    NotAStore,
-    StoreDamaged,
-    StoreError,
-    StoreForbidden,
-    StoreFull,
-    StoreGone,
-    StoreLocked,
-)
+from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreGone
 from ktrial.store.location import default_location
 from ktrial.store.schema import SCHEMA_VERSION, metadata
 from ktrial.store.store import Store, open_store
@@ -115,7 +105,7 @@ def test_reading_makes_no_store(tmp_path: Path) -> None:
     ],
 )
 def test_a_url_that_names_no_database_is_an_error(location: str, problem: str) -> None:
-    with pytest.raises(NoSuchBackend, match=problem) as caught:
+    with pytest.raises(StoreError, match=problem) as caught:
         open_store(location)
     assert "postgresql" in caught.value.advice
 
@@ -157,7 +147,7 @@ def test_a_newer_store_is_refused_and_not_one_byte_of_it_changes(tmp_path: Path,
         raw.close()
     before = _snapshot(tmp_path)
     for read_only in (False, True):
-        with pytest.raises(NewerStore, match=f"schema is {SCHEMA_VERSION + 1}.* knows {SCHEMA_VERSION}"):
+        with pytest.raises(StoreError, match=f"schema is {SCHEMA_VERSION + 1}.* knows {SCHEMA_VERSION}"):
             open_store(file, read_only=read_only)
     after = _snapshot(tmp_path)
     raw.close()
@@ -301,7 +291,7 @@ def test_a_locked_store_names_who_holds_it(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StoreLocked, match=rf"by process {holder.pid} \(python") as caught:
+        with pytest.raises(StoreError, match=rf"by process {holder.pid} \(python") as caught:
             store.study(a_study())
         assert "run the same command again" in caught.value.advice
         holder.communicate()
@@ -317,7 +307,7 @@ def _fill(store: Store, study_id: int) -> list[str]:
         store.add_trial(study_id, a_trial(plan, console="x" * 20_000))
         stored.append(plan.key)
 
-    with pytest.raises(StoreFull) as caught:
+    with pytest.raises(StoreError, match=r"bytes free\)\. The trials stored before are") as caught:
         any(map(add, range(1000)))
     assert "free some space" in caught.value.advice
     return stored
@@ -352,7 +342,7 @@ def test_a_disk_that_is_full_from_the_start_is_said_to_be(tmp_path: Path) -> Non
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)], check=True)
     try:
         (tmp_path / "ballast").write_bytes(b"x" * 12_000)
-        with pytest.raises(StoreFull):
+        with pytest.raises(StoreError, match=r"bytes free\)\. The trials stored before are"):
             open_store(tmp_path / "trials.db")
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)

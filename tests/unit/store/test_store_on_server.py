@@ -11,7 +11,7 @@ from tests.support.making import a_study, a_trial
 
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
-from ktrial.store.errors import NewerStore, NoSuchBackend, StoreDamaged, StoreError, StudyNotStored
+from ktrial.store.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.store.location import VARIABLE, default_location, file_of, path_of, shown, url_of
 from ktrial.store.schema import SCHEMA_VERSION
 from ktrial.store.store import open_store
@@ -47,7 +47,7 @@ def test_a_store_on_a_server_is_made_and_keeps_what_is_stored(file: Path) -> Non
     [
         (
             SCHEMA_VERSION + 1,
-            NewerStore,
+            StoreError,
             f"its schema is {SCHEMA_VERSION + 1}, this ktrial knows {SCHEMA_VERSION}",
         ),
         (0, StoreDamaged, "is damaged: its schema version is 0"),
@@ -108,7 +108,7 @@ def test_what_the_server_says_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_database_that_cannot_be_used_says_why(location: str, shown_as: str, problem: str) -> None:
-    with pytest.raises(NoSuchBackend) as said:
+    with pytest.raises(StoreError) as said:
         open_store(location)
     assert str(said.value) == f"Store {shown_as}: {problem}."
 

@@ -10,7 +10,7 @@ from tests.support.databases import POSTGRESQL, Backend, Server, sql
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.trial import CounterDelta
-from ktrial.store.errors import NoStoreThere, NotAStore, ServerAway, StoreError, StoreForbidden
+from ktrial.store.errors import NotAStore, ServerAway, StoreError, StoreForbidden, StoreUsageError
 from ktrial.store.location import masked, shown, shown_uri, url_of
 from ktrial.store.schema import SCHEMA_VERSION
 from ktrial.store.store import open_store
@@ -32,7 +32,7 @@ def test_an_empty_database_becomes_a_store_under_every_name_of_the_scheme(
 
 def test_a_mistyped_database_is_no_store_and_stays_empty(postgresql: Server) -> None:
     url = postgresql.database(empty=True)
-    with pytest.raises(NoStoreThere, match="its database is empty"):
+    with pytest.raises(StoreUsageError, match="its database is empty"):
         open_store(url, existing=True)
     with pytest.raises(NotAStore, match="there is nothing in it"):
         open_store(url, read_only=True)

@@ -21,7 +21,7 @@ from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import Failure, Read, Run, Start, Step, StepResult, Stop
-from ktrial.workloads.errors import ProgramNotFound
+from ktrial.workloads.errors import WorkloadError
 
 PREEMPT = "/sys/kernel/debug/sched/preempt"
 DIRECTORY = "/sys/kernel/sched_ext"
@@ -152,7 +152,7 @@ def test_a_scheduler_of_some_tasks_only_schedules_no_workload(program: str) -> N
 
 def test_a_program_that_is_not_there_is_found_out_before_anything_is_fetched(tmp_path: Path) -> None:
     study, _ = scheduled(str(tmp_path / "nowhere"))
-    with pytest.raises(ProgramNotFound, match="nowhere"):
+    with pytest.raises(WorkloadError, match="nowhere"):
         check_workloads(study, sources())
 
 

@@ -13,14 +13,14 @@ from ktrial.cli.studies import registry
 from ktrial.model.study import Study
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, Direction, MetricRule, Mode, Sample, WorkloadUse
-from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.search import guard_of
 from ktrial.studyfile.writer import study_toml
 from ktrial.target import StepResult
 from ktrial.workloads import WarnsOfRuns, check, find
 from ktrial.workloads.command import guest_time_warnings
-from ktrial.workloads.errors import BadCommand, BadOutput, MetricNotFound
+from ktrial.workloads.errors import BadOutput, BadWorkload, WorkloadError
 
 FIO = (PROGRAM_OUTPUTS / "fio-3.33.json").read_text()
 JOBS = (PROGRAM_OUTPUTS / "fio-3.33-jobs.json").read_text()
@@ -98,11 +98,11 @@ def test_a_metric_that_one_run_lacks_is_left_out_and_told() -> None:
 
 
 ERRORS = [
-    ("fio-json", "", "hello", MetricNotFound, "nothing in it looks like what is printed by: fio --output"),
-    ("fio-json", "", "hello", MetricNotFound, "it ends with 'hello'"),
+    ("fio-json", "", "hello", WorkloadError, "nothing in it looks like what is printed by: fio --output"),
+    ("fio-json", "", "hello", WorkloadError, "it ends with 'hello'"),
     ("fio-json", "", FIO[:3000], BadOutput, "this is not JSON"),
     ("fio-json", "", JOBS.replace('"error" : 0', '"error" : 5', 1), BadOutput, "job a reports error 5"),
-    ("fio-json", "read rates", FIO, MetricNotFound, "no read rates (did you mean read rate"),
+    ("fio-json", "read rates", FIO, WorkloadError, "no read rates (did you mean read rate"),
     (
         "hyperfine",
         "",
@@ -150,9 +150,9 @@ def test_what_is_no_time_and_what_ktrial_measures_are_not_told_of() -> None:
 
 
 def test_a_format_that_there_is_not_is_refused_before_anything_runs() -> None:
-    with pytest.raises(BadCommand, match=r"no format of metrics fio-josn \(did you mean fio-json"):
+    with pytest.raises(BadWorkload, match=r"no format of metrics fio-josn \(did you mean fio-json"):
         check(measured(MetricRule(format="fio-josn")))
-    with pytest.raises(BadCommand, match="a metric has no name"):
+    with pytest.raises(BadWorkload, match="a metric has no name"):
         check(measured(MetricRule(regex="(1)")))
 
 
@@ -211,7 +211,7 @@ def test_a_study_names_a_format_and_is_written_with_it(
     ],
 )
 def test_mistakes_of_a_format_are_told_with_their_line(tmp_path: Path, metrics: str, text: str) -> None:
-    with pytest.raises((StudyMistake, StudyMistakes)) as told:
+    with pytest.raises((StudyError, StudyError)) as told:
         study(tmp_path, metrics)
     assert text in str(told.value)
     assert "2: workloads[0]" in str(told.value)

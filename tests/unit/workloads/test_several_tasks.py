@@ -11,7 +11,7 @@ from ktrial.model.design import Perturbation
 from ktrial.model.parallel import ParallelCounts
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Run, StepResult
-from ktrial.workloads.errors import BadOutput, BadParameter, WorkloadError
+from ktrial.workloads.errors import BadOutput, BadWorkload, WorkloadError
 
 USE = WorkloadUse(name="getppid1", parameters={"tasks": 4})
 METRIC = {"operations": 3, "minimum": 290.0, "median": 300.0, "mean": 310.0}
@@ -91,10 +91,10 @@ def test_an_operation_that_did_nothing_is_no_number() -> None:
     ],
 )
 def test_bad_values_are_refused(parameters: dict[str, int | str], allowed: str) -> None:
-    with pytest.raises(BadParameter, match=allowed):
+    with pytest.raises(BadWorkload, match=allowed):
         workloads.check(WorkloadUse(name="open1", parameters=parameters))
 
 
 def test_what_belongs_to_a_process_has_no_threads() -> None:
-    with pytest.raises(BadParameter, match="processes"):
+    with pytest.raises(BadWorkload, match="processes"):
         workloads.check(WorkloadUse(name="brk1", parameters={"kind": "threads"}))

@@ -13,7 +13,7 @@ from ktrial.package_names import INSTALL
 from ktrial.workloads import capture
 from ktrial.workloads.capture import Captured, CaptureOptions, capture_command
 from ktrial.workloads.command import WORKLOAD
-from ktrial.workloads.errors import NotCaptured, NotTraced, ProgramNotFound, TracerMissing
+from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.strace import calls, unescaped
 
 
@@ -193,14 +193,14 @@ def test_a_server_of_its_own_is_none_of_them(place: Path) -> None:
 
 
 def test_a_command_that_fails_is_an_error_with_what_it_said(place: Path) -> None:
-    with pytest.raises(NotCaptured, match=r"exited with status 2 when it was run here: .*no-such-file"):
+    with pytest.raises(WorkloadError, match=r"exited with status 2 when it was run here: .*no-such-file"):
         captured("ls", "no-such-file")
-    with pytest.raises(ProgramNotFound, match="no program no-such-program"):
+    with pytest.raises(WorkloadError, match="no program no-such-program"):
         captured("no-such-program")
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(place: Path) -> None:
-    with pytest.raises(NotCaptured, match=r"did not end within 0.5 s"):
+    with pytest.raises(WorkloadError, match=r"did not end within 0.5 s"):
         captured("sh", "-c", "sleep 1000.25 & wait", limit=0.5)
     assert "1000.25" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
 
@@ -208,7 +208,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(place: Pa
 def test_without_strace_it_says_what_to_install(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "bin").mkdir()
     monkeypatch.setenv("PATH", str(place / "bin"))
-    with pytest.raises(TracerMissing) as caught:
+    with pytest.raises(WorkloadError) as caught:
         captured("/bin/true")
     assert f"{INSTALL} strace" in caught.value.advice
 
@@ -217,7 +217,9 @@ def test_where_tracing_is_forbidden_it_says_so(place: Path, monkeypatch: pytest.
     (place / "strace").write_text("#!/bin/sh\necho 'strace: ptrace: Operation not permitted' >&2; exit 1\n")
     (place / "strace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-    with pytest.raises(NotTraced, match="cannot watch the command here: strace: ptrace: Operation not perm"):
+    with pytest.raises(
+        WorkloadError, match="cannot watch the command here: strace: ptrace: Operation not perm"
+    ):
         captured("/bin/true")
 
 

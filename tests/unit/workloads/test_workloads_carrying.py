@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.model.machine import CarriedFile
-from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound
+from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import program_path, with_all_they_need
 
 
@@ -85,14 +85,14 @@ def test_a_library_that_is_nowhere_is_named(tmp_path: Path) -> None:
     compile_c("int own(void) { return 0; }", library, "-shared", "-fPIC")
     compile_c("int own(void); int main(void) { return own(); }", program, f"-L{tmp_path}", "-lgone")
     library.unlink()
-    with pytest.raises(LibraryNotFound, match=r"program needs the shared library libgone\.so"):
+    with pytest.raises(WorkloadError, match=r"program needs the shared library libgone\.so"):
         carried(program)
 
 
 def test_a_damaged_program_is_an_error(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(Path("/bin/true").read_bytes()[:100])
-    with pytest.raises(FileNotCarried, match="it is a damaged program"):
+    with pytest.raises(WorkloadError, match="it is a damaged program"):
         carried(program)
 
 
@@ -101,17 +101,17 @@ def test_a_program_for_another_machine_is_an_error(tmp_path: Path) -> None:
     whole[18:20] = (183).to_bytes(2, "little")  # e_machine: EM_AARCH64
     program = tmp_path / "program"
     program.write_bytes(whole)
-    with pytest.raises(FileNotCarried, match="it is a program for AArch64, 64 bits, not for x86-64"):
+    with pytest.raises(WorkloadError, match="it is a program for AArch64, 64 bits, not for x86-64"):
         carried(program)
 
 
 @pytest.mark.parametrize("missing", ["/no/such/file", "no-such-file"])
 def test_a_missing_file_is_an_error(missing: str) -> None:
-    with pytest.raises(FileNotCarried, match=r"cannot carry \S+such\Sfile into the guest: No such file"):
+    with pytest.raises(WorkloadError, match=r"cannot carry \S+such\Sfile into the guest: No such file"):
         carried(missing)
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program", "/tmp"])
 def test_a_missing_program_is_an_error(program: str) -> None:
-    with pytest.raises(ProgramNotFound, match=f"no program {program} on this host"):
+    with pytest.raises(WorkloadError, match=f"no program {program} on this host"):
         program_path("mine", program)

@@ -11,7 +11,7 @@ from ktrial.model.workload import Direction, WorkloadDescription, WorkloadUse
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads import installed
 from ktrial.workloads.builtin import built_ins
-from ktrial.workloads.errors import UnknownWorkload
+from ktrial.workloads.errors import BadWorkload
 
 OPERATIONS = {
     *("syscall", "pipe", "context-switch", "futex", "epoll", "socketpair", "tcp", "timer", "hackbench"),
@@ -83,12 +83,12 @@ def test_the_sets_name_workloads_that_exist() -> None:
 def test_a_command_is_a_workload_but_no_name_for_a_study() -> None:
     assert "command" in workloads.catalogue()
     assert "command" not in workloads.descriptions()
-    with pytest.raises(UnknownWorkload):
+    with pytest.raises(BadWorkload):
         workloads.find(WorkloadUse(name="command"))
 
 
 def test_an_unknown_name_names_the_nearest() -> None:
-    with pytest.raises(UnknownWorkload, match=r"no workload forkk \(did you mean fork or vfork") as caught:
+    with pytest.raises(BadWorkload, match=r"no workload forkk \(did you mean fork or vfork") as caught:
         workloads.find(WorkloadUse(name="forkk"))
     assert caught.value.exit_code == 2
     assert "ktrial workload list" in caught.value.advice

@@ -4,7 +4,7 @@ import pytest
 
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 from ktrial.workloads import check
-from ktrial.workloads.errors import BadCommand, BadParameter, UnknownParameter
+from ktrial.workloads.errors import BadWorkload
 
 Value = int | float | str
 
@@ -41,14 +41,14 @@ def test_what_is_allowed_passes_in_the_declared_type(given: WorkloadUse, value: 
     ],
 )
 def test_what_is_not_allowed_is_named_with_what_is(given: WorkloadUse, message: str) -> None:
-    with pytest.raises(BadParameter) as caught:
+    with pytest.raises(BadWorkload) as caught:
         check(given)
     assert message in str(caught.value)
     assert caught.value.exit_code == 2
 
 
 def test_an_unknown_parameter_names_the_nearest_and_all() -> None:
-    with pytest.raises(UnknownParameter) as caught:
+    with pytest.raises(BadWorkload) as caught:
         check(use("hackbench", group=2))
     assert "no parameter group (did you mean groups?); it has groups, loops" in str(caught.value)
 
@@ -69,14 +69,14 @@ def command(*argv: str, **metric: str) -> WorkloadUse:
     ],
 )
 def test_a_command_that_cannot_be_meant_is_refused(given: WorkloadUse, message: str) -> None:
-    with pytest.raises(BadCommand) as caught:
+    with pytest.raises(BadWorkload) as caught:
         check(given)
     assert message in str(caught.value)
 
 
 def test_a_command_has_no_parameters() -> None:
     given = command("true").model_copy(update={"parameters": {"groups": 2}})
-    with pytest.raises(UnknownParameter, match="it has none"):
+    with pytest.raises(BadWorkload, match="it has none"):
         check(given)
 
 

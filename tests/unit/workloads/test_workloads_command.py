@@ -10,13 +10,7 @@ from ktrial.model.workload import Command, MetricRule, Mode, Sample, WorkloadUse
 from ktrial.studyfile.search import by_name
 from ktrial.target import Run, StepResult
 from ktrial.workloads import find
-from ktrial.workloads.errors import (
-    MetricNotANumber,
-    MetricNotFound,
-    ProgramNotFound,
-    WorkloadFailed,
-    WorkloadNotStarted,
-)
+from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import program_path
 
 
@@ -56,14 +50,14 @@ def test_a_command_runs_once_more_than_it_counts() -> None:
 
 @pytest.mark.parametrize("words", ["git log | wc -l", "~/bin/x"])
 def test_what_only_a_shell_reads_is_told_with_how_a_shell_reads_it(words: str) -> None:
-    with pytest.raises(ProgramNotFound) as refused:
+    with pytest.raises(WorkloadError) as refused:
         program_path("mine", words)
     assert refused.value.advice.endswith(f"sh -c {shlex.quote(words)}")
 
 
 def test_a_program_that_the_host_lacks_is_named() -> None:
     given = use("no-such-program-here")
-    with pytest.raises(ProgramNotFound, match="mine: there is no program no-such-program-here on this host"):
+    with pytest.raises(WorkloadError, match="mine: there is no program no-such-program-here on this host"):
         find(given).steps(given, Mode.EXACT_CLOCK, Perturbation(number=0))
 
 
@@ -112,7 +106,7 @@ def test_standard_error_is_searched_too() -> None:
 def test_a_metric_that_is_not_there_is_an_error_with_the_output(
     rule: dict[str, str], output: str, message: str
 ) -> None:
-    with pytest.raises(MetricNotFound) as caught:
+    with pytest.raises(WorkloadError) as caught:
         sample(measured(**rule), printed("", output, output, output))
     assert message in str(caught.value)
     assert output in caught.value.advice
@@ -134,7 +128,7 @@ def test_a_metric_that_is_not_there_is_an_error_with_the_output(
 def test_what_is_no_number_is_told_with_where_it_was_read_and_what_is_wanted(
     rule: dict[str, str], output: str, value: str, where: str
 ) -> None:
-    with pytest.raises(MetricNotANumber) as caught:
+    with pytest.raises(WorkloadError) as caught:
         sample(measured(**rule), printed("", output, output, output))
     said = " ".join(str(caught.value).split())
     assert f"its rate is {value}, read from {where}; a finite number is wanted." in said
@@ -143,10 +137,10 @@ def test_what_is_no_number_is_told_with_where_it_was_read_and_what_is_wanted(
 
 def test_any_run_that_fails_fails_the_workload() -> None:
     results = (*printed("rate=1", "rate=1", "rate=1"), StepResult(step=3, do="run", exit=3, stderr="broken"))
-    with pytest.raises(WorkloadFailed, match="mine exited with status 3: broken"):
+    with pytest.raises(WorkloadError, match="mine exited with status 3: broken"):
         sample(measured(regex=r"rate=(\d)"), results)
 
 
 def test_runs_that_were_not_reached_are_an_error() -> None:
-    with pytest.raises(WorkloadNotStarted, match="only 2 of its 4 runs"):
+    with pytest.raises(WorkloadError, match="only 2 of its 4 runs"):
         sample(use(), printed("", ""))

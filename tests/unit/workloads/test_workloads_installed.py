@@ -21,7 +21,7 @@ from ktrial.target import Run, StepResult
 from ktrial.workloads.adapter import GROUP, InstalledProgram, Reported
 from ktrial.workloads.adapters import nginx_wrk
 from ktrial.workloads.adapters.unixbench_run import index, score
-from ktrial.workloads.errors import BadOutput, ProgramNotInstalled, WorkloadFailed
+from ktrial.workloads.errors import BadOutput, WorkloadError
 
 PLAIN = Perturbation(number=0)
 
@@ -196,14 +196,14 @@ def test_a_program_that_fails_is_an_error_with_its_last_words() -> None:
     workload, use = installed("fio"), WorkloadUse(name="fio")
     version = StepResult(step=0, do="run", exit=0, stdout="fio-3.33\n")
     failed = StepResult(step=1, do="run", exit=1, stderr="fio: file size too small\n")
-    with pytest.raises(WorkloadFailed, match="file size too small"):
+    with pytest.raises(WorkloadError, match="file size too small"):
         workload.samples(use, Mode.TIMED, (version, failed))
 
 
 def test_a_program_that_is_not_there_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_words, **_more: None)
     workload = installed("cyclictest")
-    with pytest.raises(ProgramNotInstalled, match="needs the program cyclictest") as caught:
+    with pytest.raises(WorkloadError, match="needs the program cyclictest") as caught:
         workload.steps(WorkloadUse(name="cyclictest"), Mode.TIMED, PLAIN)
     assert caught.value.advice == f"{INSTALL} rt-tests"
 

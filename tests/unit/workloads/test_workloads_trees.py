@@ -11,7 +11,7 @@ from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, WorkloadUse
 from ktrial.workloads import host_files
 from ktrial.workloads.command import WORKLOAD
-from ktrial.workloads.errors import FileNotCarried, TooMuchToCarry
+from ktrial.workloads.errors import BadWorkload, WorkloadError
 from ktrial.workloads.host_files import with_all_they_need
 
 
@@ -74,7 +74,7 @@ def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tree: Path) -> None
 
 
 def test_a_pattern_that_finds_nothing_is_an_error(tree: Path) -> None:
-    with pytest.raises(FileNotCarried, match="no file matches this pattern"):
+    with pytest.raises(WorkloadError, match="no file matches this pattern"):
         carried(f"{tree}/*.nothing")
 
 
@@ -105,14 +105,14 @@ def test_too_many_files_are_refused_before_all_are_looked_at(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_files, "MOST_FILES", 5)
-    with pytest.raises(TooMuchToCarry, match="too many or too large for a guest: more than 5 files"):
+    with pytest.raises(BadWorkload, match="too many or too large for a guest: more than 5 files"):
         carried(tree)
 
 
 def test_too_much_is_refused_with_where_most_of_it_is(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "below" / "large").write_bytes(bytes(3000))
     monkeypatch.setattr(host_files, "MOST_BYTES", 2000)
-    with pytest.raises(TooMuchToCarry) as caught:
+    with pytest.raises(BadWorkload) as caught:
         carried(tree)
     assert "too many or too large for a guest: 9 files, 2.9" in str(caught.value).replace("\u00a0", " ")
     assert f"most is in {tree}/below (2.9" in str(caught.value.advice).replace("\u00a0", " ")

@@ -2,15 +2,7 @@
 
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import (
-    AmbiguousTreatment,
-    SameTreatmentTwice,
-    TreatmentNotSaid,
-    UnknownTreatment,
-    WorkloadAmbiguous,
-    WorkloadNotInStudy,
-    WorkloadNotSaid,
-)
+from ktrial.analysis.errors import ExplanationError, HistoryUsageError
 from ktrial.kernels.kernel_registry import canonical_name
 from ktrial.model.design import Treatment, parts, told_apart
 from ktrial.model.notation import nearest
@@ -61,7 +53,9 @@ def check_differ(study: Study, before: Treatment, after: Treatment) -> None:
     if before.key == after.key:
         others = [one.label for one in treatments(study) if one.key != before.key]
         advice = f"other treatments are {_listed(others)}" if others else "give another one"
-        raise SameTreatmentTwice(option=FROM, other=TO, treatment=before.label, advice=advice)
+        raise ExplanationError(
+            f"{FROM} and {TO} are both {before.label}: there is no difference to explain.", hint=str(advice)
+        )
 
 
 def _use(study: Study, workload: str | None) -> WorkloadUse:
@@ -69,16 +63,24 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
     if workload is None:
         if len(study.workloads) == 1:
             return study.workloads[0]
-        raise WorkloadNotSaid(study=study.name, count=len(labels), known=_listed(labels))
+        raise ExplanationError(
+            f"{study.name} has {len(labels)} workloads; --workload has to say which one is explained.",
+            hint=f"its workloads are {_listed(labels)}",
+        )
     same = [use for use in study.workloads if use.label == workload]
     named = same or [use for use in study.workloads if use.name == workload]
     if len(named) == 1:
         return named[0]
     if named:
         several = _listed([use.label for use in named])
-        raise WorkloadAmbiguous(workload=workload, count=len(named), matching=several)
+        raise HistoryUsageError(
+            f"{len(named)} workloads are called {workload}: {several}.",
+            hint="give one as it is written there, in quotes",
+        )
     similar = nearest(workload, dict.fromkeys(use.name for use in study.workloads))
-    raise WorkloadNotInStudy(study=study.name, workload=workload, similar=similar, known=_listed(labels))
+    raise ExplanationError(
+        f"{study.name} has no workload {workload}{similar}.", hint=f"its workloads are {_listed(labels)}"
+    )
 
 
 def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treatment:
@@ -93,9 +95,13 @@ def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treat
     all_labels = [one.label for one in known]
     if matching:
         several = _listed([one.label for one in matching])
-        raise AmbiguousTreatment(study=study.name, treatment=wanted, matching=several)
-    raise UnknownTreatment(
-        study=study.name, treatment=wanted, similar=nearest(wanted, all_labels), known=_listed(all_labels)
+        raise ExplanationError(
+            f"{study.name} has several treatments {wanted}: {several}.",
+            hint="give the whole name, as ktrial show prints it",
+        )
+    raise ExplanationError(
+        f"{study.name} has no treatment {wanted}{nearest(wanted, all_labels)}.",
+        hint=f"its treatments are {_listed(all_labels)}",
     )
 
 
@@ -116,7 +122,10 @@ def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Trea
     if len(others) == 1:
         return others[0]
     labels = _listed([one.label for one in known])
-    raise TreatmentNotSaid(study=study.name, count=len(known), option=TO, known=labels)
+    raise ExplanationError(
+        f"{study.name} has {len(known)} treatments; {TO} has to say which one is explained.",
+        hint=f"its treatments are {labels}",
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import NothingToRecommend
+from ktrial.analysis.errors import HistoryError
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
@@ -54,7 +54,10 @@ def recommend(
         workloads = workloads or list(left_out)
         missing = [one for one in workloads if one not in chosen] or list(workloads)
         problem = f"fewer than two kernels have numbers of {', '.join(missing)} on one machine"
-        raise NothingToRecommend(store=store.name, problem=problem, workloads=",".join(workloads))
+        raise HistoryError(
+            f"Store {store.name}: {problem}.",
+            hint=f"measure first: ktrial matrix --kernels 5.10..7.2 --workloads {','.join(workloads)}",
+        )
     told = _recommendation(system, chosen, workloads, names, edge or 0.01)
     return told.model_copy(update={"left_out": left_out})
 

@@ -83,9 +83,12 @@ def _named(text: str) -> tuple[str, Path]:
 
 
 def _check_baseline(wanted: str, labels: list[str]) -> None:
-    from ktrial.importers.errors import GroupUnknown
+    from ktrial.importers.errors import ImportFailed
     from ktrial.model.notation import nearest
 
     known = list(dict.fromkeys(labels))
     if wanted not in known:
-        raise GroupUnknown(group=wanted, similar=nearest(wanted, known), known=", ".join(known[:20]))
+        raise ImportFailed(
+            f"There is no group {wanted}{nearest(wanted, known)}; there are: {', '.join(known[:20])}.",
+            hint="--baseline takes a group's label as the output shows it",
+        )

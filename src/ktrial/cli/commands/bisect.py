@@ -102,8 +102,8 @@ TopFunctions = Annotated[
 
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":
-    """What A or B is. Raises NoSuchBuild, BuildError."""
-    from ktrial.bisect.errors import NoSuchBuild
+    """What A or B is. Raises BadBisection, BuildError."""
+    from ktrial.bisect.errors import BadBisection
     from ktrial.kernels import kernel_registry
     from ktrial.kernels.build.requests import requested
     from ktrial.kernels.errors import KernelNotFound
@@ -121,7 +121,10 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     except KernelNotFound:
         build = None
     if build is None:
-        raise NoSuchBuild(name=text, similar=nearest(text, known))
+        raise BadBisection(
+            f"There is no kernel built by ktrial that is called {text}{nearest(text, known)}.",
+            hint="give two build: kernels (ktrial kernel list), or --source S with two configurations",
+        )
     return build
 
 
@@ -310,7 +313,7 @@ def versions(
     All releases between A and B that the mirrors hold are candidates; those that are needed are fetched.
     """
     from ktrial.bisect.search import plan_of
-    from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
+    from ktrial.bisect.versions import ReleaseGround, VersionBisection
     from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
     from ktrial.cli.running.preflight import fetching_tools
     from ktrial.kernels.providers.debian import releases_between
@@ -333,7 +336,7 @@ def versions(
         names = [one.name for one in releases_found]
         terms = bisection.terms("versions", names[0], names[-1])
         bisection.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
-        result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs, bisection.show).run()
+        result = VersionBisection(ReleaseGround(names, runs.kernel), terms, runs, bisection.show).run()
     bisection.show(result)
 
 
@@ -364,7 +367,7 @@ def _obtained(runs: "Runs", name: str) -> "Kernel":
 def _ranges(
     knobs: list[str], before: Path | None, after: Path | None, bisection: "BisectOptions"
 ) -> "tuple[KnobRange, ...]":
-    from ktrial.bisect.errors import NothingDiffers
+    from ktrial.bisect.errors import BadBisection
     from ktrial.bisect.knobs import check_names, knob_ranges, knobs_of_files, knobs_of_study
     from ktrial.cli.command_line import BadOption
 
@@ -379,7 +382,10 @@ def _ranges(
             option="--knob", problem="which knobs? --knob vm.dirty_ratio=20..40, or --from and --to"
         )
     if not ranges:
-        raise NothingDiffers(before="A", after="B", what="knob", advice="give two values that differ")
+        raise BadBisection(
+            "A and B do not differ in any knob: there is nothing to search.",
+            hint="give two values that differ",
+        )
     check_names(ranges)
     return ranges
 

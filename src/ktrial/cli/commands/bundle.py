@@ -319,7 +319,7 @@ def verify(
             f"{stored.study.name}, trial {before.planned.key}: {len(differing)} values are not what they were"
         )
         for one in differing[:_VERIFY_MOST_SHOWN]:
-            print(f"  {one.what}: {one.before}, now {one.now}")
+            print(f"  {one.fact}: {one.before}, now {one.repeated}")
     else:
         if trial and now.console.strip():
             print(now.console.rstrip())

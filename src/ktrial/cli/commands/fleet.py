@@ -124,13 +124,19 @@ def status(
 ) -> None:
     """Say who is in a fleet, what each worker does, and who holds which machine there."""
     from ktrial.cli.console import print_json, say
-    from ktrial.fleet.errors import NoFleetNamed
+    from ktrial.fleet.errors import FleetUsageError
     from ktrial.fleet.held_machines import status_of
     from ktrial.fleet.settings import asked_for, fleet
 
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
     if settings is None:
-        raise NoFleetNamed(address="")
+        raise FleetUsageError(
+            "No fleet is named.",
+            hint=(
+                "give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); else "
+                "KTRIAL_FLEET says it, or [fleet] in the configuration: ktrial help fleet"
+            ),
+        )
     if settings.local_workers:
         raise _no_worker_of(settings.address)
     workers, held = status_of(settings)

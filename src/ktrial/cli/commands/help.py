@@ -80,15 +80,17 @@ _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 
 
 class NoSuchTopic(KtrialError):
-    """There is no topic {topic}{similar}."""
+    """There is no topic `topic``similar`."""
 
+    text = "There is no topic {topic}{similar}."
     hint = "ktrial help lists all topics; ktrial COMMAND --help tells a command's options"
     exit_code = 2
 
 
 class NoDocumentation(KtrialError):
-    """The documentation is not in {directory}: this installation is incomplete."""
+    """The documentation is not in `directory`: this installation is incomplete."""
 
+    text = "The documentation is not in {directory}: this installation is incomplete."
     hint = "install ktrial again: pip install --force-reinstall ktrial"
 
 

@@ -565,12 +565,6 @@ def _behind(one: "KernelCandidate", place: int, margin: float) -> str:
 # `ktrial systems OLD NEW`: is a change the same on all machines of a store?
 
 
-class OneMachine(HistoryError):
-    """Store {store}: no two machines have measured both {old} and {new} in one of these workloads."""
-
-    hint = "measure them with this store on another machine: ktrial matrix --kernels {old},{new}"
-
-
 @examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
 def systems(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
@@ -606,7 +600,13 @@ def systems(
         wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
         rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
     if not rows:
-        raise OneMachine(store=name, old=first, new=second)
+        raise HistoryError(
+            f"Store {name}: no two machines have measured both {first} and {second} in one of these "
+            "workloads.",
+            hint=(
+                f"measure them with this store on another machine: ktrial matrix --kernels {first},{second}"
+            ),
+        )
     if json:
         print_json([row.model_dump(mode="json") for row in rows])
         return

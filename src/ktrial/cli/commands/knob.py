@@ -13,8 +13,9 @@ from ktrial.errors import KtrialError
 
 
 class ValueMissing(KtrialError):
-    """{setting}: no value is given for it."""
+    """`setting`: no value is given for it."""
 
+    text = "{setting}: no value is given for it."
     hint = "name and value are one word: ktrial knob set {name}=VALUE"
     exit_code = 2
 

@@ -33,28 +33,32 @@ if TYPE_CHECKING:
 
 
 class NothingToCount(KtrialError):
-    """--count {count}: the machine {machine} measures time, and counts no instructions."""
+    """--count `count`: the machine `machine` measures time, and counts no instructions."""
 
+    text = "--count {count}: the machine {machine} measures time, and counts no instructions."
     exit_code = 2
 
 
 class ModelledByThePlugin(KtrialError):
-    """--count {count}: the study models cycles on {model}, and only the plugin does that."""
+    """--count `count`: the study models cycles on `model`, and only the plugin does that."""
 
+    text = "--count {count}: the study models cycles on {model}, and only the plugin does that."
     hint = 'leave the option out, or take the line model = "{model}" out of its [machine]'
     exit_code = 2
 
 
 class NoSchedules(KtrialError):
-    """--seeds {seeds}: on the machine {machine} no order of CPUs follows from a seed."""
+    """--seeds `seeds`: on the machine `machine` no order of CPUs follows from a seed."""
 
+    text = "--seeds {seeds}: on the machine {machine} no order of CPUs follows from a seed."
     hint = 'kind = "exact-parallel" in [machine], and cpus = 2 or more; --perturbations N on other machines'
     exit_code = 2
 
 
 class SeedsTwice(KtrialError):
-    """--seeds {seeds} and --perturbations {perturbations}: seeds are those of the perturbations."""
+    """--seeds `seeds` and --perturbations `perturbations`: seeds are those of the perturbations."""
 
+    text = "--seeds {seeds} and --perturbations {perturbations}: seeds are those of the perturbations."
     hint = "give one of the two"
     exit_code = 2
 
@@ -62,6 +66,7 @@ class SeedsTwice(KtrialError):
 class StudyMissing(KtrialError):
     """Missing argument 'STUDY'."""
 
+    text = "Missing argument 'STUDY'."
     hint = "name a file, or a study that comes with ktrial (ktrial run --list)"
     exit_code = 2
 
@@ -203,14 +208,17 @@ def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
     """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
     from ktrial.cli.studies import registry
     from ktrial.studyfile import toml_files
-    from ktrial.studyfile.errors import SearchNotRun
+    from ktrial.studyfile.errors import TuningError
     from ktrial.studyfile.reader import load
 
     file = toml_files.file_of(given)
     stored = None if file.exists() or patches else _stored(str(given), store)
     loaded = stored or load(file, registry(), patches)
     if loaded.search:
-        raise SearchNotRun(study=given)
+        raise TuningError(
+            f"The study {given} has a section [search]: its configurations are chosen as it goes.",
+            hint=f"ktrial tune {given}",
+        )
     return loaded
 
 

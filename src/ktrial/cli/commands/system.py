@@ -189,8 +189,9 @@ def _undo(dry_run: bool, wait: bool, json: bool) -> None:
 
 
 class UnitNotWritten(KtrialError):
-    """The systemd unit {path} cannot be written: {problem}."""
+    """The systemd unit `path` cannot be written: `problem`."""
 
+    text = "The systemd unit {path} cannot be written: {problem}."
     hint = "run the same command as root: sudo …; or name another place: --unit-path FILE"
 
 

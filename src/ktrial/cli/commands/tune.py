@@ -245,13 +245,16 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     """The newest search of this name, and how it ended. Raises NothingTuned, NotATune."""
     from ktrial.cli.studies import find
     from ktrial.optimize.session import ended
-    from ktrial.studyfile.errors import NotATune, NothingTuned
+    from ktrial.studyfile.errors import NothingTuned, TuningError
 
     searches = [one for one in store.studies() if one.study.search]
     stored = find(store, name) if name or not searches else searches[-1]
     study = stored.study
     if study.search is None or study.search.space is None:
-        raise NotATune(study=study.name)
+        raise TuningError(
+            f"The study {study.name} is no search: it compares the treatments that it names.",
+            hint="ktrial run runs it; ktrial tune needs --knobs, or a section [search]",
+        )
     tuned = ended(store, stored)
     if tuned is None:
         raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.analysis.errors import BadLimit
+from ktrial.analysis.errors import CheckUsageError
 from ktrial.cli.options.completion import kernel_names, workload_names, workload_sets
 
 if TYPE_CHECKING:
@@ -112,7 +112,6 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 
     Raises BaselineLacks where an option asks for something else.
     """
-    from ktrial.analysis.errors import BaselineLacks
     from ktrial.cli.command_line import BadOption
 
     if given.words:
@@ -123,7 +122,11 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
     labels = {use.label: use for use in there.workloads}
     for name in given.workloads:
         if name not in labels:
-            raise BaselineLacks(name=baseline.label, what=f"workload {name}", there=", ".join(labels))
+            raise CheckUsageError(
+                f"Baseline {baseline.label} was not measured with workload {name}; it has "
+                f"{', '.join(labels)}.",
+                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
+            )
     if given.workloads:
         there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
     wanted = _settings(given)
@@ -135,7 +138,11 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
     }
     for option, (asked, new, old) in pairs.items():
         if asked and new != old:
-            raise BaselineLacks(name=baseline.label, what=f"{option} {_words(new)}", there=_words(old))
+            raise CheckUsageError(
+                f"Baseline {baseline.label} was not measured with {option} {_words(new)}; it has "
+                f"{_words(old)}.",
+                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
+            )
     return there
 
 
@@ -152,14 +159,19 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
             size = notation.margin(match["size"] if match else text)
         except ValueError as error:
             problem = str(error).replace("a margin", "a limit")
-            raise BadLimit(text=text, problem=problem) from None
+            raise CheckUsageError(
+                f"--max {text}: {problem}.", hint="write --max +1%, or for one workload --max fork=+2%"
+            ) from None
         workload = match["workload"] if match else None
         if workload is None:
             common = size
         elif workload in labels:
             own[workload] = size
         else:
-            raise BadLimit(text=text, problem=f"the workloads are {', '.join(labels)}")
+            raise CheckUsageError(
+                f"--max {text}: the workloads are {', '.join(labels)}.",
+                hint="write --max +1%, or for one workload --max fork=+2%",
+            )
     return {label: own.get(label, common) for label in labels}
 
 

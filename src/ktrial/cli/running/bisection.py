@@ -19,7 +19,7 @@ from ktrial.cli.progress import StepLog
 from ktrial.cli.render.profile import explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.errors import Interrupted
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES
 from ktrial.format.sanitize import one_line, shortened
@@ -118,7 +118,7 @@ class BisectOptions:
             kind=kind,
             before=before,
             after=after,
-            how=self.how(),
+            measurement=self.how(),
             margin=margin_of(self.margin) or margin,
             metrics=self.metrics,
             limit=self.limit,
@@ -186,7 +186,7 @@ def study_at(path: Path | None) -> "Study | None":
     return load(path, registry()) if path else None
 
 
-class StepLines(Silent):
+class StepLines(Observer):
     """Steps of builds and boots as lines; the search itself tells which candidate they are for."""
 
     def __init__(self, console: "Console") -> None:
@@ -224,7 +224,7 @@ def searched(
     ground: "SubsetGround", terms: "Terms", bisection: BisectOptions, runs: "Runs", *, builds: bool = False
 ) -> None:
     """Show the plan; search; show the result."""
-    from ktrial.bisect.bisection import Investigation, SequentialInvestigation
+    from ktrial.bisect.bisection import ExactBisection, SequentialBisection
     from ktrial.bisect.search import plan_of
     from ktrial.cli.command_line import BadOption
     from ktrial.kernels.build.make import build_seconds
@@ -238,7 +238,7 @@ def searched(
     differing = sum(len(ground.described(at)) for at in range(ground.items.count))
     seconds = build_seconds() if builds else None
     bisection.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
-    kind = SequentialInvestigation if bisection.in_time else Investigation
+    kind = SequentialBisection if bisection.in_time else ExactBisection
     bisection.show(kind(ground, terms, runs, bisection.show).run())
 
 

@@ -90,12 +90,12 @@ def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
                     store,
                     perturbations=how.perturbations,
                     budget=budget,
-                    wanted=how.candidates,
-                    each=how.each,
+                    candidates=how.candidates,
+                    each_alone=how.each,
                     jobs=how.jobs,
                     observer=observer,
                     tell=_tell,
-                    known_so_far=lambda proof: print_known_so_far(proof, messages()),
+                    on_interruption=lambda proof: print_known_so_far(proof, messages()),
                 ),
             )
 

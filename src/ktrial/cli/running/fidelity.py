@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.analysis.attribution.costs import costs, difference
-from ktrial.analysis.errors import WrongMachineForFidelity
+from ktrial.analysis.errors import FidelityUsageError
 from ktrial.analysis.fidelity import Both, fidelity, fitted, machine_of, text
 from ktrial.analysis.fidelity_citation import keep, table_of
 from ktrial.analysis.result import record
@@ -79,7 +79,11 @@ def _both(store: Store, given: str, asked: FidelityRequest) -> Both:
         return record(store, find(store, f"{timed.study.name}{COUNTED_SUFFIX}").id), timed
     study = asked.load(Path(given))
     if study.machine.kind in EXACT_MACHINES:
-        raise WrongMachineForFidelity(study=study.name, machine=study.machine.kind, wanted="in real time")
+        raise FidelityUsageError(
+            f"Study {study.name} ran on machine {study.machine.kind}: a study in real time is asked "
+            "for there.",
+            hint="name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED",
+        )
     counted = counted_study(study, asked.machine, asked.perturbations)
     return _run(store, counted, asked), _run(store, study, asked)
 

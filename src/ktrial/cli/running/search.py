@@ -22,7 +22,7 @@ from ktrial.cli.studies import registry
 from ktrial.experiment import machine_lease, preflight
 from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
-from ktrial.experiment.observer import Silent
+from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
@@ -40,7 +40,7 @@ from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile import toml_files
 from ktrial.studyfile.diagnostics import StudySource
-from ktrial.studyfile.errors import NotATune, NothingToResume, TuningError
+from ktrial.studyfile.errors import NothingToResume, TuningError
 from ktrial.studyfile.reader import load, study_from
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import CLOCK, guard_of, rules_of, searched_knobs
@@ -236,7 +236,7 @@ _SOME_NOISE = 0.02
 
 
 @dataclass
-class _Watch(Silent):
+class _Watch(Observer):
     """A line now and then, nothing while one goes on: drawing would disturb what is measured here."""
 
     study: Study
@@ -397,7 +397,10 @@ def _of_file(asked: TuneOptions) -> Study:
         raise BadOption(option="--metrics", problem='a study file says it: metrics = "…" of its workload')
     study = load(toml_files.file_of(Path(asked.words[0])), registry())
     if study.search is None:
-        raise NotATune(study=study.name)
+        raise TuningError(
+            f"The study {study.name} is no search: it compares the treatments that it names.",
+            hint="ktrial run runs it; ktrial tune needs --knobs, or a section [search]",
+        )
     changed: dict[str, Any] = {}
     budget = study.search.budget
     if asked.budget or asked.time:

@@ -213,7 +213,7 @@ class SeriesOptions:
         return SeriesRun(
             series=self.series,
             plain=self.plain,
-            how=self.how,
+            measurement=self.how,
             runs=measuring.runs(store, observer, self.jobs),  # type: ignore[arg-type]
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
             candidates=candidates,
@@ -271,19 +271,19 @@ class SeriesOptions:
         there = [name for name, value in given.items() if value is not None]
         if len(there) != 1:
             problem = "none was given" if not there else f"{' and '.join(there)} were given"
-            raise SeriesNotChosen(problem=problem)
+            raise SeriesNotChosen(problem)
         if self.commits is None and self.onto is None:
-            raise SeriesNotChosen(problem=f"{there[0]} says nothing of the source that it applies to")
+            raise SeriesNotChosen(f"{there[0]} says nothing of the source that it applies to")
         if self.commits is not None and self.onto is not None:
-            raise SeriesNotChosen(problem="commits have their own base, and --onto another one")
+            raise SeriesNotChosen("commits have their own base, and --onto another one")
         if self.every and self.each_alone:
-            raise SeriesNotChosen(problem="--every takes patches together, --each-alone takes them apart")
+            raise SeriesNotChosen("--every takes patches together, --each-alone takes them apart")
         if self.offered and (self.given.workloads or self.given.words):
-            raise SeriesNotChosen(problem="--candidate is to choose from, and --workload leaves no choice")
+            raise SeriesNotChosen("--candidate is to choose from, and --workload leaves no choice")
         if self.thorough and not self.every:
-            raise SeriesNotChosen(problem="--thorough goes with --every N: without it each patch is measured")
+            raise SeriesNotChosen("--thorough goes with --every N: without it each patch is measured")
         if self.git is not None and self.commits is None:
-            raise SeriesNotChosen(problem="--git goes with BASE..TIP")
+            raise SeriesNotChosen("--git goes with BASE..TIP")
 
 
 def _candidates() -> "tuple[WorkloadUse, ...]":
@@ -345,8 +345,8 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "exercised": exercised(result),
         "functions": list(result.selection.changed),
         "not_executed": list(result.not_executed),
-        "machine": result.how.settings.model_dump(mode="json"),
-        "workloads": [use.label for use in result.how.workloads],
+        "machine": result.measurement.settings.model_dump(mode="json"),
+        "workloads": [use.label for use in result.measurement.workloads],
         "exact": result.is_exact,
         "patches": [_step(result, one) for one in result.steps[1:]],
         "totals": [_cell(one) for one in result.totals],

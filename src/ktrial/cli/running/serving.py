@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ktrial.cli import bug_report
 from ktrial.cli.error_handling import tell
 from ktrial.cli.running.stored_reasons import explain
-from ktrial.serve.errors import ServeExtraMissing
+from ktrial.serve.errors import ServeError
 from ktrial.store.errors import StoreForbidden
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
@@ -61,7 +61,10 @@ def _check_packages() -> None:
         try:
             import_module(package)
         except ImportError as error:
-            raise ServeExtraMissing(package=package) from error
+            raise ServeError(
+                f"ktrial serve needs {package}, which is not installed.",
+                hint="install what belongs to it: pip install 'ktrial[serve]'",
+            ) from error
 
 
 def _opener(location: str | None) -> Callable[[], Store]:

@@ -36,20 +36,12 @@ from ktrial.model.base import Model
 
 MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
-
-
 MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
-
-
 _AWAITED = timedelta(days=1)
 """So long a tree whose build was interrupted is kept for just that build, while there is room."""
-
-
 _MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
 """With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
-
-
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 
@@ -75,9 +67,9 @@ class TreeRecord(Model):
     """The name of the kernel that was built."""
     used: datetime
 
-    def awaited(self, now: datetime) -> bool:
+    def awaited(self, moment: datetime) -> bool:
         """Whether a build was interrupted here that may be asked for again: the tree is that build's own."""
-        return not self.finished and not self.failed and now - self.used < _AWAITED
+        return not self.finished and not self.failed and moment - self.used < _AWAITED
 
 
 @dataclass(frozen=True)
@@ -147,21 +139,21 @@ class BuildTree:
         Raises SourceChanged, OSError.
         """
         before = kept_manifest(self.home / "manifest.json")
-        wanted = source.manifest
+        manifest = source.manifest
         if before is None:
             shutil.rmtree(self.home, ignore_errors=True)
             self.source.mkdir(parents=True)
-            source.write(self.source, wanted.files, anew=False)
+            source.write(self.source, manifest.files, rewrite=False)
             self.build.mkdir()
-            keep_manifest(wanted, self.home / "manifest.json")
-            return frozenset(wanted.files)
+            keep_manifest(manifest, self.home / "manifest.json")
+            return frozenset(manifest.files)
         # What a killed process was writing may hold the old content or the new one.
         pending = self.home / "pending.json"
         unsure = set(json.loads(pending.read_bytes())) if pending.exists() else set()
-        if paths := unsure.union(wanted.differing(before)):
+        if paths := unsure.union(manifest.differing(before)):
             write_atomically(pending, json.dumps(sorted(paths)))
-            source.write(self.source, paths, anew=True)
-            keep_manifest(wanted, self.home / "manifest.json")
+            source.write(self.source, paths, rewrite=True)
+            keep_manifest(manifest, self.home / "manifest.json")
             pending.unlink()
         return frozenset(paths)
 
@@ -248,21 +240,21 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
     return (2 if record.base == need.source.snapshot.manifest.digest else 3), files + options
 
 
-def differing_options(one: str, other: str) -> int:
+def differing_options(first: str, second: str) -> int:
     """How many options two configurations do not have in common."""
-    return len(set(parse_config(one).items()) ^ set(parse_config(other).items()))
+    return len(set(parse_config(first).items()) ^ set(parse_config(second).items()))
 
 
-def _files_differing(wanted: Manifest, tree: BuildTree) -> int:
-    there = kept_manifest(tree.home / "manifest.json")
-    return len(wanted.differing(there)) if there is not None else len(wanted.files)
+def _files_differing(manifest: Manifest, tree: BuildTree) -> int:
+    previous = kept_manifest(tree.home / "manifest.json")
+    return len(manifest.differing(previous)) if previous is not None else len(manifest.files)
 
 
 def _by_nearness(need: Need) -> list[BuildTree]:
     distances = [
         (away, tree.home.name, tree) for tree in _trees() if (away := distance(need, tree)) is not None
     ]
-    return [tree for _, _, tree in sorted(distances, key=lambda one: one[:2])]
+    return [tree for _, _, tree in sorted(distances, key=lambda entry: entry[:2])]
 
 
 def _make_room() -> None:
@@ -314,8 +306,8 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
     """
     objects = _own_objects(build, paths) if before == after else None
     if objects is None:
-        wanted = _marks(before, after, paths)
-        objects = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
+        marks = _marks(before, after, paths)
+        objects = [path for path in build.rglob(_OBJECTS) if not marks.isdisjoint(path.read_bytes().split())]
     archives = {above for path in objects for above in path.relative_to(build).parents}
     return len(objects) + len(archives)
 
@@ -323,8 +315,8 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
 def _own_objects(build: Path, paths: Collection[str]) -> list[Path] | None:
     """What the paths are compiled to, each by itself; None where one is read by others, as headers are."""
     sources = [Path(path) for path in paths]
-    objects = [build / one.parent / f".{one.stem}.o.cmd" for one in sources]
-    alone = all(one.suffix in {".c", ".S"} for one in sources) and all(map(Path.exists, objects))
+    objects = [build / source.parent / f".{source.stem}.o.cmd" for source in sources]
+    alone = all(source.suffix in {".c", ".S"} for source in sources) and all(map(Path.exists, objects))
     return objects if alone else None
 
 
@@ -345,28 +337,14 @@ _DOCUMENTATION = re.compile(
     r"Documentation/(?!Kconfig|Makefile).*|LICENSES/.*|(?:.*/)?(?:README|TODO)(?:\.\w+)?|[^/]*\.rst|MAINTAINERS|CREDITS"
     r"|COPYING|\.mailmap|\.gitignore|(?:.*/)?\.gitignore|\.get_maintainer\.ignore|\.clang-format|\.editorconfig"
 )
-
-
 _ARCHITECTURE = re.compile(r"arch/(?P<name>[a-z0-9]+)/.*")
-
-
 _SAMPLES = re.compile(r"(?:tools/testing|tools/perf|samples)/(?!.*\b(?:Kconfig|Makefile|Build)).*")
-
-
 _OURS = frozenset({"x86", "um"})
-
-
 _CODE = re.compile(r"(?!scripts/|tools/|usr/|certs/|samples/).*\.[chS]")
 """Files that only compilers read, who note them in the `.cmd` files."""
-
-
 _HEADERS_WHOLE = re.compile(r"^CONFIG_(?:IKHEADERS|HEADERS_INSTALL|UAPI_HEADER_TEST)=[ym]$", re.MULTILINE)
 """With these all headers are read, whether anything includes them or not."""
-
-
 _DEPENDENCIES = ".*.cmd"
-
-
 _BELOW_SOURCE = re.compile(rb"(?:^|[\s(])\.\./([^\s()\\]+\.[chS])\b")
 
 
@@ -377,19 +355,19 @@ def not_for_x86(paths: Iterable[str]) -> str:
     named = tuple(paths)
     if not named:
         return ""
-    others = {match["name"] for path in named if (match := _ARCHITECTURE.fullmatch(path))} - _OURS
-    rest = [path for path in named if not _is_foreign(path)]
-    if rest and not all(_DOCUMENTATION.fullmatch(path) or _SAMPLES.fullmatch(path) for path in rest):
+    architectures = {match["name"] for path in named if (match := _ARCHITECTURE.fullmatch(path))} - _OURS
+    relevant = [path for path in named if not _is_foreign(path)]
+    if relevant and not all(_DOCUMENTATION.fullmatch(path) or _SAMPLES.fullmatch(path) for path in relevant):
         return ""
-    said = []
-    if any(_DOCUMENTATION.fullmatch(path) for path in rest):
-        said.append("documentation")
-    if any(_SAMPLES.fullmatch(path) for path in rest):
-        said.append("tests and samples")
-    if others:
-        counted = "another architecture" if len(others) == 1 else "other architectures"
-        said.append(f"{counted} ({', '.join(sorted(others))})")
-    return " and ".join(said)
+    reasons = []
+    if any(_DOCUMENTATION.fullmatch(path) for path in relevant):
+        reasons.append("documentation")
+    if any(_SAMPLES.fullmatch(path) for path in relevant):
+        reasons.append("tests and samples")
+    if architectures:
+        counted = "another architecture" if len(architectures) == 1 else "other architectures"
+        reasons.append(f"{counted} ({', '.join(sorted(architectures))})")
+    return " and ".join(reasons)
 
 
 def _is_foreign(path: str) -> bool:
@@ -402,18 +380,18 @@ def are_compiled(tree: BuildTree, changed: Mapping[str, bool]) -> bool:
 
     `changed`: path → whether the file was there before and is still there.
     """
-    wanted = set()
+    sought = set()
     for path, stays in changed.items():
         if not_for_x86([path]):
             continue
         if not stays or not _CODE.fullmatch(path):
             return True
-        wanted.add(path.encode())
-    if not wanted:
+        sought.add(path.encode())
+    if not sought:
         return False
     if _HEADERS_WHOLE.search(tree.config()):
         return True
-    return any(not wanted.isdisjoint(_read_by(file)) for file in tree.build.rglob(_DEPENDENCIES))
+    return any(not sought.isdisjoint(_read_by(file)) for file in tree.build.rglob(_DEPENDENCIES))
 
 
 def _read_by(file: Path) -> set[bytes]:
@@ -429,8 +407,6 @@ def _read_by(file: Path) -> set[bytes]:
 
 _COMPILED = re.compile(rb"-Wp,-MM?D,")
 """What was made so has read other files, and says which."""
-
-
 _BEGINS = re.compile(rb"^deps_(\S+) :=", re.MULTILINE)
 
 

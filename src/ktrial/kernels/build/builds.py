@@ -56,7 +56,7 @@ from ktrial.kernels.build.sources import (
     tree_in,
 )
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound, NoRecipe
+from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, disk_usage, held, held_if_free, is_whole
 from ktrial.kernels.providers import Parts
@@ -65,15 +65,9 @@ from ktrial.model.kernel import Build, Kernel, Menus, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
-
-
 ROOM_WITHOUT_MODULES = 500 << 20
-
-
 _BYTES_AN_OPTION = 3 << 20
 """About what an option takes that is set, in a distribution's configuration without debugging information."""
-
-
 _FEW_OPTIONS = 1800
 
 
@@ -81,7 +75,7 @@ _FEW_OPTIONS = 1800
 class BuildJob:
     """One build, with all that decides what comes out."""
 
-    wanted: Build
+    spec: Build
     source: BuildSource
     compiler: Compiler
     config: str
@@ -90,8 +84,8 @@ class BuildJob:
     @property
     def content(self) -> str:
         """Key of what is compiled."""
-        asked = [_FORMAT, self.source.manifest.digest, self.config, self.wanted.make, self.compiler.shown]
-        return digest(asked)
+        parts = [_FORMAT, self.source.manifest.digest, self.config, self.spec.make, self.compiler.shown]
+        return digest(parts)
 
     @property
     def options(self) -> dict[str, str]:
@@ -99,7 +93,7 @@ class BuildJob:
         return parse_config(self.config)
 
 
-def build(wanted: Build, progress: Progress = silent) -> Kernel:
+def build(spec: Build, progress: Progress = silent) -> Kernel:
     """The kernel that is wanted, under its name in the cache; compiled where it is not there.
 
     Raises BuildError and other KernelErrors: NotASource, SourceUnusable, BadPatch, PatchNotApplied,
@@ -107,74 +101,74 @@ def build(wanted: Build, progress: Progress = silent) -> Kernel:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        if kernel := cached(wanted):
+        if kernel := cached(spec):
             return kernel
-        with cache.adding(wanted.name, progress), cache.workspace() as workspace:
+        with cache.adding(spec.name, progress), cache.workspace() as workspace:
             # Another process may have built it while this one waited.
-            if kernel := cached(wanted):
+            if kernel := cached(spec):
                 return kernel
-            parts = made(wanted, workspace, progress)
-            return as_asked(cache.store(wanted.name, parts, workspace, progress), wanted)
+            parts = parts_of_build(spec, workspace, progress)
+            return as_asked(cache.store(spec.name, parts, workspace, progress), spec)
 
 
-def cached(wanted: Build) -> Kernel | None:
+def cached(spec: Build) -> Kernel | None:
     """The kernel, where it was built from just this source with this compiler; else None.
 
     Raises what looking at the source raises.
     """
-    recipe = recipe_of(wanted.name)
+    recipe = recipe_of(spec.name)
     if recipe is None:
         return None
     with suppress(KernelNotFound, CacheDamaged):
-        kernel = Cache().kernel(wanted.name)
-        if _fingerprint(wanted, snapshot_of(wanted.source), compiler_of(wanted.make)) == recipe.fingerprint:
-            return as_asked(kernel, wanted)
+        kernel = Cache().kernel(spec.name)
+        if _fingerprint(spec, snapshot_of(spec.source), compiler_of(spec.make)) == recipe.fingerprint:
+            return as_asked(kernel, spec)
     return None
 
 
-def configured(wanted: Build, progress: Progress = silent) -> Mapping[str, str]:
+def configured(spec: Build, progress: Progress = silent) -> Mapping[str, str]:
     """The final configuration, option → value; nothing is compiled. Raises as `build` does until then."""
-    with job_of(wanted, progress) as job:
+    with job_of(spec, progress) as job:
         return job.options
 
 
-def menu_of(wanted: Build, progress: Progress = silent) -> Menus:
+def menu_of(spec: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises what looking at the source and its patches raises."""
     with scratch_directory() as scratch:
-        return resolving.menus(source_of(wanted, scratch, progress), wanted, progress)
+        return resolving.menus(source_of(spec, scratch, progress), spec, progress)
 
 
-def check_applies(wanted: Build, progress: Progress = silent) -> None:
+def check_applies(spec: Build, progress: Progress = silent) -> None:
     """Raise PatchNotApplied and BadPatch where the patches do not fit; nothing is configured or compiled."""
     with scratch_directory() as scratch:
-        source_of(wanted, scratch, progress)
+        source_of(spec, scratch, progress)
 
 
-def compiles_the_same(before: Build, wanted: Build, progress: Progress = silent) -> bool:
-    """Whether `wanted` differs from `before` only in files that nothing of that build has read.
+def compiles_the_same(before: Build, spec: Build, progress: Progress = silent) -> bool:
+    """Whether `spec` differs from `before` only in files that nothing of that build has read.
 
     False where nobody can say: its build tree is gone, or in use. Raises as `check_applies`.
     """
     recipe = recipe_of(before.name)
     with scratch_directory() as scratch:
-        after = source_of(wanted, scratch, progress).manifest
+        after = source_of(spec, scratch, progress).manifest
     if recipe is None or (before.config, before.options, before.make) != (
-        wanted.config,
-        wanted.options,
-        wanted.make,
+        spec.config,
+        spec.options,
+        spec.make,
     ):
         return False
-    known = cache_directory() / "series" / "same" / digest([recipe.content, after.digest])
-    if known.exists():  # the tree goes on to other kernels, and could not tell it again
+    marker = cache_directory() / "series" / "same" / digest([recipe.content, after.digest])
+    if marker.exists():  # the tree goes on to other kernels, and could not tell it again
         return True
     with held_tree_of(recipe.content) as tree:
-        there = kept_manifest(tree.home / "manifest.json") if tree else None
-        if tree is None or there is None:
+        manifest = kept_manifest(tree.home / "manifest.json") if tree else None
+        if tree is None or manifest is None:
             return False
-        changed = {path: path in there.files and path in after.files for path in after.differing(there)}
+        changed = {path: path in manifest.files and path in after.files for path in after.differing(manifest)}
         if same := not are_compiled(tree, changed):
-            known.parent.mkdir(parents=True, exist_ok=True)
-            known.touch()
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
         return same
 
 
@@ -182,36 +176,39 @@ def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
     """Build a kernel by the recipe that was kept of it. Raises NoRecipe, and as `build`."""
     recipe = recipe_of(name)
     if recipe is None:
-        raise NoRecipe(name=name, directory=name)
-    return made(recipe.build, workspace, progress)
+        raise BuildError(
+            f"Nothing is known of {name}: it was never built here.",
+            hint="build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there",
+        )
+    return parts_of_build(recipe.build, workspace, progress)
 
 
-def made(wanted: Build, workspace: Path, progress: Progress) -> Parts:
+def parts_of_build(spec: Build, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted; its parts are copied into `workspace`. Raises as `build`."""
-    with job_of(wanted, progress) as job:
-        return made_of(job, workspace, progress)
+    with job_of(spec, progress) as job:
+        return parts_of_job(job, workspace, progress)
 
 
-def made_of(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
+def parts_of_job(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     """The same of what was worked out already; its recipe is kept. Raises BuildError."""
     keys = cache_directory() / "trees" / "keys"
     keys.mkdir(parents=True, exist_ok=True)
     with held(keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"):
         parts = same_kernel(job) or _compiled(job, workspace, progress)
-        keep(Recipe(build=job.wanted, fingerprint=job.fingerprint, content=job.content))
+        keep(Recipe(build=job.spec, fingerprint=job.fingerprint, content=job.content))
     return parts
 
 
 @contextmanager
-def job_of(wanted: Build, progress: Progress) -> Iterator[BuildJob]:
+def job_of(spec: Build, progress: Progress) -> Iterator[BuildJob]:
     """Look at the source and resolve the configuration. Raises as `build` does before it compiles."""
-    check_tools_of(wanted)
+    check_tools_of(spec)
     with scratch_directory() as scratch:
-        source = source_of(wanted, scratch, progress)
-        compiler = compiler_of(wanted.make)
-        config = resolving.resolved(source, wanted, compiler, progress)
-        check_tools(wanted.source, parse_config(config), wanted.make)
-        yield BuildJob(wanted, source, compiler, config, _fingerprint(wanted, source.snapshot, compiler))
+        source = source_of(spec, scratch, progress)
+        compiler = compiler_of(spec.make)
+        config = resolving.resolved(source, spec, compiler, progress)
+        check_tools(spec.source, parse_config(config), spec.make)
+        yield BuildJob(spec, source, compiler, config, _fingerprint(spec, source.snapshot, compiler))
 
 
 @contextmanager
@@ -224,15 +221,15 @@ def scratch_directory() -> Iterator[Path]:
             yield scratch
 
 
-def _fingerprint(wanted: Build, snapshot: Snapshot, compiler: Compiler) -> str:
+def _fingerprint(spec: Build, snapshot: Snapshot, compiler: Compiler) -> str:
     """Of everything that decides what comes out, as far as it is known without work."""
-    said = [_FORMAT, resolving.FORMAT, shipped_text(wanted.config), compiler.shown, snapshot.manifest.digest]
-    return digest([*said, wanted.key])
+    facts = [_FORMAT, resolving.FORMAT, shipped_text(spec.config), compiler.shown, snapshot.manifest.digest]
+    return digest([*facts, spec.key])
 
 
-def as_asked(kernel: Kernel, wanted: Build) -> Kernel:
+def as_asked(kernel: Kernel, spec: Build) -> Kernel:
     """The kernel with the paths of this request: those of the first may be gone."""
-    return kernel.model_copy(update={"origin": kernel.origin.model_copy(update={"build": wanted})})
+    return kernel.model_copy(update={"origin": kernel.origin.model_copy(update={"build": spec})})
 
 
 def same_kernel(job: BuildJob) -> Parts | None:
@@ -259,9 +256,9 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
         source=job.source,
         config=job.config,
         compiler=job.compiler.shown,
-        make=dict(job.wanted.make),
+        make=dict(job.spec.make),
         content=job.content,
-        kernel=job.wanted.name,
+        kernel=job.spec.name,
     )
     # The slot first: who waits for it keeps no tree from others.
     with slot(progress) as most, taken(need, _room(job), progress) as (tree, near):
@@ -276,7 +273,7 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
             mend(tree.build)
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
-        own = OwnObjects.of(tree.build, changed if near else (), patched, builds_of(need))
+        objects = OwnObjects.of(tree.build, changed if near else (), patched, builds_of(need))
         # What configuring reads is as it was, and so is what came out of it.
         settled = bool(record and record.finished) and before == job.config and not resolving.read_of(changed)
         make = _make(job, tree, min(most, jobs()), progress)
@@ -285,16 +282,16 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
             begin = time.monotonic()
             if not settled:
                 _configure(job, tree, make)
-            files = _compile(job, make, own, expected)
+            files = _compile(job, make, objects, expected)
             _check_same(job, parse_config(tree.config()), make)
             seconds = time.monotonic() - begin
-            remember_build(seconds, anew=not near)
+            remember_build(seconds, from_nothing=not near)
             if not near:
                 remember_files(job.config, files, seconds * make.most_jobs)
             parts = _parts(job, tree, workspace, progress)
         except BuildFailed as error:
             tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
-            raise own.explained(error) from error
+            raise objects.explained(error) from error
         except BuildError as error:
             tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
             raise
@@ -324,7 +321,7 @@ def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
     """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
     if different := sorted(dict(job.options.items() ^ options.items())):
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
-        source = job.wanted.source
+        source = job.spec.source
         raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
 
 
@@ -333,7 +330,7 @@ def _has_modules(job: BuildJob) -> bool:
 
 
 def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make:
-    variables = dict(job.wanted.make)
+    variables = dict(job.spec.make)
     if job.options.get("CONFIG_DEBUG_INFO") == "y":
         # Debugging information holds the directories' names.
         mapped = f"-fdebug-prefix-map={tree.build}=/build -fdebug-prefix-map={tree.source}=/source"
@@ -345,7 +342,7 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
         progress,
         products=tree.build,
         variables=variables,
-        called=job.wanted.source,
+        called=job.spec.source,
         jobs=most,
     )
 
@@ -373,9 +370,9 @@ def origin_of(job: BuildJob) -> Origin:
     """Where the kernel comes from."""
     return Origin(
         provider=PREFIX.removesuffix(":"),
-        source=job.wanted.source,
+        source=job.spec.source,
         version=job.source.snapshot.described(),
-        build=job.wanted,
+        build=job.spec,
         compiler=job.compiler.shown,
         inexact_patches=tuple(job.source.overlay.inexact),
         new_options=became(brought_by_patches(job.source), job.config),
@@ -391,7 +388,7 @@ class OwnObjects:
     """Below the build directory: `kernel/softirq.o`."""
     changed: frozenset[str]
     """All files that have changed, below the source's top."""
-    had: Mapping[str, str] = field(default_factory=dict)
+    functions_before: Mapping[str, str] = field(default_factory=dict)
     """Functions that other files could call → the source file that defined them."""
 
     in_order: bool = True
@@ -403,19 +400,21 @@ class OwnObjects:
         build: Path,
         changed: Collection[str],
         patched: Collection[str] = (),
-        others: Collection[Path] = (),
+        other_builds: Collection[Path] = (),
     ) -> "OwnObjects":
         """Those that the last build compiled, or tried to, before make changes them.
 
         `changed`: files that are not what that build had; `patched`: others that it may not have come to;
-        `others`: directories of other builds, which know what is compiled of those.
+        `other_builds`: directories of other builds, which know what is compiled of those.
         """
         both = frozenset((*changed, *patched))
         named = sorted(str(Path(path).with_suffix(".o")) for path in both if path.endswith((".c", ".S")))
-        builds = (build, *others)
-        paths = tuple(path for path in named if any(_noted(one / path).is_file() for one in builds))
-        own = cls(build, paths, both, in_order=all(map(_READ_BY_COMPILERS.fullmatch, changed)))
-        return replace(own, had=own._defined())
+        builds = (build, *other_builds)
+        paths = tuple(
+            path for path in named if any(_noted(directory / path).is_file() for directory in builds)
+        )
+        objects = cls(build, paths, both, in_order=all(map(_READ_BY_COMPILERS.fullmatch, changed)))
+        return replace(objects, functions_before=objects._defined())
 
     def compile_first(self, make: Make) -> int:
         """Compile them, and return how many files that were.
@@ -442,16 +441,16 @@ class OwnObjects:
         named = [name for name in dict.fromkeys(_QUOTED.findall(problem)) if name in gone]
         if not named:
             return error
-        said = "; ".join(f"{gone[name]} no longer has {name}{self._callers(name)}" for name in named)
-        return BuildFailed(**{**error.facts, "problem": f"{problem}; {said}"})
+        explanations = "; ".join(f"{gone[name]} no longer has {name}{self._callers(name)}" for name in named)
+        return BuildFailed(**{**error.facts, "problem": f"{problem}; {explanations}"})
 
     def _failure(self, make: Make, missed: Mapping[str, list[str]]) -> BuildFailed:
         name = make.called or str(make.tree.directory)
-        said = "; ".join(
-            f"{self.had[function]} no longer has {function}, which {_listed(callers)}"
+        text = "; ".join(
+            f"{self.functions_before[function]} no longer has {function}, which {_listed(callers)}"
             for function, callers in list(missed.items())[:_MOST_NAMED]
         )
-        return BuildFailed(name=name, directory=name, problem=said, log=make.log, killed=False)
+        return BuildFailed(name=name, directory=name, problem=text, log=make.log, killed=False)
 
     def _defined(self) -> dict[str, str]:
         source_of: dict[str, str] = {}
@@ -461,11 +460,11 @@ class OwnObjects:
 
     def _source(self, path: str) -> str:
         names = (str(Path(path).with_suffix(end)) for end in (".c", ".S"))
-        return next((one for one in names if one in self.changed), path)
+        return next((name for name in names if name in self.changed), path)
 
     def _gone(self) -> dict[str, str]:
         still = self._defined()
-        return {name: place for name, place in self.had.items() if name not in still}
+        return {name: place for name, place in self.functions_before.items() if name not in still}
 
     def _missed(self) -> dict[str, list[str]]:
         """Functions that are gone → the objects that call them and that nothing will compile anew."""
@@ -474,7 +473,7 @@ class OwnObjects:
             return {}
         defined: set[str] = set()
         missed: dict[str, list[str]] = {}
-        for path, content in self._others(gone):
+        for path, content in self._objects_naming(gone):
             has, wants = functions_in(content)
             defined |= has
             if _is_kept(self.build / path, self.changed):
@@ -484,26 +483,28 @@ class OwnObjects:
 
     def _callers(self, name: str) -> str:
         callers = sorted(
-            _source_of(path) for path, content in self._others([name]) if name in functions_in(content)[1]
+            _source_of(path)
+            for path, content in self._objects_naming([name])
+            if name in functions_in(content)[1]
         )
         return f", which {_listed(callers)}" if callers else ""
 
-    def _others(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    def _objects_naming(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """The compiled objects that know one of these names, with their contents."""
-        wanted = [name.encode() + b"\0" for name in names]
+        needles = [name.encode() + b"\0" for name in names]
         for noted in self.build.rglob(".*.o.cmd"):
             path = noted.with_name(noted.name.removeprefix(".").removesuffix(".cmd"))
             if not path.is_file() or not _COMPILED.search(noted.read_bytes()):
                 continue
             content = path.read_bytes()
-            if any(name in content for name in wanted):
+            if any(name in content for name in needles):
                 yield str(path.relative_to(self.build)), content
 
 
-def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
+def _compile(job: BuildJob, make: Make, objects: OwnObjects, expected: int) -> int:
     """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    first = own.compile_first(make) if expected > FEW_FILES else 0
+    first = objects.compile_first(make) if expected > FEW_FILES else 0
     return first + make.run("building", *targets, expected=expected - first)
 
 
@@ -517,23 +518,15 @@ def _compile(job: BuildJob, make: Make, own: OwnObjects, expected: int) -> int:
 #     unfinished            there while make runs, and after it was killed or failed
 
 DIRECTORY_PREFIX = "source"
-
-
 _LOCK = "lock"
-
-
 _UNFINISHED = "unfinished"
 """There while make runs: who finds it there comes after a build that was killed, or failed."""
-
-
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
-
-
 _BYTES_OF_A_BUILD = 500 << 20
 
 
-def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
+def add(request: BuildRequest, progress: Progress = silent) -> Kernel:
     """Build the kernel that is wanted, and return it as it is kept in the cache.
 
     Only what changed since the last build of the same directory is compiled. The same source, configuration
@@ -541,33 +534,33 @@ def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
     Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
     CacheFull and other KernelErrors.
     """
-    cache, name = Cache(), name_of(wanted.source)
+    cache, name = Cache(), name_of(request.source)
     with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
-        return cache.store(name, built(wanted, workspace, progress), workspace, progress)
+        return cache.store(name, built(request, workspace, progress), workspace, progress)
 
 
-def check_request(wanted: BuildRequest) -> None:
+def check_request(request: BuildRequest) -> None:
     """Find what can be found without work.
 
     Raises NotASource, SourceNotClean, BadConfigFile.
     """
-    check_clean(tree_in(wanted.source))
-    asked_options(wanted.config, dict(wanted.options))
+    check_clean(tree_in(request.source))
+    asked_options(request.config, dict(request.options))
 
 
-def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
+def built(request: BuildRequest, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
-    check_request(wanted)
-    tree = tree_in(wanted.source)
-    check_tools(tree.directory, asked_options(wanted.config, dict(wanted.options)))
+    check_request(request)
+    tree = tree_in(request.source)
+    check_tools(tree.directory, asked_options(request.config, dict(request.options)))
     home = build_directory(tree.directory)
     with file_system_errors(home):
         home.mkdir(parents=True, exist_ok=True)
         # The parts are copied before the next build may change them.
         with held(home / _LOCK, progress, "waiting for another ktrial that builds here"):
             make = Make(tree, home, progress)
-            _build(make, wanted)
-            return _directory_build_parts(make, wanted, workspace)
+            _build(make, request)
+            return _directory_build_parts(make, request, workspace)
 
 
 def build_directory(source: Path) -> Path:
@@ -601,58 +594,56 @@ def name_of(source: Path) -> str:
     return f"{DIRECTORY_PREFIX}:{source.expanduser().absolute().resolve()}"
 
 
-def _build(make: Make, wanted: BuildRequest) -> None:
+def _build(make: Make, request: BuildRequest) -> None:
     make.write_file(make.log.name, "")
     make.build.mkdir(exist_ok=True)
-    anew = not (make.build / _TARGET).exists()
-    if anew:
+    from_nothing = not (make.build / _TARGET).exists()
+    if from_nothing:
         require_space(make.home, _BYTES_OF_A_BUILD)
     unfinished = make.home / _UNFINISHED
     if unfinished.exists():
         mend(make.build)
     unfinished.touch()
-    configure(make, wanted.config, dict(wanted.options))
+    configure(make, request.config, dict(request.options))
     config = (make.build / ".config").read_text(encoding="utf-8")
     check_tools(make.tree.directory, parse_config(config))
     # What a build after a change compiles, nobody knows before make has looked.
-    there = files_compiled(make.build)
-    make.run("building", _TARGET, expected=max(0, expected_files(config) - there) if anew else 0)
+    compiled = files_compiled(make.build)
+    make.run("building", _TARGET, expected=max(0, expected_files(config) - compiled) if from_nothing else 0)
     unfinished.unlink()
 
 
-def _directory_build_parts(make: Make, wanted: BuildRequest, workspace: Path) -> Parts:
+def _directory_build_parts(make: Make, request: BuildRequest, workspace: Path) -> Parts:
     names = (_TARGET, ".config", "System.map")
     check_products(make, names)
     image, config, system_map = (Path(shutil.copy(make.build / name, workspace / name)) for name in names)
-    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
+    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, request))
 
 
-def _origin(tree: Tree, wanted: BuildRequest) -> Origin:
-    how = " ".join([wanted.config, *(f"{name}={value}" for name, value in wanted.options)])
+def _origin(tree: Tree, request: BuildRequest) -> Origin:
+    settings = " ".join([request.config, *(f"{name}={value}" for name, value in request.options)])
     commit = tree.commit() or tree.version
-    return Origin(provider=DIRECTORY_PREFIX, source=str(tree.directory), version=f"{commit} ({how})")
+    return Origin(provider=DIRECTORY_PREFIX, source=str(tree.directory), version=f"{commit} ({settings})")
 
 
 # How much room on the cache's disk a build takes, told before anything is fetched or compiled.
 
 _GB = 10**9
-
-
 _USUAL, _USUAL_OF_GIT = 2 * _GB, 4 * _GB
 """A tree with its objects; of a commit also its files, which a source directory has already."""
 
 
-def usual_room(wanted: Build) -> int:
+def usual_room(spec: Build) -> int:
     """Bytes that building it usually takes; none where a build tree is there, which serves again."""
     if kept_trees():
         return 0
-    built = _USUAL_OF_GIT if wanted.source.startswith(GIT_PREFIX) else _USUAL
-    return built + _unpacked(wanted.source)
+    built = _USUAL_OF_GIT if spec.source.startswith(GIT_PREFIX) else _USUAL
+    return built + _unpacked(spec.source)
 
 
-def least_room(wanted: Build) -> int:
+def least_room(spec: Build) -> int:
     """Bytes without which it fails for certain."""
-    return 0 if kept_trees() else ROOM_WITHOUT_MODULES + _unpacked(wanted.source)
+    return 0 if kept_trees() else ROOM_WITHOUT_MODULES + _unpacked(spec.source)
 
 
 def _unpacked(source: str) -> int:
@@ -663,18 +654,10 @@ def _unpacked(source: str) -> int:
 
 
 _MOST_NAMED = 4
-
-
 _READ_BY_COMPILERS = re.compile(r"(?!scripts/|tools/).*\.[chS]|Documentation/.*|(?:.*/)?Kconfig[\w.-]*")
-
-
 _COMPILER_ERROR = re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: (?!.*: No such file)")
-
-
 _COMPILED = re.compile(rb"-Wp,-MM?D,")
 """Not linked of others."""
-
-
 _QUOTED = re.compile(r"[`'‘](\w+)['’]")
 
 
@@ -717,7 +700,7 @@ def _noted(path: Path) -> Path:
 def _is_kept(path: Path, changed: Collection[str]) -> bool:
     """Whether nothing that this object was compiled from has changed."""
     read = _noted(path).read_bytes().split()
-    return not {f"../{one}".encode() for one in changed}.intersection(read)
+    return not {f"../{name}".encode() for name in changed}.intersection(read)
 
 
 def _source_of(path: str) -> str:

@@ -38,25 +38,23 @@ from ktrial.model.base import digest
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Menus, NewOption
 
 _REQUESTED = "requested.config"
-
-
 _SHIPPED = ("typical.config", "guest.config")
-
-
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$", re.MULTILINE)
 
 
 def configure(
-    make: Make, config: str, options: Mapping[str, str], given: str = "", brought: Collection[str] = ()
+    make: Make, config: str, options: Mapping[str, str], base_text: str = "", brought: Collection[str] = ()
 ) -> None:
     """Write the build directory's .config. Raises BadConfigFile, OptionNotTaken, BuildFailed.
 
-    `given`: the text of the configuration, where it is neither ktrial's own nor the source's. `brought`:
+    `base_text`: the text of the configuration, where it is neither ktrial's own nor the source's. `brought`:
     options that only the patched source has.
     """
-    fragments = [make.write_file("given.config", given)] if given else _fragments(make, config)
-    own = make.write_file("options.config", "".join(f"{name}={value}\n" for name, value in options.items()))
-    requested = _merged(make, [*fragments, own])
+    fragments = [make.write_file("given.config", base_text)] if base_text else _fragments(make, config)
+    user_fragment = make.write_file(
+        "options.config", "".join(f"{name}={value}\n" for name, value in options.items())
+    )
+    requested = _merged(make, [*fragments, user_fragment])
     if config == GUEST:
         settle(make, requested, brought)
     else:
@@ -112,7 +110,7 @@ def _merged(make: Make, fragments: list[Path]) -> Path:
     command += [fragment.name for fragment in fragments]
     environment = {**make.environment, "KCONFIG_CONFIG": _REQUESTED}
     confinement = make.confinement(place)
-    done = subprocess.run(
+    finished = subprocess.run(
         confinement.command(command, environment) if confinement else command,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -122,10 +120,10 @@ def _merged(make: Make, fragments: list[Path]) -> Path:
         check=False,
     )
     merged = place / _REQUESTED
-    if done.returncode or not is_plain(merged):
-        if confinement and (why := refusal_in(done.stderr)):
+    if finished.returncode or not is_plain(merged):
+        if confinement and (why := refusal_in(finished.stderr)):
             raise SandboxFailed(name=make.called, directory=make.called, problem=why)
-        problem = f"merge_config.sh fails: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
+        problem = f"merge_config.sh fails: {(finished.stderr.strip() or finished.stdout.strip())[-300:]}"
         raise BadConfigFile(name=make.tree.directory, directory="", path=fragments[-1], problem=problem)
     return make.write_file(_REQUESTED, merged.read_text(encoding="utf-8", errors="replace"))
 
@@ -135,7 +133,7 @@ def _settings(text: str) -> dict[str, str]:
     return parse_config(text) | dict.fromkeys(_UNSET.findall(text), "n")
 
 
-def _check_taken(make: Make, requested: str, shipped: set[str], asked: set[str]) -> None:
+def _check_taken(make: Make, requested: str, shipped: set[str], user_options: set[str]) -> None:
     """Raise OptionNotTaken for the first option that has to take and did not.
 
     An option of guest.config that this source does not know is older or newer than it.
@@ -144,18 +142,16 @@ def _check_taken(make: Make, requested: str, shipped: set[str], asked: set[str])
     refused = {
         name: value
         for name, value in _settings(requested).items()
-        if name in shipped | asked and final.get(name, "n") != value
+        if name in shipped | user_options and final.get(name, "n") != value
     }
-    known = definitions(make.tree) if refused else {}
+    defined = definitions(make.tree) if refused else {}
     for name, value in refused.items():
-        if name in asked or name in known:
-            raise unmet_dependencies(make, name, value, final, known)
+        if name in user_options or name in defined:
+            raise unmet_dependencies(make, name, value, final, defined)
 
 
 FORMAT = 2
 """Part of every key: raised when what is resolved changes in another way than by its inputs."""
-
-
 _READ = re.compile(
     r"(?:.*/)?(?:Kconfig|Makefile|Kbuild)[^/]*|scripts/.*|(?:arch/x86|kernel)/configs/.*|tools/(?:build|scripts)/.*"
     r"|.*\.sh|arch/x86/[^/]*"
@@ -171,35 +167,35 @@ def read_of(paths: Collection[str]) -> list[str]:
 _KEPT_SOURCES = 12
 
 
-def resolved(source: BuildSource, wanted: Build, compiler: Compiler, progress: Progress) -> str:
+def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Progress) -> str:
     """The text of the final .config.
 
     Raises NotASource, BadConfigFile, OptionNotTaken, CompilerUnsuitable, BuildToolsMissing, BuildFailed.
     """
     subset = _subset(source)
-    given = _given(source, wanted, progress)
+    base_text = _base_text(source, spec, progress)
     brought = brought_by_patches(source)
-    asked = [FORMAT, subset.digest, given or wanted.config, shipped_text(wanted.config), brought]
-    key = digest([*asked, wanted.options, wanted.make, compiler.shown])
-    kept = cache_directory() / "configs" / f"{key}.config"
-    if not kept.exists():
+    inputs = [FORMAT, subset.digest, base_text or spec.config, shipped_text(spec.config), brought]
+    key = digest([*inputs, spec.options, spec.make, compiler.shown])
+    cached = cache_directory() / "configs" / f"{key}.config"
+    if not cached.exists():
         with _directory(source, subset, progress) as home:
-            make = _make(home, wanted, progress)
+            make = _make(home, spec, progress)
             make.write_file(make.log.name, "")
-            check_compiler(make.tree, wanted.source, compiler)
+            check_compiler(make.tree, spec.source, compiler)
             shutil.rmtree(make.build, ignore_errors=True)
             make.build.mkdir()
-            configure(make, wanted.config, wanted.options, given, brought)
-            write_atomically(kept, (make.build / ".config").read_bytes())
-    return kept.read_text(encoding="utf-8")
+            configure(make, spec.config, spec.options, base_text, brought)
+            write_atomically(cached, (make.build / ".config").read_bytes())
+    return cached.read_text(encoding="utf-8")
 
 
-def menus(source: BuildSource, wanted: Build, progress: Progress = silent) -> Menus:
+def menus(source: BuildSource, spec: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises NotASource."""
     with _directory(source, _subset(source), progress) as home:
-        make = _make(home, wanted, progress)
-        said = digest([FORMAT, compiler_words(wanted.make)])[:12]
-        return menus_in(make.tree, wanted.make, home / f"menus-{said}.json")
+        make = _make(home, spec, progress)
+        key = digest([FORMAT, compiler_words(spec.make)])[:12]
+        return menus_in(make.tree, spec.make, home / f"menus-{key}.json")
 
 
 def compiler_words(make: Mapping[str, str]) -> list[str]:
@@ -207,13 +203,13 @@ def compiler_words(make: Mapping[str, str]) -> list[str]:
     return [f"{name}={make[name]}" for name in ("CC", "LD", "LLVM") if name in make]
 
 
-def _given(source: BuildSource, wanted: Build, progress: Progress) -> str:
-    if wanted.config in {GUEST, DEFCONFIG}:
+def _base_text(source: BuildSource, spec: Build, progress: Progress) -> str:
+    if spec.config in {GUEST, DEFCONFIG}:
         return ""
-    if wanted.config == DEBIAN:
+    if spec.config == DEBIAN:
         return debian_config(series_of(source.version()), progress)
-    kept = content_kept(wanted.config_digest)
-    return given_text(kept or Path(wanted.config))
+    copy = content_kept(spec.config_digest)
+    return given_text(copy or Path(spec.config))
 
 
 def _subset(source: BuildSource) -> Manifest:
@@ -221,9 +217,9 @@ def _subset(source: BuildSource) -> Manifest:
     return Manifest({path: files[path] for path in read_of(files)})
 
 
-def _make(home: Path, wanted: Build, progress: Progress) -> Make:
+def _make(home: Path, spec: Build, progress: Progress) -> Make:
     tree = tree_in(home / "source")
-    return Make(tree, home, progress, variables=wanted.make, called=wanted.source)
+    return Make(tree, home, progress, variables=spec.make, called=spec.source)
 
 
 @contextmanager
@@ -237,7 +233,7 @@ def _directory(source: BuildSource, subset: Manifest, progress: Progress) -> Ite
             _sweep(sources)
             shutil.rmtree(home, ignore_errors=True)
             (home / "source").mkdir(parents=True)
-            source.write(home / "source", subset.files, anew=False)
+            source.write(home / "source", subset.files, rewrite=False)
             (home / "complete").touch()
         (home / "complete").touch()
         yield home
@@ -261,8 +257,8 @@ _MOST_ROUNDS = 8
 def brought_by_patches(source: BuildSource) -> tuple[str, ...]:
     """The options, `CONFIG_…`, that only the patched source defines, sorted; none without patches."""
     files = source.snapshot.manifest.files
-    patched = {path: one for path, one in source.overlay.files.items() if is_read_for_x86(path)}
-    after = _all(one[1] for one in patched.values() if one is not None)
+    patched = {path: entry for path, entry in source.overlay.files.items() if is_read_for_x86(path)}
+    after = _all(entry[1] for entry in patched.values() if entry is not None)
     if not after:
         return ()
     with source.snapshot.reader() as reader:
@@ -289,11 +285,11 @@ def settle(make: Make, requested: Path, brought: Collection[str]) -> None:
     all in allnoconfig is. An option that depends on another one that was off is settled in the next round.
     Raises BuildFailed.
     """
-    wanted = requested.read_text(encoding="utf-8")
-    named = _about(brought, wanted)
+    fragment_text = requested.read_text(encoding="utf-8")
+    named = _about(brought, fragment_text)
     defaults: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
-        text = wanted + "".join(f"{line}\n" for line in defaults.values())
+        text = fragment_text + "".join(f"{line}\n" for line in defaults.values())
         fragment = make.write_file("with-defaults.config", text)
         make.run("configuring", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
         resolved = _defaults(make, brought, named) if brought else {}
@@ -306,8 +302,8 @@ def _defaults(make: Make, brought: Collection[str], named: Mapping[str, str]) ->
     """The lines that olddefconfig writes about options that nobody named; the .config stays as it is."""
     config = make.build / ".config"
     present = config.read_text(encoding="utf-8")
-    others = [line for line in present.splitlines() if _option(line) not in brought]
-    write_atomically(config, "".join(f"{line}\n" for line in (*others, *named.values())))
+    lines = [line for line in present.splitlines() if _option(line) not in brought]
+    write_atomically(config, "".join(f"{line}\n" for line in (*lines, *named.values())))
     make.run("configuring", "olddefconfig")
     resolved = config.read_text(encoding="utf-8")
     write_atomically(config, present)

@@ -11,7 +11,7 @@ from debian.debian_support import Version
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
-from ktrial.kernels.errors import FetchFailed, NoSuchSource, ToolFailed
+from ktrial.kernels.errors import BuildError, FetchFailed, KernelError
 from ktrial.kernels.files import check_output, file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.kernels.packages import unpack
@@ -20,21 +20,11 @@ from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 from ktrial.system_tools import Tool
 
-# Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed.
-
 XZ = Tool("xz", "xz-utils", "unpacks Debian's source, and packs what a configuration asks for")
-
-
 _TAR = Tool("tar", "tar", "unpacks Debian's source")
-
-
 _PACKAGES = r"linux-(source|config)-\d+\.\d+"
-
-
 _CONFIG = "config.amd64_none_amd64.xz"
 """Of the flavour for real machines, as `debian:6.12:generic` has it."""
-
-
 UNPACKED_BYTES = 1700 << 20
 
 
@@ -48,20 +38,20 @@ def debian_source(package: str, progress: Progress = silent) -> Path:
     with file_system_errors(sources):
         sources.mkdir(parents=True, exist_ok=True)
         with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
-            kept = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
-            return kept[-1].parent if kept else _fetched(package, sources, progress)
+            makefiles = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
+            return makefiles[-1].parent if makefiles else _fetched(package, sources, progress)
 
 
 def package_tools(package: str) -> tuple[Tool, ...]:
     """What fetches and unpacks Debian's `package`; nothing where the cache has its source."""
-    kept = any((cache_directory() / "sources").glob(f"{package}_*/Makefile"))
-    return () if kept else (APT, DPKG_DEB, _TAR, XZ)
+    is_cached = any((cache_directory() / "sources").glob(f"{package}_*/Makefile"))
+    return () if is_cached else (APT, DPKG_DEB, _TAR, XZ)
 
 
 def config_tools() -> tuple[Tool, ...]:
     """What fetches Debian's own configuration; nothing where the cache has one."""
-    kept = any((cache_directory() / "sources").glob("linux-config-*.config"))
-    return () if kept else (APT, DPKG_DEB)
+    is_cached = any((cache_directory() / "sources").glob("linux-config-*.config"))
+    return () if is_cached else (APT, DPKG_DEB)
 
 
 def _version_of(makefile: Path) -> Version:
@@ -88,15 +78,15 @@ def debian_config(series: str, progress: Progress = silent) -> str:
     with file_system_errors(sources):
         sources.mkdir(parents=True, exist_ok=True)
         with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
-            kept = sources / f"{package}.config"
-            if not kept.exists():
+            cached = sources / f"{package}.config"
+            if not cached.exists():
                 cache = Cache()
                 with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
                     _unpacked(package, workspace, sources, progress)
                     packed = workspace / "root/usr/src" / package / _CONFIG
-                    write_atomically(kept, lzma.decompress(packed.read_bytes()))
-            own = files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
-            return kept.read_text(encoding="utf-8") + own
+                    write_atomically(cached, lzma.decompress(packed.read_bytes()))
+            additions = files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
+            return cached.read_text(encoding="utf-8") + additions
 
 
 def series_of(version: str) -> str:
@@ -125,11 +115,15 @@ def suites_of(package: str, version: str, progress: Progress) -> tuple[Archive, 
     Raises FetchFailed, NoDebianSource, ToolMissing.
     """
     archives = debian_archives(package, system_sources(package))
-    packages = [one for one in _apt().packages(archives, package, progress) if one.name == package]
-    suites = {one.suite for one in packages if one.version == version} or {one.suite for one in packages}
+    packages = [entry for entry in _apt().packages(archives, package, progress) if entry.name == package]
+    suites = {entry.suite for entry in packages if entry.version == version} or {
+        entry.suite for entry in packages
+    }
     # The lists of all suites are hundreds of megabytes.
-    fewer = (replace(one, suites=tuple(name for name in one.suites if name in suites)) for one in archives)
-    return tuple(one for one in fewer if one.suites)
+    fewer = (
+        replace(entry, suites=tuple(name for name in entry.suites if name in suites)) for entry in archives
+    )
+    return tuple(entry for entry in fewer if entry.suites)
 
 
 def _apt() -> PrivateApt:
@@ -138,16 +132,15 @@ def _apt() -> PrivateApt:
 
 def chosen(package: str, packages: tuple[Package, ...]) -> Package:
     """The newest version. Raises NoSuchSource."""
-    if fitting := [one for one in packages if one.name == package]:
-        return max(fitting, key=lambda one: Version(one.version))
+    if fitting := [candidate for candidate in packages if candidate.name == package]:
+        return max(fitting, key=lambda candidate: Version(candidate.version))
     kind = package.rpartition("-")[0]
-    there = sorted({one.name for one in packages if one.name.startswith(kind)}, key=_numbers)
-    raise NoSuchSource(
-        name=package,
-        directory="",
-        distribution="Debian",
-        problem="no suite of the configured mirrors holds it",
-        available=f"there are: {', '.join(there) or 'none'}",
+    available = sorted(
+        {candidate.name for candidate in packages if candidate.name.startswith(kind)}, key=_numbers
+    )
+    raise BuildError(
+        f"Debian has no source package {package}: no suite of the configured mirrors holds it.",
+        hint=f"there are: {', '.join(available) or 'none'}",
     )
 
 
@@ -158,17 +151,17 @@ def _numbers(name: str) -> list[int]:
 def untar(package: str, archive: Path, directory: Path, size: int) -> None:
     """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, ToolFailed, NoSpace."""
     require_tool(package, XZ)
-    done = subprocess.run(
+    finished = subprocess.run(
         ["tar", "-xJf", archive, "-C", directory],
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    if done.returncode:
-        check_output(done.stderr, directory, size)
-        said, advice = done.stderr.strip(), "the package may be damaged: try again"
-        raise ToolFailed(name=package, tool="tar", status=done.returncode, output=said, advice=advice)
+    if finished.returncode:
+        check_output(finished.stderr, directory, size)
+        message, advice = finished.stderr.strip(), "the package may be damaged: try again"
+        raise KernelError(f"tar failed (exit {finished.returncode}): {message}", hint=str(advice))
 
 
 # Debian's own part of a kernel's source package: `debian/`, with the patches that it carries.
@@ -178,11 +171,7 @@ def untar(package: str, archive: Path, directory: Path, size: int) -> None:
 
 _NAME = "linux"
 """Of the source package."""
-
-
 _UNPACKED_BYTES = 100 << 20
-
-
 _NOT_THERE = re.compile(r"\b404\b")
 
 
@@ -194,7 +183,7 @@ class Packaging:
     """The one that holds `debian/`; the cache's: not to be changed."""
     version: str
     """Of the source package that it was taken from."""
-    wanted: str
+    source_version: str
     """Of the source that it was asked for: another one where the mirror has lost the package of that."""
 
 
@@ -203,77 +192,79 @@ def debian_packaging(package: str, progress: Progress = silent) -> Packaging:
 
     Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
     """
-    wanted = debian_source(package, progress).name.rpartition("_")[2]
+    version = debian_source(package, progress).name.rpartition("_")[2]
     sources = cache_directory() / "sources"
     with (
         file_system_errors(sources),
         held(sources / f"{_NAME}.lock", progress, "waiting for another ktrial that fetches it"),
     ):
-        kept = _kept(sources, wanted)
-        if kept is None:
+        directory = _cached_packaging(sources, version)
+        if directory is None:
             cache = Cache()
             with cache.adding(f"debian:{_NAME}", progress), cache.workspace() as workspace:
-                kept = _source_packaging_fetched(package, wanted, workspace, sources, progress)
-        return Packaging(kept, kept.name.rpartition("_")[2], wanted)
+                directory = _source_packaging_fetched(package, version, workspace, sources, progress)
+        return Packaging(directory, directory.name.rpartition("_")[2], version)
 
 
-def candidates(packages: tuple[Package, ...], wanted: str) -> list[Package]:
+def candidates(packages: tuple[Package, ...], version: str) -> list[Package]:
     """Source packages of the same Linux series that are not newer, the newest first."""
-    series = series_of(wanted)
-    newest = Version(wanted)
-    alike = (one for one in packages if series_of(one.version) == series and Version(one.version) <= newest)
-    return sorted(alike, key=lambda one: Version(one.version), reverse=True)
+    series = series_of(version)
+    newest = Version(version)
+    alike = (
+        package
+        for package in packages
+        if series_of(package.version) == series and Version(package.version) <= newest
+    )
+    return sorted(alike, key=lambda package: Version(package.version), reverse=True)
 
 
-def _kept(sources: Path, wanted: str) -> Path | None:
+def _cached_packaging(sources: Path, version: str) -> Path | None:
     """Of that version, or what was taken in its place."""
-    exact, stand_in = sources / f"{_NAME}_{wanted}", _stand_in(sources, wanted)
+    exact, stand_in = sources / f"{_NAME}_{version}", _stand_in(sources, version)
     if exact.is_dir():
         return exact
     return sources / stand_in.read_text(encoding="utf-8") if stand_in.exists() else None
 
 
-def _stand_in(sources: Path, wanted: str) -> Path:
+def _stand_in(sources: Path, version: str) -> Path:
     """The file that names the directory which stands for a version that the mirror has lost."""
-    return sources / f"{_NAME}_{wanted}.instead"
+    return sources / f"{_NAME}_{version}.instead"
 
 
 def _source_packaging_fetched(
-    package: str, wanted: str, workspace: Path, sources: Path, progress: Progress
+    package: str, version: str, workspace: Path, sources: Path, progress: Progress
 ) -> Path:
     """Mirrors drop the files of source packages that newer ones replace: then an older one has to do."""
     apt = PrivateApt(Cache().root / "providers" / "debian-packaging", "Debian", SOURCE, _NAME)
-    known = candidates(apt.packages(suites_of(package, wanted, progress), package, progress), wanted)
+    packages = candidates(apt.packages(suites_of(package, version, progress), package, progress), version)
     failure: FetchFailed | None = None
-    for number, one in enumerate(known):
+    for number, source_package in enumerate(packages):
         into = workspace / str(number)
         into.mkdir()
-        require_space(sources, one.size + _UNPACKED_BYTES)
+        require_space(sources, source_package.size + _UNPACKED_BYTES)
         try:
-            (file,) = apt.download([one], into, package, progress)
+            (file,) = apt.download([source_package], into, package, progress)
         except FetchFailed as error:
             if not _NOT_THERE.search(error.message):
                 raise
             failure = failure or error
         else:
-            return _source_packaging_unpacked(package, file, one, wanted, sources)
-    raise failure or NoSuchSource(
-        name=_NAME,
-        directory="",
-        distribution="Debian",
-        problem=f"no suite of the configured mirrors holds that of {package} {wanted}",
-        available="a directory with a series file will do: --quilt DIR",
+            return _source_packaging_unpacked(package, file, source_package, version, sources)
+    raise failure or BuildError(
+        f"Debian has no source package {_NAME}: no suite of the configured mirrors holds that "
+        f"of {package} {version}.",
+        hint="a directory with a series file will do: --quilt DIR",
     )
 
 
 def _source_packaging_unpacked(
-    package: str, file: Path, source_package: Package, wanted: str, sources: Path
+    package: str, file: Path, source_package: Package, version: str, sources: Path
 ) -> Path:
     untar(package, file, file.parent, _UNPACKED_BYTES)
     file.unlink()
     home = sources / f"{_NAME}_{source_package.version}"
     if not home.exists():
         file.parent.rename(home)
-    if source_package.version != wanted:
-        write_atomically(_stand_in(sources, wanted), home.name)
+    if source_package.version != version:
+        write_atomically(_stand_in(sources, version), home.name)
     return home

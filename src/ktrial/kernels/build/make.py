@@ -34,8 +34,6 @@ from ktrial.package_names import INSTALL
 
 _MEMORY_A_JOB = 600 << 20
 """The largest compilations of a small kernel take about this much, the link somewhat more."""
-
-
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "ktrial",
@@ -47,8 +45,6 @@ _REPRODUCIBLE = {
     # With relative paths, and without the directory's name, what one tree compiled serves the others.
     "CCACHE_NOHASHDIR": "1",
 }
-
-
 _CHANGING = frozenset(
     {
         "MAKEFLAGS",
@@ -66,8 +62,6 @@ _CHANGING = frozenset(
     }
 )
 """Variables that make and the kernel's Makefile listen to."""
-
-
 _ERRORS = (
     re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: .*$", re.MULTILINE),
     re.compile(r"^.*(?:undefined reference to|multiple definition of|undefined symbol:).*$", re.MULTILINE),
@@ -75,19 +69,11 @@ _ERRORS = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
 )
 """What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
-
-
 _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 """What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
-
-
 _LONGEST_ERROR = 400
-
-
 _SILENCE_SECONDS = 5.0
 """After that, who watches is told that make goes on: one link or one large file can take minutes."""
-
-
 _BLOCK = 1 << 16
 
 
@@ -135,12 +121,12 @@ class Make:
     @property
     def environment(self) -> dict[str, str]:
         """The caller's, without what would change the build, and with what makes it reproducible."""
-        kept = {
+        inherited = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("KBUILD_", "KCONFIG_")) and name not in _CHANGING
         }
-        return kept | _REPRODUCIBLE
+        return inherited | _REPRODUCIBLE
 
     @property
     def most_jobs(self) -> int:
@@ -153,7 +139,7 @@ class Make:
         path.write_text(content, encoding="utf-8")
         return path
 
-    def run(self, what: str, *arguments: str, expected: int = 0) -> int:
+    def run(self, action: str, *arguments: str, expected: int = 0) -> int:
         """Run make with the arguments to its end, and return how many files it compiled.
 
         `expected`: how many that may be; 0 where nobody knows.
@@ -162,13 +148,13 @@ class Make:
         with self._alone() as descriptor:
             start = self.log.stat().st_size if self.log.exists() else 0
             with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
-                teller = Teller(self.progress, what, expected, self.most_jobs)
+                teller = Teller(self.progress, action, expected, self.most_jobs)
                 command = self._command(*arguments)
                 status = self._watched(command, descriptor, log.write, teller)
         if status:
-            said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
-            check_output(said, self.build)
-            raise self._failure(paths_in_source(said, self.tree.directory, self.build), status)
+            output = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
+            check_output(output, self.build)
+            raise self._failure(paths_in_source(output, self.tree.directory, self.build), status)
         return teller.done
 
     def confinement(self, *writable: Path) -> sandbox.Sandbox | None:
@@ -210,22 +196,22 @@ class Make:
         finally:
             os.close(descriptor)
 
-    def _failure(self, said: str, status: int) -> BuildError:
+    def _failure(self, output: str, status: int) -> BuildError:
         name = self.called or str(self.tree.directory)
-        problem = first_error(said) or f"make ended with status {status}"
-        if why := sandbox.refusal_in(said):
+        problem = first_error(output) or f"make ended with status {status}"
+        if why := sandbox.refusal_in(output):
             return SandboxFailed(name=name, directory=name, problem=why)
-        if tool := wanted_tool(said):
+        if tool := wanted_tool(output):
             compiler = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"
             return CompilerUnsuitable(
                 name=name, directory=name, wanted=tool[0], found=compiler, advice=advice
             )
-        if missing := missing_tool(said):
+        if missing := missing_tool(output):
             return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
         facts = {"name": name, "directory": name, "problem": problem, "log": self.log}
         hint = f"the whole log: {self.log}"
-        if cut_short(said):
+        if cut_short(output):
             advice = f"dmesg tells whether memory ran out; the same command goes on where it was; {hint}"
             return BuildCutShort(**facts, hint=advice, killed=True)
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
@@ -235,8 +221,8 @@ class Make:
         through = "ccache " if shutil.which("ccache") else ""
         compiler = compiler_of(self.variables).cc
         host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
-        own = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
-        fixed = [f"{name}={value}" for name, value in {**self.variables, **own}.items()]
+        compilers = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
+        fixed = [f"{name}={value}" for name, value in {**self.variables, **compilers}.items()]
         fixed += ["ARCH=x86_64", f"O={self.build}"]
         return ["make", "-C", str(self.tree.directory), f"-j{self.most_jobs}", *fixed, *arguments]
 
@@ -344,11 +330,7 @@ def first_error(output: str) -> str:
 
 _CORES_A_BUILD = 8
 """More jobs than this gain little: make reads its directories one after another, and the link is one job."""
-
-
 _MEMORY_A_BUILD = 4 << 30
-
-
 _POLL_SECONDS = 0.5
 
 
@@ -357,16 +339,16 @@ def slot(progress: Progress) -> Iterator[int]:
     """Wait until one more build may run, and yield how many jobs it may have."""
     directory = cache_directory() / "trees" / "slots"
     directory.mkdir(parents=True, exist_ok=True)
-    told = False
+    announced = False
     while True:
         for number in range(slots()):
             with ExitStack() as stack:
                 if stack.enter_context(held_if_free(directory / f"{number}.lock")):
                     yield max(1, _cores() // slots())
                     return
-        if not told:
+        if not announced:
             progress("waiting for another build to end")
-            told = True
+            announced = True
         time.sleep(_POLL_SECONDS)
 
 
@@ -418,7 +400,7 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
     if not sandbox.problem():
         confinement = sandbox.Sandbox((tree.directory,), (), {})
         words = confinement.command(["env", "SRCARCH=x86", *words], environment)
-    done = subprocess.run(
+    finished = subprocess.run(
         words,
         capture_output=True,
         text=True,
@@ -426,15 +408,15 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
         env={**environment, "SRCARCH": "x86"},
         check=False,
     )
-    wanted, here = numbers(done.stdout), numbers(compiler.shown.partition(",")[0])
-    if done.returncode == 0 and wanted and here and here < wanted:
+    required, installed = numbers(finished.stdout), numbers(compiler.shown.partition(",")[0])
+    if finished.returncode == 0 and required and installed and installed < required:
         name = {"llvm": "clang", "gcc": "gcc"}[kind]
         raise CompilerUnsuitable(
             name=called,
             directory=called,
-            wanted=f"{name} {done.stdout.strip()} or newer",
+            wanted=f"{name} {finished.stdout.strip()} or newer",
             found=compiler.shown.partition(",")[0],
-            advice=f"install one, and name it: --make CC={name}-{wanted[0]}",
+            advice=f"install one, and name it: --make CC={name}-{required[0]}",
         )
 
 
@@ -450,10 +432,10 @@ def _first_line(command: str) -> str:
     words = command.split()
     if not words or shutil.which(words[0]) is None:
         raise BuildToolsMissing(name=command, directory="kernels", tools=command, packages=command)
-    done = subprocess.run(
+    finished = subprocess.run(
         [*words, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
-    return done.stdout.partition("\n")[0].strip() or command
+    return finished.stdout.partition("\n")[0].strip() or command
 
 
 # What a failed build wants that is not here: a compiler, a program, a header; by what make printed.
@@ -502,24 +484,18 @@ _WANTS = {
         "install a newer gcc, and name it: --make CC=gcc-14",
     ),
 }
-
-
 _NOT_FOUND = re.compile(
     r"(?:^|[\s:])(?P<program>[\w.+-]+): (?:command )?not found$"
     r"|^make(?:\[\d+\])?: (?P<made>[\w.+-]+): No such file or directory$"
     r"|fatal error: (?P<header>\S+): No such file or directory$",
     re.MULTILINE,
 )
-
-
 _PACKAGES = {
     **{name: name for name in ("bc", "bison", "cpio", "flex", "gawk", "lz4", "openssl", "perl", "python3")},
     **{"rsync": "rsync", "zstd": "zstd", "xz": "xz-utils", "depmod": "kmod", "pahole": "dwarves"},
     **{"ld": "binutils", "objcopy": "binutils", "strip": "binutils", "nm": "binutils", "rustc": "rustc"},
 }
 """Programs that some configuration's build runs, and Debian's packages that have them."""
-
-
 _HEADERS_IN = {
     "libelf.h": "libelf-dev",
     "gelf.h": "libelf-dev",
@@ -530,17 +506,15 @@ _HEADERS_IN = {
     "gmp.h": "libgmp-dev",
     "xxhash.h": "libxxhash-dev",
 }
-
-
 _GCC_BY_LINUX = {10: (5, 7), 11: (5, 12), 12: (5, 18), 13: (6, 3), 14: (6, 9), 15: (6, 15)}
 """gcc's versions → the Linux release that came out next to them (gcc.gnu.org/releases.html, kernel.org)."""
 
 
 def wanted_tool(output: str) -> tuple[str, str] | None:
     """What a failed build wants that is not here, and what to do, as far as its output tells."""
-    for pattern, (wanted, advice) in _WANTS.items():
+    for pattern, (need, advice) in _WANTS.items():
         if match := pattern.search(output):
-            return wanted.format(**match.groupdict()), advice
+            return need.format(**match.groupdict()), advice
     return None
 
 
@@ -566,8 +540,6 @@ _KILLED = re.compile(
 )
 """Somebody ended make, or what it ran, by a signal: a person, or a kernel without memory (128 + the signal's
 number where a shell tells it)."""
-
-
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory allocating|LLVM ERROR: out of memory|Cannot allocate memory"
     r"|memory exhausted$",
@@ -619,41 +591,29 @@ def older_compiler(compiler: str, version: str) -> str:
 # How far a build is: make's lines counted, against how many there were the last time; past builds' time.
 
 _COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
-
-
 _SECONDS_BETWEEN = 2.0
-
-
 _SECONDS_TO_JUDGE = 15.0
 """Before that, the time left is worked out from past builds."""
-
-
 _LONG_STEP_SECONDS = 10.0
 """A link that takes longer is named: nothing else shows that the build goes on."""
-
-
 _BUILDS_KEPT = 30
-
-
 _FILES_AN_OPTION = 2.9
 """Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
-
-
 _JOB_SECONDS_A_FILE = 0.42
 """Where no build has told: 6.1 in the guest configuration, ten minutes of one core for 1440 files."""
 
 
 class _PastBuild(TypedDict):
     seconds: float
-    anew: bool
+    from_nothing: bool
 
 
 class Teller:
     """Counts what is compiled, and tells it now and then."""
 
-    def __init__(self, progress: Progress, what: str, expected: int = 0, jobs: int = 1) -> None:
+    def __init__(self, progress: Progress, action: str, expected: int = 0, jobs: int = 1) -> None:
         self.done = 0
-        self._progress, self._what, self._expected = progress, what, expected
+        self._progress, self._what, self._expected = progress, action, expected
         self._expected_rate = _job_seconds_a_file() / jobs
         self._start = self._told = self._line_read = time.monotonic()
         self._line = ""
@@ -661,14 +621,14 @@ class Teller:
 
     def __call__(self, line: str) -> None:
         """Take one line of make's output; an empty one where nothing has come for a while."""
-        now = time.monotonic()
+        moment = time.monotonic()
         if line:
-            self._line, self._line_read = line.strip(), now
+            self._line, self._line_read = line.strip(), moment
         compiled = bool(_COMPILED.match(line))
         self.done += compiled
-        if (compiled or not line) and now - self._told >= _SECONDS_BETWEEN:
-            self._told = now
-            self._progress(f"{self._text(now - self._start)}{self._long_step(now - self._line_read)}")
+        if (compiled or not line) and moment - self._told >= _SECONDS_BETWEEN:
+            self._told = moment
+            self._progress(f"{self._text(moment - self._start)}{self._long_step(moment - self._line_read)}")
 
     def _text(self, seconds: float) -> str:
         of, counted = self._expected, f"{self._what}: {self.done:,}"
@@ -704,11 +664,11 @@ def remember_files(config: str, files: int, job_seconds: float) -> None:
         write_atomically(_time_estimate_memory(), json.dumps(_remembered() | rates))
 
 
-def remember_build(seconds: float, *, anew: bool) -> None:
-    """Keep how long a build took; `anew`: in a tree that held nothing."""
-    kept = [*_builds(), {"seconds": round(seconds, 1), "anew": anew}][-_BUILDS_KEPT:]
+def remember_build(seconds: float, *, from_nothing: bool) -> None:
+    """Keep how long a build took; `from_nothing`: in a tree that held nothing."""
+    builds = [*_builds(), {"seconds": round(seconds, 1), "from_nothing": from_nothing}][-_BUILDS_KEPT:]
     _time_estimate_memory().parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(_time_estimate_memory(), json.dumps(_remembered() | {"builds": kept}))
+    write_atomically(_time_estimate_memory(), json.dumps(_remembered() | {"builds": builds}))
 
 
 def build_seconds() -> float | None:
@@ -717,7 +677,9 @@ def build_seconds() -> float | None:
     The median; where only builds from nothing are known, of these.
     """
     past = _builds()
-    again = [one["seconds"] for one in past if not one["anew"]] or [one["seconds"] for one in past]
+    again = [build["seconds"] for build in past if not build["from_nothing"]] or [
+        build["seconds"] for build in past
+    ]
     return float(statistics.median(again)) if again else None
 
 
@@ -743,7 +705,10 @@ def _remembered_rate(name: str, without: float) -> float:
 def _builds() -> list[_PastBuild]:
     records = _remembered().get("builds", ())
     try:
-        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in records]
+        return [
+            {"seconds": float(record["seconds"]), "from_nothing": bool(record["from_nothing"])}
+            for record in records
+        ]
     except (ValueError, KeyError, TypeError):
         return []
 

@@ -34,27 +34,15 @@ from ktrial.model.kernel import Build, Patch
 from ktrial.system_tools import Tool
 
 PATCH = Tool("patch", "patch", "applies patches")
-
-
 _FAILED = re.compile(r"^Hunk #(?P<number>\d+) FAILED at (?P<line>\d+)", re.MULTILINE)
-
-
 _INEXACT = re.compile(
     r"^Hunk #(?P<number>\d+) succeeded at (?P<line>\d+)(?: with fuzz (?P<fuzz>\d+))?"
     r"(?: \(offset (?P<offset>-?\d+) lines?\))?\.$",
     re.MULTILINE,
 )
-
-
 _PATCHING = re.compile(r"^patching file (?P<file>\d+)", re.MULTILINE)
-
-
 _OTHER_VERSION = "is it for another version?"
-
-
 _SHOWN_LINES = 6
-
-
 _MOST_FUZZ = 2
 """What patch(1) allows where nobody says how much; a hunk that needs more has no line of context left."""
 
@@ -70,8 +58,8 @@ class Overlay:
     def entries(self) -> dict[str, str | None]:
         """As a manifest has them."""
         return {
-            path: f"{one[0]} {object_of(one[1])}" if one is not None else None
-            for path, one in self.files.items()
+            path: f"{entry[0]} {object_of(entry[1])}" if entry is not None else None
+            for path, entry in self.files.items()
         }
 
 
@@ -92,7 +80,7 @@ def patched(
     if not patches:
         return overlay
     if shutil.which(PATCH.name) is None:
-        raise ToolMissing(name=snapshot.asked, tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
+        raise ToolMissing(name=snapshot.source, tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
     with snapshot.reader() as reader:
         for number, patch in enumerate(patches):
             text = text_of(patch)
@@ -122,8 +110,8 @@ def text_of(patch: Patch) -> str:
 
 def paths_in(patch: str, text: str) -> tuple[str, ...]:
     """The paths that a patch names, each once. Raises BadPatch."""
-    files = (one for part in series_in(patch, text) for one in part)
-    return tuple(dict.fromkeys(path for one in files for path in one.paths))
+    files = (diff for part in series_in(patch, text) for diff in part)
+    return tuple(dict.fromkeys(path for diff in files for path in diff.paths))
 
 
 @dataclass(frozen=True)
@@ -163,38 +151,38 @@ class _Part:
 
     def apply(self, fuzz: int) -> None:
         """Change the overlay. Raises BadPatch, PatchNotApplied."""
-        before = [self._before(one) for one in self.files]
-        status, said = self._run(before, fuzz)
+        before = [self._before(diff) for diff in self.files]
+        status, output = self._run(before, fuzz)
         if status:
-            raise self._refused(said, before)
-        self.overlay.inexact += self._inexact(said)
-        for number, (one, (mode, _)) in enumerate(zip(self.files, before, strict=True)):
+            raise self._refused(output, before)
+        self.overlay.inexact += self._inexact(output)
+        for number, (diff, (mode, _)) in enumerate(zip(self.files, before, strict=True)):
             path = self.place / str(number)
             content = path.read_bytes() if path.exists() else b""
-            if one.new is None and content:
-                raise self._not_applied(f"it deletes {one.old}, which holds more", _OTHER_VERSION)
-            if one.old is not None and not one.copies:
-                self.overlay.files[one.old] = None
-            if one.new is not None:
-                self.overlay.files[one.new] = (one.mode or mode, content)
+            if diff.new is None and content:
+                raise self._not_applied(f"it deletes {diff.old}, which holds more", _OTHER_VERSION)
+            if diff.old is not None and not diff.copies:
+                self.overlay.files[diff.old] = None
+            if diff.new is not None:
+                self.overlay.files[diff.new] = (diff.mode or mode, content)
 
-    def _before(self, one: FileDiff) -> tuple[str, bytes]:
+    def _before(self, diff: FileDiff) -> tuple[str, bytes]:
         """Mode and content of the file that it changes; nothing where it makes one."""
-        old = one.old
-        if one.also and (old is None or not self._is_there(old)) and self._is_there(one.also):
+        old = diff.old
+        if diff.also and (old is None or not self._is_there(old)) and self._is_there(diff.also):
             raise self._bad(
-                f"it changes {one.also} into {old}", "write it with git diff, which knows of renames"
+                f"it changes {diff.also} into {old}", "write it with git diff, which knows of renames"
             )
-        if old is not None and not self._is_there(old) and starts_empty(one.hunks):
+        if old is not None and not self._is_there(old) and starts_empty(diff.hunks):
             old = None
-        for path in one.paths:
+        for path in diff.paths:
             self._check_place(path)
-        if one.new is not None and one.new != old and self._is_there(one.new):
-            raise self._not_applied(f"it makes {one.new}, which is there already", "leave the patch out?")
+        if diff.new is not None and diff.new != old and self._is_there(diff.new):
+            raise self._not_applied(f"it makes {diff.new}, which is there already", "leave the patch out?")
         if old is None:
             return PLAIN, b""
         if not self._is_there(old):
-            shifted = one.one_level and self._is_there(one.one_level)
+            shifted = diff.one_level and self._is_there(diff.one_level)
             advice = "its paths lack a/ and b/: git diff writes them, without --no-prefix"
             raise self._not_applied(f"there is no {old} in it", advice if shifted else _OTHER_VERSION)
         return self._content(old)
@@ -218,16 +206,16 @@ class _Part:
                 raise self._bad(f"it changes {path}, and {above} is a symbolic link", advice)
             if above != path and self._is_there(above):
                 raise self._bad(f"it changes {path}, and {above} is a file", _OTHER_VERSION)
-        made = any(one.startswith(f"{path}/") for one in self.overlay.files)
-        if made or path in self.snapshot.manifest.directories:
+        is_directory = any(name.startswith(f"{path}/") for name in self.overlay.files)
+        if is_directory or path in self.snapshot.manifest.directories:
             raise self._bad(f"it changes {path}, which is a directory", _OTHER_VERSION)
 
     def _run(self, before: list[tuple[str, bytes]], fuzz: int) -> tuple[int, str]:
         """What patch(1) ends with, and says; names are in it as they are in the source."""
         for number, (_, content) in enumerate(before):
             (self.place / str(number)).write_bytes(content)
-        numbered = ((number, one) for number, one in enumerate(self.files) if one.hunks)
-        text = "".join(f"--- a/{number}\n+++ b/{number}\n{''.join(one.hunks)}" for number, one in numbered)
+        numbered = ((number, diff) for number, diff in enumerate(self.files) if diff.hunks)
+        text = "".join(f"--- a/{number}\n+++ b/{number}\n{''.join(diff.hunks)}" for number, diff in numbered)
         if not text:
             return 0, ""
         options = [
@@ -239,7 +227,7 @@ class _Part:
             "--no-backup-if-mismatch",
             f"--fuzz={fuzz}",
         ]
-        done = subprocess.run(
+        finished = subprocess.run(
             ["patch", *options, "-r", "-", "-d", str(self.place)],
             input=text.encode("utf-8", "surrogateescape"),
             stdout=subprocess.PIPE,
@@ -247,63 +235,63 @@ class _Part:
             env={**os.environ, "LC_ALL": "C"},
             check=False,
         )
-        return done.returncode, done.stdout.decode(errors="replace")
+        return finished.returncode, finished.stdout.decode(errors="replace")
 
-    def _inexact(self, said: str) -> list[str]:
+    def _inexact(self, output: str) -> list[str]:
         """Each hunk that did not lie where the patch says, or whose surrounding lines differ."""
         warnings = []
-        for match in _INEXACT.finditer(said):
-            how = []
+        for match in _INEXACT.finditer(output):
+            details = []
             if match["offset"]:
                 lines = abs(int(match["offset"]))
                 way = "earlier" if match["offset"].startswith("-") else "later"
-                how.append(f"{lines} {'line' if lines == 1 else 'lines'} {way} than it says")
+                details.append(f"{lines} {'line' if lines == 1 else 'lines'} {way} than it says")
             if match["fuzz"]:
-                how.append(f"where lines around it differ (fuzz {match['fuzz']})")
-            where = f"hunk {match['number']} of {self._named(said, match.start())}"
-            warnings.append(f"{Path(self.patch.path).name}: {where} applies {', '.join(how)}")
+                details.append(f"where lines around it differ (fuzz {match['fuzz']})")
+            where = f"hunk {match['number']} of {self._named(output, match.start())}"
+            warnings.append(f"{Path(self.patch.path).name}: {where} applies {', '.join(details)}")
         return warnings
 
-    def _refused(self, said: str, before: list[tuple[str, bytes]]) -> PatchNotApplied | BadPatch:
+    def _refused(self, output: str, before: list[tuple[str, bytes]]) -> PatchNotApplied | BadPatch:
         """What patch said, with the first lines of the hunk that it means."""
-        if "Reversed (or previously applied)" in said:
-            file = self._named(said, said.index("Reversed (or previously applied)"))
+        if "Reversed (or previously applied)" in output:
+            file = self._named(output, output.index("Reversed (or previously applied)"))
             return self._not_applied(f"{file} has its change already", "leave the patch out")
-        failed = _FAILED.search(said)
+        failed = _FAILED.search(output)
         if failed is None:
-            return self._bad((said.splitlines() or ["patch fails"])[0], "write it again: git diff")
+            return self._bad((output.splitlines() or ["patch fails"])[0], "write it again: git diff")
         status, more = self._run(before, _MOST_FUZZ)
         if not status:
             return self._needs_fuzz(more)
         number = int(failed["number"])
-        lines = self._file(said, failed.start()).hunks[number - 1].splitlines()[:_SHOWN_LINES]
+        lines = self._file(output, failed.start()).hunks[number - 1].splitlines()[:_SHOWN_LINES]
         shown = "the hunk starts with:\n" + "\n".join(f"  {line}" for line in lines)
-        where = f"hunk {number} of {self._named(said, failed.start())}"
+        where = f"hunk {number} of {self._named(output, failed.start())}"
         return self._not_applied(f"{where} fails at line {failed['line']}", shown)
 
-    def _needs_fuzz(self, said: str) -> PatchNotApplied:
-        fuzzy = [match for match in _INEXACT.finditer(said) if match["fuzz"]]
+    def _needs_fuzz(self, output: str) -> PatchNotApplied:
+        fuzzy = [match for match in _INEXACT.finditer(output) if match["fuzz"]]
         most = max(int(match["fuzz"]) for match in fuzzy)
-        first = f"hunk {fuzzy[0]['number']} of {self._named(said, fuzzy[0].start())}"
-        others = f" and {len(fuzzy) - 1} more" if len(fuzzy) > 1 else ""
+        first = f"hunk {fuzzy[0]['number']} of {self._named(output, fuzzy[0].start())}"
+        more = f" and {len(fuzzy) - 1} more" if len(fuzzy) > 1 else ""
         return self._not_applied(
-            f"lines around {first} differ{others} (fuzz {most})",
+            f"lines around {first} differ{more} (fuzz {most})",
             f"look whether it belongs at line {fuzzy[0]['line']}; if so: --fuzz {most} of ktrial kernel "
             f"build, series or bisect patches, or fuzz = {most} in a study's [kernels.NAME]; what is "
             "measured then carries a warning",
         )
 
-    def _file(self, said: str, position: int) -> FileDiff:
+    def _file(self, output: str, position: int) -> FileDiff:
         """The file that patch was at, by what it had said until then."""
-        return self.files[int([*_PATCHING.finditer(said, 0, position)][-1]["file"])]
+        return self.files[int([*_PATCHING.finditer(output, 0, position)][-1]["file"])]
 
-    def _named(self, said: str, position: int) -> str:
-        one = self._file(said, position)
-        return one.new or one.old or ""
+    def _named(self, output: str, position: int) -> str:
+        diff = self._file(output, position)
+        return diff.new or diff.old or ""
 
     def _not_applied(self, problem: str, advice: str) -> PatchNotApplied:
-        asked, path = self.snapshot.asked, self.patch.path
-        return PatchNotApplied(name=asked, directory=asked, path=path, problem=problem, advice=advice)
+        source, path = self.snapshot.source, self.patch.path
+        return PatchNotApplied(name=source, directory=source, path=path, problem=problem, advice=advice)
 
     def _bad(self, problem: str, advice: str) -> BadPatch:
         return bad(self.patch.path, problem, advice)
@@ -316,33 +304,17 @@ class _Part:
 # Format"), so that nothing inside of one is taken for a header, and one that was cut short is seen.
 
 _GIT = re.compile(r'diff --git (?:"?a/(?P<path>[^"\n]+)"? "?b/(?P=path)"?$)?')
-
-
 _EXTENDED = re.compile(
     r"(?P<what>old mode|new mode|deleted file mode|new file mode|rename from|rename to|copy from|copy to"
     r"|similarity index|dissimilarity index|index) (?P<value>.+)"
 )
-
-
 _MAIL = re.compile(r"From [0-9a-f]{7,64} \S")
-
-
 _ENCODED = re.compile(r"Content-Transfer-Encoding: (base64|quoted-printable)", re.IGNORECASE)
-
-
 _BINARY = re.compile(r"GIT binary patch$|Binary files .* differ$")
-
-
 _HUNK = re.compile(r"@@ -(?P<at>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
-
-
 _EPOCH = re.compile(r"(?:1970-01-01|1969-12-31|(?:Thu Jan +1|Wed Dec 31) .*19(?:70|69))")
 """What `diff -N` writes as the time of a file that is not there, in any time zone."""
-
-
 _NOTHING = "/dev/null"
-
-
 _OUTPUT = "build"
 """Where ktrial's make writes, below the source's top."""
 
@@ -356,12 +328,12 @@ def series_in(patch: str, text: str, level: int = 1) -> list[list[FileDiff]]:
     if not text.strip():
         raise bad(patch, "it is empty", "git diff, or git format-patch, writes one")
     series: list[list[FileDiff]] = [[]]
-    for one in _Reader(patch, with_plain_ends(text).split("\n"), level).files():
-        known = {path for each in series[-1] for path in each.paths}
-        if one is None or not known.isdisjoint(one.paths):
+    for diff in _Reader(patch, with_plain_ends(text).split("\n"), level).files():
+        paths = {path for change in series[-1] for path in change.paths}
+        if diff is None or not paths.isdisjoint(diff.paths):
             series.append([])
-        if one is not None:
-            series[-1].append(one)
+        if diff is not None:
+            series[-1].append(diff)
     if not any(series):
         raise bad(patch, "there is no change of a file in it", "it must be a unified diff: diff -u, git diff")
     return [files for files in series if files]
@@ -392,8 +364,8 @@ class _Reader:
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if _GIT.match(line):
-                if (one := self._git(line)) is not None:
-                    yield one
+                if (diff := self._git(line)) is not None:
+                    yield diff
             elif self._names_follow():
                 yield self._plain()
             else:
@@ -413,59 +385,63 @@ class _Reader:
             raise self._bad(f"it is a mail whose text is encoded ({encoded[1]})", advice)
 
     def _names_follow(self) -> bool:
-        one, two, three = (*self._lines[self._at : self._at + 3], "", "", "")[:3]
-        return one.startswith("--- ") and two.startswith("+++ ") and bool(_HUNK.match(three))
+        first, two, three = (*self._lines[self._at : self._at + 3], "", "", "")[:3]
+        return first.startswith("--- ") and two.startswith("+++ ") and bool(_HUNK.match(three))
 
     def _git(self, line: str) -> FileDiff | None:
-        said: dict[str, str] = {}
+        extended: dict[str, str] = {}
         self._at += 1
         while self._at < len(self._lines) and (match := _EXTENDED.match(self._lines[self._at])):
-            said[match["what"]] = match["value"]
+            extended[match["what"]] = match["value"]
             self._at += 1
         if self._names_follow():
             plain = self._plain()
-            self._check_agreement(plain, said)
-            return self._with_moves(plain, said)
+            self._check_agreement(plain, extended)
+            return self._with_moves(plain, extended)
         if self._at < len(self._lines):
             self._named = line.rpartition(" b/")[2]
             self._check_prose(self._lines[self._at])
-        if not said:
+        if not extended:
             return None  # somebody writes about diffs
         path = _GIT.match(line)
         named = path["path"] if path and path["path"] else ""
-        if not named and not {"rename to", "copy to"} & said.keys():
+        if not named and not {"rename to", "copy to"} & extended.keys():
             raise self._bad(f"'{line}' names no file that can be read", "write it again: git diff")
         named = self._checked(named) if named else ""
-        old = None if "new file mode" in said else named
-        new = None if "deleted file mode" in said else named
-        return self._with_moves(FileDiff(old, new), said)
+        old = None if "new file mode" in extended else named
+        new = None if "deleted file mode" in extended else named
+        return self._with_moves(FileDiff(old, new), extended)
 
-    def _check_agreement(self, plain: FileDiff, said: dict[str, str]) -> None:
+    def _check_agreement(self, plain: FileDiff, extended: dict[str, str]) -> None:
         """git's own words and the names below them must tell the same."""
-        made, gone = plain.old is None, plain.new is None
-        if ("new file mode" in said) > made or ("deleted file mode" in said) > gone or (made and gone):
+        is_new, gone = plain.old is None, plain.new is None
+        if (
+            ("new file mode" in extended) > is_new
+            or ("deleted file mode" in extended) > gone
+            or (is_new and gone)
+        ):
             name = plain.new or plain.old
             raise self._bad(
                 f"it contradicts itself about whether {name} is there", "write it again: git diff"
             )
 
-    def _with_moves(self, one: FileDiff, said: dict[str, str]) -> FileDiff:
-        for what in ("new file mode", "new mode"):
-            if what in said:
-                one = replace(one, mode=self._mode(said[what], one))
-        if said.get("deleted file mode", PLAIN) not in {PLAIN, EXECUTABLE}:
-            self._mode(said["deleted file mode"], one)
+    def _with_moves(self, diff: FileDiff, extended: dict[str, str]) -> FileDiff:
+        for header in ("new file mode", "new mode"):
+            if header in extended:
+                diff = replace(diff, mode=self._mode(extended[header], diff))
+        if extended.get("deleted file mode", PLAIN) not in {PLAIN, EXECUTABLE}:
+            self._mode(extended["deleted file mode"], diff)
         for verb in ("rename", "copy"):
-            if f"{verb} from" in said or f"{verb} to" in said:
-                old, new = (self._checked(said.get(f"{verb} {way}", "")) for way in ("from", "to"))
-                one = replace(one, old=old, new=new, also="", copies=verb == "copy")
-        return one
+            if f"{verb} from" in extended or f"{verb} to" in extended:
+                old, new = (self._checked(extended.get(f"{verb} {way}", "")) for way in ("from", "to"))
+                diff = replace(diff, old=old, new=new, also="", copies=verb == "copy")
+        return diff
 
-    def _mode(self, mode: str, one: FileDiff) -> str:
+    def _mode(self, mode: str, diff: FileDiff) -> str:
         if mode in {PLAIN, EXECUTABLE}:
             return mode
         kind = {LINK: "a symbolic link", "160000": "a submodule"}.get(mode, f"of mode {mode}")
-        raise self._bad(f"{one.new or one.old} is {kind} in it", "only plain files are patched")
+        raise self._bad(f"{diff.new or diff.old} is {kind} in it", "only plain files are patched")
 
     def _plain(self) -> FileDiff:
         """Two lines with names, and the hunks after them."""
@@ -473,14 +449,14 @@ class _Reader:
         if not old and not new:
             raise self._bad("both of its names are /dev/null", "write it again: git diff")
         hunks = self._hunks(new or old)
-        made = not old or (old_gone and starts_empty(hunks))
+        is_new = not old or (old_gone and starts_empty(hunks))
         gone = not new or (new_gone and len(hunks) == 1 and " +0,0 @@" in hunks[0].partition("\n")[0])
         before, after = (self._checked(self._stripped(name)) if name else "" for name in (old, new))
         return FileDiff(
-            old=None if made else before if gone else after,
+            old=None if is_new else before if gone else after,
             new=None if gone else after,
             hunks=hunks,
-            also="" if made or gone or before == after else before,
+            also="" if is_new or gone or before == after else before,
             one_level=new or old,
         )
 
@@ -579,62 +555,62 @@ class BuildSource:
     @property
     def family(self) -> str:
         """What sources of few differences have in common: the place that they are read from."""
-        asked = self.snapshot.asked
-        return asked.rpartition("@")[0] if asked.startswith(GIT_PREFIX) else asked
+        source = self.snapshot.source
+        return source.rpartition("@")[0] if source.startswith(GIT_PREFIX) else source
 
     def version(self) -> str:
         """As its Makefile has it. Raises NotASource."""
         overlaid = self.overlay.files.get("Makefile")
         if overlaid is not None:
-            return version_in(overlaid[1].decode(errors="replace"), self.snapshot.asked)
+            return version_in(overlaid[1].decode(errors="replace"), self.snapshot.source)
         if "Makefile" not in self.manifest.files:
             raise NotASource(
-                name=self.snapshot.asked, directory=self.snapshot.asked, problem="it lacks Makefile"
+                name=self.snapshot.source, directory=self.snapshot.source, problem="it lacks Makefile"
             )
         with self.snapshot.reader() as reader:
-            return version_in(reader.content("Makefile").decode(errors="replace"), self.snapshot.asked)
+            return version_in(reader.content("Makefile").decode(errors="replace"), self.snapshot.source)
 
-    def write(self, into: Path, paths: Iterable[str], *, anew: bool) -> None:
+    def write(self, into: Path, paths: Iterable[str], *, rewrite: bool) -> None:
         """Make these files of the directory `into` what the source has; those it has not go away.
 
-        `anew`: each with a new time stamp and no link to the cache, so that make sees that it changed.
+        `rewrite`: each with a new time stamp and no link to the cache, so that make sees that it changed.
         Raises SourceChanged, OSError.
         """
         files = self.manifest.files
         ordered = sorted(paths)
         for path in ordered:
             _clear(into / path)
-        made: set[str] = set()
+        directories: set[str] = set()
         with self.snapshot.reader() as reader:
             for path in ordered:
                 if path not in files:
                     continue
                 parent, _, _ = path.rpartition("/")
-                if parent not in made:
+                if parent not in directories:
                     os.makedirs(into / parent, exist_ok=True)  # noqa: PTH103 - 5000 times
-                    made.add(parent)
-                if (own := self.overlay.files.get(path)) is not None:
-                    write_file(into / path, files[path], own[1])
-                elif anew:
+                    directories.add(parent)
+                if (entry := self.overlay.files.get(path)) is not None:
+                    write_file(into / path, files[path], entry[1])
+                elif rewrite:
                     write_file(into / path, files[path], reader.content(path))
                 else:
                     reader.place(path, into / path)
 
 
-def source_of(wanted: Build, scratch: Path, progress: Progress) -> BuildSource:
+def source_of(spec: Build, scratch: Path, progress: Progress) -> BuildSource:
     """The source that is wanted, with its patches. `scratch` is an empty directory.
 
     Raises what `snapshot_of` and `patched` raise.
     """
-    snapshot = snapshot_of(wanted.source, progress)
+    snapshot = snapshot_of(spec.source, progress)
     if missing := [name for name in EXPECTED if name not in snapshot.manifest.files]:
         problem = f"it lacks {missing[0]}"
         if snapshot.repository and ignores_source(snapshot.directory):
             problem += (
                 "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
             )
-        raise NotASource(name=wanted.source, directory=wanted.source, problem=problem)
-    return BuildSource(snapshot, patched(snapshot, wanted.patches, scratch, wanted.fuzz))
+        raise NotASource(name=spec.source, directory=spec.source, problem=problem)
+    return BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz))
 
 
 def _clear(path: Path) -> None:

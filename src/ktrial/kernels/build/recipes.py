@@ -40,10 +40,10 @@ def keep(recipe: Recipe) -> None:
     """Write a recipe down, with the files that it needs."""
     files = _directory() / "files"
     files.mkdir(parents=True, exist_ok=True)
-    wanted = {patch.digest: patch.path for patch in recipe.build.patches}
+    contents = {patch.digest: patch.path for patch in recipe.build.patches}
     if recipe.build.config_digest:
-        wanted[recipe.build.config_digest] = recipe.build.config
-    for digest, path in wanted.items():
+        contents[recipe.build.config_digest] = recipe.build.config
+    for digest, path in contents.items():
         keep_content(digest, Path(path))
     write_atomically(_path(recipe.build.name), recipe.model_dump_json())
 
@@ -79,20 +79,22 @@ def whole_name(name: str) -> str:
 
     Raises KernelNameAmbiguous where several are meant.
     """
-    wanted = name.removeprefix(PREFIX)
-    if wanted in (known := aliases()):
-        return known[wanted]
+    short_name = name.removeprefix(PREFIX)
+    if short_name in (alias_names := aliases()):
+        return alias_names[short_name]
     names = [recipe.build.name for recipe in recipes()]
-    if f"{PREFIX}{wanted}" in names or len(wanted) < _SHORTEST_KEY:
-        return f"{PREFIX}{wanted}"
-    key = wanted.removeprefix("@")
-    meant = [
-        one for one in names if one.startswith(f"{PREFIX}{wanted}") or one.rpartition("@")[2].startswith(key)
+    if f"{PREFIX}{short_name}" in names or len(short_name) < _SHORTEST_KEY:
+        return f"{PREFIX}{short_name}"
+    key = short_name.removeprefix("@")
+    matches = [
+        candidate
+        for candidate in names
+        if candidate.startswith(f"{PREFIX}{short_name}") or candidate.rpartition("@")[2].startswith(key)
     ]
-    if len(meant) > 1:
-        more = [f"and {len(meant) - _SHOWN} more (ktrial kernel list)"] if len(meant) > _SHOWN else []
-        raise KernelNameAmbiguous(name=name, problem="", allowed="; ".join([*meant[:_SHOWN], *more]))
-    return meant[0] if meant else f"{PREFIX}{wanted}"
+    if len(matches) > 1:
+        more = [f"and {len(matches) - _SHOWN} more (ktrial kernel list)"] if len(matches) > _SHOWN else []
+        raise KernelNameAmbiguous(name=name, problem="", allowed="; ".join([*matches[:_SHOWN], *more]))
+    return matches[0] if matches else f"{PREFIX}{short_name}"
 
 
 def aliases() -> dict[str, str]:
@@ -159,24 +161,26 @@ class Manifest:
     @cached_property
     def directories(self) -> frozenset[str]:
         """The paths of all directories."""
-        known: set[str] = set()
+        directories: set[str] = set()
         for path in self.files:
             above = path.rpartition("/")[0]
-            while above and above not in known:
-                known.add(above)
+            while above and above not in directories:
+                directories.add(above)
                 above = above.rpartition("/")[0]
-        return frozenset(known)
+        return frozenset(directories)
 
     def but(self, changes: Mapping[str, str | None]) -> "Manifest":
         """The same with other files; None: the file is gone."""
-        files = {**self.files, **{path: one for path, one in changes.items() if one is not None}}
-        return Manifest({path: one for path, one in files.items() if changes.get(path, one) is not None})
+        files = {**self.files, **{path: entry for path, entry in changes.items() if entry is not None}}
+        return Manifest(
+            {path: entry for path, entry in files.items() if changes.get(path, entry) is not None}
+        )
 
-    def differing(self, other: "Manifest") -> list[str]:
+    def differing(self, previous: "Manifest") -> list[str]:
         """Paths that are not the same in both, sorted."""
-        ours, theirs = self.files, other.files
-        here = [path for path, one in ours.items() if theirs.get(path) != one]
-        return sorted([*here, *(path for path in theirs if path not in ours)])
+        ours, theirs = self.files, previous.files
+        changed = [path for path, entry in ours.items() if theirs.get(path) != entry]
+        return sorted([*changed, *(path for path in theirs if path not in ours)])
 
 
 def object_of(content: bytes) -> str:

@@ -25,8 +25,8 @@ from ktrial.kernels.build.builds import (
     BuildJob,
     as_asked,
     job_of,
-    made_of,
     origin_of,
+    parts_of_job,
     same_kernel,
     scratch_directory,
 )
@@ -80,12 +80,12 @@ class Request:
 class SourceBuilds:
     """Kernels from source: `order` and `take` for who asks, all else for who builds."""
 
-    def order(self, wanted: Build, progress: Progress) -> BuildOrder | None:
+    def order(self, spec: Build, progress: Progress) -> BuildOrder | None:
         """What another system is asked; None: the same kernel is here under another name.
 
         Raises as `ktrial.kernels.build.build` does before it compiles.
         """
-        with job_of(wanted, progress) as job:
+        with job_of(spec, progress) as job:
             if same_kernel(job):
                 return None
             archive = _packed(job.source.snapshot, progress)
@@ -99,29 +99,29 @@ class SourceBuilds:
                 origin=origin_of(job),
                 sandboxed=not sandbox.problem(),
             )
-            patches = {one.digest: content_kept(one.digest) or Path(one.path) for one in wanted.patches}
-            return BuildOrder(wanted, job.content, request, files | patches)
+            patches = {patch.digest: content_kept(patch.digest) or Path(patch.path) for patch in spec.patches}
+            return BuildOrder(spec, job.content, request, files | patches)
 
     def take(self, order: BuildOrder, archive: Path) -> Kernel:
         """Put into the cache what another system built. Raises BuildDiffers, CacheFull, ImageError."""
-        wanted, request, cache = order.build, _request_of(order), Cache()
+        spec, request, cache = order.build, _request_of(order), Cache()
         with (
             file_system_errors(cache.root),
-            cache.adding(wanted.name, silent),
+            cache.adding(spec.name, silent),
             cache.workspace() as workspace,
         ):
             parts = _parts_in(archive, workspace / "arrived", order)
-            kernel = cache.store(wanted.name, parts, workspace, silent)
-            keep(Recipe(build=wanted, fingerprint=request.fingerprint, content=order.content))
-            return as_asked(kernel, wanted)
+            kernel = cache.store(spec.name, parts, workspace, silent)
+            keep(Recipe(build=spec, fingerprint=request.fingerprint, content=order.content))
+            return as_asked(kernel, spec)
 
     def problem(self, order: BuildOrder) -> str:
         """Why it cannot be built on this system; empty where it can."""
-        wanted, request = order.build, _request_of(order)
+        spec, request = order.build, _request_of(order)
         try:
-            more = (PATCH,) if wanted.patches else ()
-            check_tools(wanted.source, parse_config(request.config), wanted.make, more)
-            compiler = compiler_of(wanted.make).shown
+            more = (PATCH,) if spec.patches else ()
+            check_tools(spec.source, parse_config(request.config), spec.make, more)
+            compiler = compiler_of(spec.make).shown
         except BuildToolsMissing as error:
             return f"it lacks {error.facts['tools']}"
         if compiler != request.compiler:
@@ -134,7 +134,7 @@ class SourceBuilds:
         """Digests of the files that this system has to be given, as far as it has not made use of them."""
         request = _request_of(order)
         unpacked = kept_manifest(_manifest_file(request.source)) is not None
-        return tuple(one for one in order.files if not (unpacked and one == request.archive))
+        return tuple(digest for digest in order.files if not (unpacked and digest == request.archive))
 
     def make(self, order: BuildOrder, place: Callable[[str], Path], progress: Progress) -> Path:
         """Build it, and return an archive of the kernel. `place`: where a needed file is, by its digest.
@@ -145,7 +145,7 @@ class SourceBuilds:
         with file_system_errors(cache.root), scratch_directory() as scratch:
             job = _job_here(order, place, scratch, progress)
             with cache.adding(order.build.name, progress), cache.workspace() as workspace:
-                parts = made_of(job, workspace, progress)
+                parts = parts_of_job(job, workspace, progress)
                 kernel = cache.store(order.build.name, parts, workspace, progress)
             return _kernel_packed(kernel, order.content)
 
@@ -157,12 +157,12 @@ def _request_of(order: BuildOrder) -> Request:
 
 def _job_here(order: BuildOrder, place: Callable[[str], Path], scratch: Path, progress: Progress) -> BuildJob:
     """What was worked out elsewhere, with the source as it is here. Raises BuildDiffers."""
-    wanted, request = order.build, _request_of(order)
-    for patch in wanted.patches:
+    spec, request = order.build, _request_of(order)
+    for patch in spec.patches:
         keep_content(patch.digest, place(patch.digest))
     snapshot = _unpacked(order, place, progress)
-    source = BuildSource(snapshot, patched(snapshot, wanted.patches, scratch, wanted.fuzz))
-    job = BuildJob(wanted, source, compiler_of(wanted.make), request.config, request.fingerprint)
+    source = BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz))
+    job = BuildJob(spec, source, compiler_of(spec.make), request.config, request.fingerprint)
     if job.content != order.content:
         raise _differs(order, f"its compiler is {job.compiler.shown}, or its sources are others")
     return job
@@ -295,6 +295,6 @@ def _writing(archive: Path) -> Iterator[tarfile.TarFile]:
 
 def _keep_latest(directory: Path, most: int) -> None:
     """Take away older archives."""
-    archives = sorted(directory.glob("*.tar.zst"), key=lambda one: one.stat().st_mtime)
+    archives = sorted(directory.glob("*.tar.zst"), key=lambda path: path.stat().st_mtime)
     for old in archives[:-most]:
         old.unlink(missing_ok=True)

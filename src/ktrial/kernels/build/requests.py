@@ -24,8 +24,6 @@ from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
 from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool, missing_of, packages_of
 
-# A Build from what a user writes: names and paths in one form, files read, mistakes found first.
-
 MAKE_VARIABLES = (
     *("KCFLAGS", "KAFLAGS", "KCPPFLAGS", "KRUSTFLAGS", "HOSTCFLAGS", "HOSTLDFLAGS"),
     *(
@@ -45,15 +43,9 @@ MAKE_VARIABLES = (
 )
 """Flags and programs of the compilation (Documentation/kbuild/kbuild.rst, llvm.rst). Nothing that says where
 things are written, and nothing that ktrial fixes to make builds reproducible."""
-
-
 _UNSAFE = re.compile(r"[$`\n\r\0#]")
 """make would expand or cut these."""
-
-
 _SOURCES = "debian:linux-source-6.1, a directory, a tarball, git:DIRECTORY@REVISION"
-
-
 _PACKAGE = re.compile(r"linux-source-\d+\.\d+")
 
 
@@ -178,11 +170,7 @@ def _unusable(source: str, problem: str, advice: str) -> SourceUnusable:
 
 
 _OPTION = re.compile(r"(?:CONFIG_)?(?P<name>[A-Za-z0-9_]+)=(?P<value>.*)")
-
-
 _PLAIN = re.compile(r"[ymn]|-?[0-9]+|0x[0-9a-fA-F]+")
-
-
 _TEXT = re.compile(r'"?([^"\\\n]*)"?')
 
 
@@ -227,30 +215,18 @@ def option_of(text: str) -> tuple[str, str]:
 # for.
 
 _BUILDS = "builds kernels"
-
-
 _ALWAYS = (
     *(Tool(name, name, _BUILDS) for name in ("make", "flex", "bison", "bc", "perl")),
     # objtool needs it, which every kernel with ORC unwinding or return thunks runs.
     Tool("libelf.h", "libelf-dev", _BUILDS),
 )
-
-
 _OPENSSL = (
     Tool("openssl", "openssl", "signs modules"),
     Tool("openssl/opensslv.h", "libssl-dev", "signs modules"),
 )
-
-
 _PACKS = "packs what a kernel's configuration asks for"
-
-
 _ZSTD, _GZIP, _LZ4, _CPIO = (Tool(name, name, _PACKS) for name in ("zstd", "gzip", "lz4", "cpio"))
-
-
 _BTF = "CONFIG_DEBUG_INFO_BTF"
-
-
 _BY_OPTION: Mapping[str, tuple[Tool, ...]] = {
     "CONFIG_MODULE_SIG": _OPENSSL,  # certs/Makefile, scripts/sign-file.c
     "CONFIG_SYSTEM_TRUSTED_KEYRING": _OPENSSL,
@@ -270,22 +246,20 @@ _BY_OPTION: Mapping[str, tuple[Tool, ...]] = {
     "CONFIG_DRM_MSM": (Tool("python3", "python3", _BUILDS),),
     "CONFIG_RUST": (Tool("rustc", "rustc", _BUILDS), Tool("bindgen", "bindgen", _BUILDS)),
 }
-
-
 _LLVM = ("llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-readelf", "llvm-strip")
 
 
-def tools_of(wanted: Build) -> tuple[Tool, ...]:
+def tools_of(spec: Build) -> tuple[Tool, ...]:
     """All that is known to be needed before a source is there: nothing is fetched. Raises BadConfigFile."""
-    options = asked_options(wanted.config, wanted.options, wanted.config_digest)
-    patching = (PATCH,) if wanted.patches else ()
-    configured = (DEPMOD, *config_tools()) if wanted.config == DEBIAN else ()
-    return (*build_tools(options, wanted.make), *patching, *source_tools(wanted.source), *configured)
+    options = asked_options(spec.config, spec.options, spec.config_digest)
+    patching = (PATCH,) if spec.patches else ()
+    configured = (DEPMOD, *config_tools()) if spec.config == DEBIAN else ()
+    return (*build_tools(options, spec.make), *patching, *source_tools(spec.source), *configured)
 
 
-def check_tools_of(wanted: Build) -> None:
+def check_tools_of(spec: Build) -> None:
     """Raise BuildToolsMissing by what is asked for alone. Raises BadConfigFile, too."""
-    _check(wanted.source, tools_of(wanted))
+    _check(spec.source, tools_of(spec))
 
 
 def check_tools(

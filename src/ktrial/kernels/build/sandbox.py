@@ -26,8 +26,8 @@ _SETTINGS = (
     *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/perl", "/etc/profile.d/debuginfod.sh"),
 )
 """What programs of a build read of a system's configuration. None of it is a secret."""
-_TOLD = ("PATH", "LANG", "TZ", "SOURCE_DATE_EPOCH", "TERM", "LOCALVERSION")
-_TOLD_BEGINNINGS = ("LC_", "CCACHE_", "KBUILD_", "KCONFIG_")
+_PASSED_VARIABLES = ("PATH", "LANG", "TZ", "SOURCE_DATE_EPOCH", "TERM", "LOCALVERSION")
+_PASSED_PREFIXES = ("LC_", "CCACHE_", "KBUILD_", "KCONFIG_")
 _HOME = "/tmp"
 """Inside: empty, and gone afterwards."""
 _UNPRIVILEGED = ("--unshare-user", "--uid", "65534", "--gid", "65534")
@@ -56,9 +56,9 @@ class Sandbox:
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
         """The command that runs these words confined, in an environment of its own."""
-        told = {name: value for name, value in environment.items() if _is_told(name)}
-        told |= {"HOME": _HOME, "TMPDIR": _HOME, "CCACHE_DIR": str(ccache_directory())}
-        settings = [word for name, value in told.items() for word in ("--setenv", name, value)]
+        passed = {name: value for name, value in environment.items() if _is_passed(name)}
+        passed |= {"HOME": _HOME, "TMPDIR": _HOME, "CCACHE_DIR": str(ccache_directory())}
+        settings = [word for name, value in passed.items() for word in ("--setenv", name, value)]
         return [*_confined(), *self._places(), "--clearenv", *settings, "--chdir", "/", "--", *words]
 
     def _places(self) -> Iterator[str]:
@@ -87,12 +87,12 @@ def problem() -> str:
 @lru_cache
 def _refusal(command: tuple[str, ...]) -> str:
     """What bubblewrap says of this command in place of running it; empty where it runs."""
-    done = subprocess.run(
+    finished = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
     )
-    if done.returncode == 0:
+    if finished.returncode == 0:
         return ""
-    reason = refusal_in(done.stderr) or f"exit status {done.returncode}"
+    reason = refusal_in(finished.stderr) or f"exit status {finished.returncode}"
     return f"bubblewrap cannot give a build its directories: {reason}"
 
 
@@ -137,8 +137,8 @@ def is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _is_told(name: str) -> bool:
-    return name in _TOLD or name.startswith(_TOLD_BEGINNINGS)
+def _is_passed(name: str) -> bool:
+    return name in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIXES)
 
 
 def _confined() -> list[str]:
@@ -159,10 +159,10 @@ def _way(program: str | None) -> tuple[str, ...] | None:
 
 
 def _works(way: tuple[str, ...]) -> bool:
-    done = subprocess.run(
+    finished = subprocess.run(
         [*way, *_system(), "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
-    return done.returncode == 0
+    return finished.returncode == 0
 
 
 @lru_cache

@@ -35,14 +35,12 @@ from ktrial.kernels.build.recipes import (
     kept_manifest,
     object_of,
 )
-from ktrial.kernels.errors import NotASource, SourceChanged, SourceNotClean, SourceUnusable, ToolMissing
+from ktrial.kernels.errors import BuildError, NotASource, SourceUnusable, ToolMissing
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
-
-
 _GIT = re.compile(r"git:(?P<directory>.+)@(?P<revision>[^@]+)")
 
 
@@ -62,7 +60,7 @@ class SourceReader(Protocol):
 class Snapshot:
     """A source at one moment."""
 
-    asked: str
+    source: str
     """As the Build names it."""
     manifest: Manifest
     directory: Path
@@ -85,7 +83,7 @@ class Snapshot:
         """Its revision or version, for people."""
         if self.repository:
             return described(self.directory, self.revision)
-        if self.asked.startswith(DEBIAN_PREFIX):
+        if self.source.startswith(DEBIAN_PREFIX):
             return self.directory.name.rpartition("_")[2]
         tree = tree_in(self.directory)
         return tree.commit() or tree.version
@@ -100,7 +98,10 @@ class _FromDirectory:
     def content(self, path: str) -> bytes:
         blob = content_of(self.directory / path)
         if not self.unchanging and object_of(blob) != self.files[path].split()[1]:
-            raise SourceChanged(name=self.directory, directory=self.directory, path=path)
+            raise BuildError(
+                f"{self.directory} was changed while it was read: {path}.",
+                hint="start again when nobody writes to it",
+            )
         return blob
 
     def place(self, path: str, target: Path) -> None:
@@ -159,7 +160,7 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
     Raises NotASource, SourceUnusable, NoSuchSource, FetchFailed, CacheFull, ToolMissing.
     """
     if source.startswith(DEBIAN_PREFIX):
-        return _kept(source, debian_source(source.removeprefix(DEBIAN_PREFIX), progress), progress)
+        return _cached_snapshot(source, debian_source(source.removeprefix(DEBIAN_PREFIX), progress), progress)
     if source.startswith(GIT_PREFIX):
         directory, revision = git_parts(source)
         return Snapshot(
@@ -167,7 +168,7 @@ def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
         )
     path = Path(source)
     if path.is_file():
-        return _kept(source, unpacked(path, progress), progress)
+        return _cached_snapshot(source, unpacked(path, progress), progress)
     directory = tree_in(path).directory
     progress("looking at the source")
     memory = (
@@ -194,7 +195,7 @@ def git_parts(source: str) -> tuple[Path, str]:
     return Path(match["directory"]), match["revision"]
 
 
-def _kept(source: str, directory: Path, progress: Progress) -> Snapshot:
+def _cached_snapshot(source: str, directory: Path, progress: Progress) -> Snapshot:
     """One that is the cache's own: nobody changes it, so it is read once."""
     try:
         tree_in(directory)
@@ -242,18 +243,10 @@ _PRODUCT = re.compile(
     )
 )
 """What make writes when it builds in place, and what editors leave: see Linux's .gitignore."""
-
-
-_KEPT = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
-
-
+_NOT_PRODUCTS = frozenset({"vmlinux.lds.S", "vmlinux.lds.h"})
 _PRODUCT_DIRECTORIES = ("include/generated", "include/config", "arch/x86/include/generated")
-
-
 _RACY_NS = 2_000_000_000
 """A file that was changed this short ago may change again without another time stamp."""
-
-
 Remembered = dict[str, list[int | str]]
 """Path → size, mtime, ctime, inode, and what the manifest says of it."""
 
@@ -263,9 +256,9 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
 
     `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
     """
-    known = _remembered(memory)
+    remembered = _remembered(memory)
     entries: Remembered = {}
-    now = time.time_ns()
+    moment = time.time_ns()
     for path in source_files(directory):
         try:
             facts = os.lstat(os.path.join(directory, path))  # noqa: PTH118 - 80000 times
@@ -274,16 +267,16 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
         if not (stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
             continue
         stamp = [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
-        old = known.get(path)
+        old = remembered.get(path)
         if old is not None and old[:4] == stamp and _mode(facts) == str(old[4])[:6]:
             entries[path] = old
         else:
-            racy = now - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
+            racy = moment - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
             entries[path] = [*([0] * 4 if racy else stamp), _entry(directory / path, facts)]
-    if memory is not None and entries != known:
+    if memory is not None and entries != remembered:
         memory.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(memory, json.dumps(entries))
-    return Manifest({path: str(one[4]) for path, one in entries.items()})
+    return Manifest({path: str(entry[4]) for path, entry in entries.items()})
 
 
 def manifest_of_all(directory: Path) -> Manifest:
@@ -353,10 +346,12 @@ def _git_lists(directory: Path, *which: str) -> set[str] | None:
         return None
     command = ["git", "-C", str(directory), "ls-files", "-z", *which]
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        finished = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:
         return None
-    return None if done.returncode else {os.fsdecode(path) for path in done.stdout.split(b"\0") if path}
+    return (
+        None if finished.returncode else {os.fsdecode(path) for path in finished.stdout.split(b"\0") if path}
+    )
 
 
 def _walked(directory: Path) -> Iterator[str]:
@@ -370,7 +365,7 @@ def _walked(directory: Path) -> Iterator[str]:
             if name != ".git" and name not in links and not _is_output(directory, f"{before}{name}")
         )
         for name in [*names, *links]:
-            if name in _KEPT or not _PRODUCT.match(name):
+            if name in _NOT_PRODUCTS or not _PRODUCT.match(name):
                 yield f"{before}{name}"
 
 
@@ -382,8 +377,6 @@ def _is_output(directory: Path, path: str) -> bool:
 # A revision of a git repository as a source: its tree is listed and read, nothing is checked out.
 
 GIT = Tool("git", "git", "reads a git repository")
-
-
 _UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name")
 
 
@@ -409,7 +402,7 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
     """What git prints. Raises SourceUnusable, ToolMissing."""
     source = f"git:{repository}@{revision}"
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             ["git", "-C", repository, *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -417,13 +410,13 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
         )
     except FileNotFoundError:
         raise ToolMissing(name=source, tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
-        unknown = any(words in said for words in _UNKNOWN)
-        problem = f"it has no revision '{revision}'" if unknown else f"git says: {said}"
+    if finished.returncode:
+        message = finished.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
+        unknown = any(words in message for words in _UNKNOWN)
+        problem = f"it has no revision '{revision}'" if unknown else f"git says: {message}"
         advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
         raise SourceUnusable(name=source, directory=repository, source=source, problem=problem, advice=advice)
-    return done.stdout.decode(errors="surrogateescape")
+    return finished.stdout.decode(errors="surrogateescape")
 
 
 @contextmanager
@@ -451,18 +444,10 @@ _INSIDE: dict[bytes, Callable[[Path], Any]] = {
     b"\x04\x22\x4d\x18": lz4.frame.open,
 }
 """What a compressed file starts with, and what reads it."""
-
-
 _OUTSIDE = {b"LZIP": "lzip", b"\x89LZO": "lzop", b"\x1f\x9d": "gzip"}
 """The rest of what GNU tar knows: the program that writes the content with -dc."""
-
-
 _UNPACKS = "unpacks the source"
-
-
 _UNPACKED_BYTES = 1700 << 20
-
-
 _BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, RuntimeError)
 
 
@@ -548,11 +533,7 @@ def _unusable(path: Path, problem: str) -> SourceUnusable:
 # A directory with Linux's source: is it one, which commit is it, can it be built beside itself?
 
 EXPECTED = ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh")
-
-
 _VERSION = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)$", re.MULTILINE)
-
-
 _PRODUCTS = (".config", "include/config", "arch/x86/include/generated")
 """What the top Makefile (rule outputmakefile) takes for a tree that is not clean."""
 
@@ -576,7 +557,7 @@ class Tree:
 
     def _git(self, *arguments: str) -> str:
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 ["git", "-C", self.directory, *arguments],
                 capture_output=True,
                 text=True,
@@ -586,7 +567,7 @@ class Tree:
             )
         except FileNotFoundError:
             return ""  # without git nobody has a git tree
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return finished.stdout.strip() if finished.returncode == 0 else ""
 
 
 def tree_in(directory: Path) -> Tree:
@@ -613,4 +594,8 @@ def version_in(makefile: str, called: object) -> str:
 def check_clean(tree: Tree) -> None:
     """Raise SourceNotClean where the tree was built in place."""
     if products := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
-        raise SourceNotClean(name=tree.directory, directory=tree.directory, found=products[0])
+        raise BuildError(
+            f"{tree.directory} holds what a build in place has made ({products[0]}), so nothing can "
+            "be built beside it.",
+            hint=f"keep its .config if you need it, then: make -C {tree.directory} mrproper",
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ktrial.kernels.errors import UnknownPackageFormat
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.packages import deb, rpm
 
 _FORMATS: Mapping[str, Callable[[str, Path, Path], None]] = {".deb": deb.unpack, ".rpm": rpm.unpack}
@@ -16,5 +16,8 @@ def unpack(name: str, file: Path, root: Path) -> None:
     """
     unpack_one = _FORMATS.get(file.suffix)
     if unpack_one is None:
-        raise UnknownPackageFormat(file=file.name, known=", ".join(sorted(_FORMATS)))
+        raise KernelError(
+            f"{file.name} is a package in a format that ktrial cannot unpack; it knows "
+            f"{', '.join(sorted(_FORMATS))}."
+        )
     unpack_one(name, file, root)

@@ -20,50 +20,30 @@ from typing import Any
 from debian.deb822 import Deb822
 
 from ktrial.kernels import Progress
-from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
+from ktrial.kernels.errors import FetchFailed, ToolMissing
 from ktrial.kernels.files import check_output, require_space, write_atomically
 from ktrial.kernels.kernel_cache import held
 from ktrial.system_tools import Tool
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
-
-
 _LEFT_OUT = re.compile(
     r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
     r"|quiet|APT::Get|APT::Install.*)\b"
 )
 """What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
-
-
 _HELPER = Path("/usr/lib/apt/apt-helper")
-
-
 _WAITING = "waiting for another ktrial that uses apt"
-
-
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
-
-
 _NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
 """apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
-
-
 _NO_REASON = "apt gave no reason"
-
-
 _POLL_SECONDS = 0.1
-
-
 _OLD_SECONDS = 6 * 3600
-
-
 _INDEX_FORMAT = 2
 
 
 # apt's own index over all packages takes seconds, and is not needed here.
 _UPDATE = ["apt-get", "-q=2", "-o", "pkgCacheFile::Generate=false", "update"]
-
-
 _LISTS_BYTES = 150 << 20
 """About what the lists of all suites take."""
 
@@ -148,26 +128,28 @@ class PrivateApt:
             self._configure(kernel, sources)
             if not fresh:
                 self._update(kernel, progress)
-            return tuple(Package(**one) for one in self._read_index()["packages"])
+            return tuple(Package(**entry) for entry in self._read_index()["packages"])
 
     def problems(self) -> list[str]:
         """What apt said about lists that it could not fetch, other than that a suite is not there."""
-        return [str(one) for one in self._read_index()["problems"]]
+        return [str(problem) for problem in self._read_index()["problems"]]
 
     def age(self) -> float:
         """Seconds since the lists were fetched."""
         return time.time() - self._index.stat().st_mtime if self._index.exists() else float("inf")
 
-    def download(self, wanted: list[Package], into: Path, kernel: str, progress: Progress) -> list[Path]:
+    def download(self, packages: list[Package], into: Path, kernel: str, progress: Progress) -> list[Path]:
         """Fetch packages into the empty directory `into`; apt checks their hashes. Returns the files."""
-        what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
-        total = sum(package.size for package in wanted)
-        done = self._run(kernel, _download_command(wanted, into), into, progress, what, total)
-        files = sorted(path for end in {one.ending for one in wanted} for path in into.glob(f"*{end}"))
-        if done.returncode or len(files) != len(wanted):
-            check_output(done.stderr, into, total)
+        action = f"fetching {len(packages)} packages" if len(packages) > 1 else "fetching the package"
+        total = sum(package.size for package in packages)
+        finished = self._run(kernel, _download_command(packages, into), into, progress, action, total)
+        files = sorted(
+            path for end in {package.ending for package in packages} for path in into.glob(f"*{end}")
+        )
+        if finished.returncode or len(files) != len(packages):
+            check_output(finished.stderr, into, total)
             # Of a file that is not there the 404 is all that tells; of a suite it is only one of many.
-            raise fetch_failed(kernel, self.distribution, _complaints(done.stderr)[:4] or [_NO_REASON])
+            raise fetch_failed(kernel, self.distribution, _complaints(finished.stderr)[:4] or [_NO_REASON])
         return files
 
     def _read_index(self) -> dict[str, Any]:
@@ -199,8 +181,8 @@ class PrivateApt:
 
     def _configuration(self, kernel: str) -> str:
         dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n']).stdout
-        kept = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
-        own = {
+        lines = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
+        settings = {
             "Dir": "/",
             "Dir::Etc::main": "/dev/null",
             "Dir::Etc::parts": "/dev/null",
@@ -222,7 +204,7 @@ class PrivateApt:
             "Acquire::AllowWeakRepositories": "false",
             "Acquire::AllowDowngradeToInsecureRepositories": "false",
         }
-        return "\n".join([*kept, *(f'{key} "{value}";' for key, value in own.items()), ""])
+        return "\n".join([*lines, *(f'{key} "{value}";' for key, value in settings.items()), ""])
 
     def _update(self, kernel: str, progress: Progress) -> None:
         """A suite that is not there makes apt-get fail, but the others come: what came is what counts."""
@@ -230,12 +212,12 @@ class PrivateApt:
         self._index.unlink(missing_ok=True)
         if not any(lists.glob("*InRelease")):
             require_space(lists, _LISTS_BYTES)
-        done = self._run(kernel, _UPDATE, lists, progress, "fetching package lists", 0)
-        check_output(done.stderr, lists, _LISTS_BYTES)
+        finished = self._run(kernel, _UPDATE, lists, progress, "fetching package lists", 0)
+        check_output(finished.stderr, lists, _LISTS_BYTES)
         packages = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
         if not packages:
-            raise self._failure(kernel, done.stderr)
-        problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
+            raise self._failure(kernel, finished.stderr)
+        problems = [line for line in _complaints(finished.stderr) if not _ABSENT_SUITE.search(line)]
         index = {
             "format": _INDEX_FORMAT,
             "problems": problems,
@@ -252,9 +234,9 @@ class PrivateApt:
 
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
         text = run_tool(kernel, ["apt-get", "indextargets"], self._environment()).stdout
-        wanted = "Sources" if self.architecture == SOURCE else "Packages"
+        kind = "Sources" if self.architecture == SOURCE else "Packages"
         for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
-            if target.get("Identifier", wanted) == wanted and Path(target["Filename"]).exists():
+            if target.get("Identifier", kind) == kind and Path(target["Filename"]).exists():
                 yield target
 
     def _read(self, kernel: str, target: Mapping[str, str]) -> Iterator[Package]:
@@ -266,7 +248,7 @@ class PrivateApt:
         return {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C.UTF-8"}
 
     def _run(
-        self, kernel: str, command: list[str], watched: Path, progress: Progress, what: str, total: int
+        self, kernel: str, command: list[str], watched: Path, progress: Progress, action: str, total: int
     ) -> subprocess.CompletedProcess[str]:
         """Run one of apt's programs, and tell how many bytes came into the directory `watched`."""
         require_tool(kernel, APT._replace(name=command[0]))
@@ -274,7 +256,7 @@ class PrivateApt:
             # If ktrial is killed, apt must not go on alone in a directory that the next ktrial uses.
             command = [setpriv, "--pdeathsig", "TERM", *command]
         before = _bytes_in(watched)
-        progress(what, 0, total)
+        progress(action, 0, total)
         process = subprocess.Popen(
             command,
             cwd=watched,
@@ -291,12 +273,12 @@ class PrivateApt:
                     _, errors = process.communicate(timeout=_POLL_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
-                    progress(what, max(0, _bytes_in(watched) - before), total)
+                    progress(action, max(0, _bytes_in(watched) - before), total)
         finally:
             if process.poll() is None:
                 process.terminate()
                 process.wait()
-        progress(what, total, total)
+        progress(action, total, total)
         return subprocess.CompletedProcess(command, process.returncode, "", errors)
 
     def _failure(self, kernel: str, output: str) -> FetchFailed:
@@ -310,19 +292,25 @@ def fetch_failed(kernel: str, distribution: str, complaints: list[str], before: 
     """The error for what apt complains of. Of lists whose time is over, or not yet come, it says no more."""
     problem = before + "; ".join(complaints)
     if any(_NOT_NOW.search(line) for line in complaints):
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return ListsOutOfDate(name=kernel, distribution=distribution, problem=problem, now=now)
+        clock = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return FetchFailed(
+            f"Kernel {kernel} could not be fetched from {distribution}: {problem}",
+            hint=(
+                f"this machine's clock says {clock}: if that is wrong, set it (sudo timedatectl set-ntp "
+                "true); if it is right, the mirror is out of date: use another"
+            ),
+        )
     return FetchFailed(name=kernel, distribution=distribution, problem=problem)
 
 
-def _download_command(wanted: list[Package], into: Path) -> list[str]:
+def _download_command(packages: list[Package], into: Path) -> list[str]:
     """apt-helper fetches at once; apt-get must first index all packages, but knows mirror+file: addresses."""
-    if any(package.uri.startswith("mirror") for package in wanted):
-        is_source = all(one.ending != ".deb" for one in wanted)
+    if any(package.uri.startswith("mirror") for package in packages):
+        is_source = all(package.ending != ".deb" for package in packages)
         ask = ["source", "--download-only", "--diff-only"] if is_source else ["download"]
-        return ["apt-get", "-q=2", *ask, *(f"{one.name}={one.version}" for one in wanted)]
+        return ["apt-get", "-q=2", *ask, *(f"{package.name}={package.version}" for package in packages)]
     command = [str(_HELPER), "download-file"]
-    for package in wanted:
+    for package in packages:
         command += [package.uri, str(into / f"{package.name}{package.ending}"), f"SHA256:{package.sha256}"]
     return command
 
@@ -337,7 +325,7 @@ def run_tool(
     """Run one of apt's programs to its end. Raises ToolMissing, FetchFailed."""
     require_tool(kernel, APT._replace(name=command[0]))
     plain = environment or {**os.environ, "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
+    finished = subprocess.run(
         command,
         env=plain,
         capture_output=True,
@@ -346,10 +334,10 @@ def run_tool(
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    if done.returncode:
-        problem = f"{' '.join(command[:2])}: {done.stderr.strip()}"
+    if finished.returncode:
+        problem = f"{' '.join(command[:2])}: {finished.stderr.strip()}"
         raise FetchFailed(name=kernel, distribution="Debian", problem=problem)
-    return done
+    return finished
 
 
 def require_tool(kernel: str, tool: Tool) -> None:
@@ -419,8 +407,6 @@ def _entries(text: str, names: re.Pattern[str]) -> Iterator[Deb822]:
 
 SOURCE = "source"
 """What Debian calls the architecture of source packages."""
-
-
 _KEPT_OPTIONS = ("Signed-By", "Check-Valid-Until", "Check-Date", "By-Hash")
 """Options of a system's source that hold for its other suites too; not `Trusted`: signatures count."""
 
@@ -464,7 +450,7 @@ def source_options(file: Path, uri: str) -> tuple[tuple[str, str], ...]:
     text = file.read_text(encoding="utf-8", errors="replace")
     entries = _deb822_entries(text) if file.suffix == ".sources" else _one_line_entries(text)
     for uris, options in entries:
-        if uri.rstrip("/") in {one.rstrip("/") for one in uris}:
+        if uri.rstrip("/") in {address.rstrip("/") for address in uris}:
             return tuple((name, options[name.lower()]) for name in _KEPT_OPTIONS if name.lower() in options)
     return ()
 
@@ -478,5 +464,5 @@ def _one_line_entries(text: str) -> Iterator[tuple[list[str], dict[str, str]]]:
     for line in text.splitlines():
         match = re.match(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)", line)
         if match:
-            pairs = (one.partition("=") for one in (match[1] or "").split())
+            pairs = (option.partition("=") for option in (match[1] or "").split())
             yield [match[2]], {name.lower(): value for name, _, value in pairs}

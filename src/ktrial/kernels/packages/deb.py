@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.files import check_output
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
@@ -14,15 +14,15 @@ DPKG_DEB = Tool("dpkg-deb", "dpkg", "unpacks distribution kernels")
 def unpack(name: str, file: Path, root: Path) -> None:
     """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
     require_tool(name, DPKG_DEB)
-    done = subprocess.run(
+    finished = subprocess.run(
         ["dpkg-deb", "-x", str(file), str(root)],
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    if done.returncode:
-        output = done.stderr.strip()
+    if finished.returncode:
+        output = finished.stderr.strip()
         check_output(output, root)
         advice = "the package may be damaged: try again"
-        raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
+        raise KernelError(f"dpkg-deb failed (exit {finished.returncode}): {output}", hint=str(advice))

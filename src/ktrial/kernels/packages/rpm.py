@@ -10,12 +10,12 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ktrial.kernels.errors import PackageTooLarge, ToolFailed
+from ktrial.kernels.errors import KernelError
 from ktrial.kernels.files import check_output, require_space
 from ktrial.kernels.packages.apt import require_tool
 from ktrial.system_tools import Tool
 
-_WANTED = tuple(
+_KERNEL_DIRECTORIES = tuple(
     f"{up}{where}" for where in ("lib/modules", "usr/lib/modules", "boot") for up in ("./", "", "/")
 )
 BSDTAR = Tool("bsdtar", "libarchive-tools", "unpacks RPM packages")
@@ -37,7 +37,10 @@ def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
     members = list(_members(_run(name, ["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
     size = sum(bytes_of for bytes_of, _ in members)
     if size > most:
-        raise PackageTooLarge(file=file.name, size=size, most=most)
+        raise KernelError(
+            f"{file.name} would unpack to {size} bytes, and a kernel's package to {most} at most: "
+            "it is not unpacked."
+        )
     require_space(root.parent, size)
     root.mkdir(parents=True, exist_ok=True)
     if patterns := _present(path for _, path in members):
@@ -55,11 +58,11 @@ def _members(listing: str) -> Iterable[tuple[int, str]]:
 def _present(paths: Iterable[str]) -> list[str]:
     """The wanted directories that some path is in: bsdtar fails where a pattern meets nothing."""
     every = list(paths)
-    return [where for where in _WANTED if any(path.startswith(where) for path in every)]
+    return [where for where in _KERNEL_DIRECTORIES if any(path.startswith(where) for path in every)]
 
 
 def _run(name: str, arguments: list[str], where: Path) -> str:
-    done = subprocess.run(
+    finished = subprocess.run(
         ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments],
         env={**os.environ, "LC_ALL": "C.UTF-8"},
         capture_output=True,
@@ -68,8 +71,8 @@ def _run(name: str, arguments: list[str], where: Path) -> str:
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    if done.returncode:
-        output = done.stderr.strip()
+    if finished.returncode:
+        output = finished.stderr.strip()
         check_output(output, where)
-        raise ToolFailed(name=name, tool="bsdtar", status=done.returncode, output=output, advice=_DAMAGED)
-    return done.stdout
+        raise KernelError(f"bsdtar failed (exit {finished.returncode}): {output}", hint=str(_DAMAGED))
+    return finished.stdout

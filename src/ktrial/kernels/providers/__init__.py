@@ -24,7 +24,7 @@ class Request:
 
     name: str
     """The whole name, for messages."""
-    wanted: str
+    selector: str
     """What stands behind the provider's prefix and its colon; empty where there is none."""
     workspace: Path
     """An empty directory for the parts; it is on the cache's file system, and goes away afterwards."""
@@ -63,7 +63,7 @@ class KernelProvider(Protocol):
     remembers: bool
     """Whether a name, once added, stays what it is until a refresh is asked for. False: look each time."""
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Write one kernel's name in one way. Raises BadKernelName; looks at nothing but the name."""
         ...
 
@@ -76,7 +76,7 @@ class KernelProvider(Protocol):
 class Keeps(Protocol):
     """A provider that keeps files of its own for a kernel, beside what is in the cache."""
 
-    def forget(self, wanted: str) -> int:
+    def forget(self, selector: str) -> int:
         """Delete them; return how many bytes that freed. What another process is using stays."""
         ...
 
@@ -85,7 +85,7 @@ class Keeps(Protocol):
 class GoesStale(Protocol):
     """A provider whose names may mean another kernel than they did: a revision that moves."""
 
-    def outdated(self, wanted: str, kernel: Kernel) -> bool:
+    def outdated(self, selector: str, kernel: Kernel) -> bool:
         """Whether the cache's kernel of that name is no longer what the name means. Raises KernelError."""
         ...
 
@@ -94,7 +94,7 @@ class GoesStale(Protocol):
 class RunsTools(Protocol):
     """A provider that runs programs of this system."""
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What brings the kernel, where it is not in the cache. Nothing is fetched. Raises KernelError."""
         ...
 
@@ -103,7 +103,7 @@ class RunsTools(Protocol):
 class TellsRelease(Protocol):
     """A provider whose names tell which release a kernel is, as far as `6.12`."""
 
-    def release(self, wanted: str) -> str:
+    def release(self, selector: str) -> str:
         """What `uname -r` of the kernel begins with; empty where the name does not tell."""
         ...
 
@@ -111,10 +111,12 @@ class TellsRelease(Protocol):
 def all_providers() -> dict[str, KernelProvider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
     packages = (__name__,)
-    known, broken = plugin_discovery.installed(ENTRY_POINTS, "kernel provider", "PROVIDER", packages, _check)
+    providers, broken = plugin_discovery.installed(
+        ENTRY_POINTS, "kernel provider", "PROVIDER", packages, _check
+    )
     for warning in broken:
         warnings.warn(warning.text, stacklevel=2)
-    return known
+    return providers
 
 
 def _check(_name: str, extension: object) -> tuple[str, KernelProvider]:
@@ -130,13 +132,13 @@ def provider_named(prefix: str) -> KernelProvider:
 
 def provider_of(name: str) -> tuple[KernelProvider, str]:
     """Return the provider that `name` belongs to, and what is wanted from it. Raises BadKernelName."""
-    prefix, _, wanted = name.partition(":")
-    known = all_providers()
-    allowed = "; ".join(provider.summary for provider in known.values())
-    if prefix in known:
-        return known[prefix], wanted
+    prefix, _, selector = name.partition(":")
+    providers = all_providers()
+    allowed = "; ".join(provider.summary for provider in providers.values())
+    if prefix in providers:
+        return providers[prefix], selector
     if not prefix or prefix != prefix.strip() or "/" in prefix:
         problem = "a file is named path:FILE" if "/" in prefix else "it is empty"
     else:
-        problem = f"there is no provider '{prefix}'{nearest(prefix, known)}"
+        problem = f"there is no provider '{prefix}'{nearest(prefix, providers)}"
     raise BadKernelName(name=name, problem=problem, allowed=allowed)

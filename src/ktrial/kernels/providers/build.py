@@ -16,20 +16,20 @@ class ByRecipe:
     takes_files = False
     remembers = True
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """The whole name, where a kept recipe tells it."""
-        if not wanted:
+        if not selector:
             raise BadKernelName(name=name, problem="a name is missing", allowed=self.summary)
-        return whole_name(f"build:{wanted}")
+        return whole_name(f"build:{selector}")
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it again."""
-        recipe = recipe_of(self.canonical(f"build:{wanted}", wanted))
+        recipe = recipe_of(self.canonical(f"build:{selector}", selector))
         return (*tools_of(recipe.build), BUBBLEWRAP) if recipe else ()
 
     def fetch(self, request: Request) -> Parts:
         """Build it again, by its recipe. Raises NoRecipe, BuildFailed and other BuildErrors."""
-        name = self.canonical(request.name, request.wanted)
+        name = self.canonical(request.name, request.selector)
         return built_again(name, request.workspace, request.progress)
 
 

@@ -15,7 +15,7 @@ from debian.debian_support import Version
 
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.depmod import DEPMOD
-from ktrial.kernels.errors import BadKernelName, BadRange, NoDebianSource, NoSuchRelease
+from ktrial.kernels.errors import BadKernelName, KernelUsageError, NoDebianSource, NoSuchRelease
 from ktrial.kernels.files import require_space
 from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.packages import unpack
@@ -37,48 +37,24 @@ from ktrial.system_tools import Tool
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
 """Code names whose suites are looked for; one that an archive does not hold is skipped."""
-
-
 _MAIN_SUITES = (
     *(name + kind for name in RELEASES for kind in ("", "-updates", "-backports")),
     "sid",
     "experimental",
 )
-
-
 _SECURITY_SUITES = tuple(name + "-security" for name in RELEASES)
-
-
 _KNOWN_SUITE = re.compile(
     rf"({'|'.join(RELEASES)}|sid|(old)*stable|testing|unstable|experimental)(-[a-z-]+)?(/updates)?/?"
 )
-
-
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-
-
 _ARCHITECTURE = "amd64"
-
-
 _PACKAGES = r"linux-(image|binary|modules|base)-\d\S*-amd64"
-
-
 _PART = re.compile(r"linux-(binary|modules|base)-\d")
-
-
 _RELEASE = re.compile(r"linux-image-(?P<release>(?P<abi>\d\S*?)(-(?P<flavour>cloud|rt))?-amd64)")
-
-
-_WANTED = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
-
-
+_SELECTOR = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
 _DEFAULT_FLAVOUR, _FLAVOURS = "cloud", ("cloud", "generic", "rt")
-
-
 _RECENT_SECONDS = 600
 """Lists younger than this are not fetched again for a name that they lack."""
-
-
 _VMLINUX_BYTES = 80 << 20
 
 
@@ -110,9 +86,9 @@ class Debian:
     takes_files = False
     remembers = True
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Leave the default flavour out: `debian:6.1:cloud` is `debian:6.1`."""
-        version, flavour = _parse(name, wanted)
+        version, flavour = _parse(name, selector)
         given_whole = version.endswith("-" + _ARCHITECTURE)
         return (
             f"debian:{version}"
@@ -120,11 +96,11 @@ class Debian:
             else f"debian:{version}:{flavour}"
         )
 
-    def release(self, wanted: str) -> str:
+    def release(self, selector: str) -> str:
         """Debian's packages are named by it."""
-        return _parse(wanted, wanted)[0]
+        return _parse(selector, selector)[0]
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What fetches and unpacks it."""
         return (APT, DPKG_DEB, DEPMOD)
 
@@ -135,7 +111,7 @@ class Debian:
         oldest = _RECENT_SECONDS if request.refresh else None
         packages = apt.packages(archives, request.name, request.progress, *([oldest] if oldest else []))
         try:
-            chosen = choose(request.name, request.wanted, packages)
+            chosen = choose(request.name, request.selector, packages)
         except NoSuchRelease as error:
             if problems := apt.problems():
                 before = "some package lists are missing: "
@@ -143,26 +119,26 @@ class Debian:
             if apt.age() < _RECENT_SECONDS:
                 raise
             packages = apt.packages(archives, request.name, request.progress, _RECENT_SECONDS)
-            chosen = choose(request.name, request.wanted, packages)
-        wanted = needed_packages(chosen.package, packages)
-        size = sum(package.size + package.installed for package in wanted) + _VMLINUX_BYTES
+            chosen = choose(request.name, request.selector, packages)
+        needed = needed_packages(chosen.package, packages)
+        size = sum(package.size + package.installed for package in needed) + _VMLINUX_BYTES
         require_space(request.workspace, size)
         root = request.workspace / "root"
         debs = request.workspace / "debs"
         debs.mkdir()
-        for file in apt.download(wanted, debs, request.name, request.progress):
+        for file in apt.download(needed, debs, request.name, request.progress):
             request.progress("unpacking the packages")
             unpack(request.name, file, root)
             file.unlink()
-        return _parts(root, chosen, wanted)
+        return _parts(root, chosen, needed)
 
 
 def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive, ...]:
     """Debian's archives among the system's sources, with all suites to look for. Raises NoDebianSource."""
     archives: dict[str, Archive] = {}
     for source in sources:
-        known = _KNOWN_SUITE.fullmatch(source.suite) is not None
-        if source.origin == "Debian" or (not source.origin and known):
+        is_debian_suite = _KNOWN_SUITE.fullmatch(source.suite) is not None
+        if source.origin == "Debian" or (not source.origin and is_debian_suite):
             security = source.label == "Debian-Security" or "-security" in source.suite + source.uri
             suites = _SECURITY_SUITES if security else _MAIN_SUITES
             options = dict(source.options)
@@ -196,35 +172,47 @@ def available(name: str, directory: Path, flavour: str, progress: Progress) -> t
     apt = PrivateApt(directory, "Debian", _ARCHITECTURE, _PACKAGES)
     packages = apt.packages(debian_archives(name, system_sources(name)), name, progress)
     newest: dict[str, _Candidate] = {}
-    for one in sorted(_candidates(packages), key=lambda one: Version(one.package.version)):
+    for candidate in sorted(_candidates(packages), key=lambda candidate: Version(candidate.package.version)):
         # A package of a series (linux-image-6.12-cloud-amd64) only leads to that of a release.
-        leads_on = "linux-image-" in one.package.depends
-        if one.flavour == flavour and not leads_on and not _missing(one.package, packages):
-            newest[one.release] = one
+        leads_on = "linux-image-" in candidate.package.depends
+        if candidate.flavour == flavour and not leads_on and not _missing(candidate.package, packages):
+            newest[candidate.release] = candidate
     return tuple(
-        Available(f"debian:{one.release}", one.release, one.package.version, one.package.suite)
-        for one in sorted(newest.values(), key=lambda one: Version(one.package.version))
+        Available(
+            f"debian:{candidate.release}",
+            candidate.release,
+            candidate.package.version,
+            candidate.package.suite,
+        )
+        for candidate in sorted(newest.values(), key=lambda candidate: Version(candidate.package.version))
     )
 
 
-def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:
-    """Return the newest kernel that answers `wanted`, by Debian's order of versions. Raises NoSuchRelease."""
-    version, flavour = _parse(name, wanted)
-    known = _candidates(packages)
-    complete = [one for one in known if not _missing(one.package, packages)]
-    answering = [one for one in complete if one.answers(version)]
-    fitting = [one for one in answering if one.flavour == flavour or one.release == version]
+def choose(name: str, selector: str, packages: tuple[Package, ...]) -> _Candidate:
+    """The newest kernel that answers `selector`, by Debian's order of versions. Raises NoSuchRelease."""
+    version, flavour = _parse(name, selector)
+    candidates = _candidates(packages)
+    complete = [candidate for candidate in candidates if not _missing(candidate.package, packages)]
+    answering = [candidate for candidate in complete if candidate.answers(version)]
+    fitting = [
+        candidate for candidate in answering if candidate.flavour == flavour or candidate.release == version
+    ]
     if fitting:
-        return max(fitting, key=lambda one: Version(one.package.version))
-    if gone := [name for one in known if one.answers(version) for name in _missing(one.package, packages)]:
+        return max(fitting, key=lambda candidate: Version(candidate.package.version))
+    if gone := [
+        name
+        for candidate in candidates
+        if candidate.answers(version)
+        for name in _missing(candidate.package, packages)
+    ]:
         problem = f"the mirror has lost a part of every {version} ({gone[-1]})"
-        available = "versions there: " + ", ".join(_short({one.upstream for one in complete}))
+        available = "versions there: " + ", ".join(_short({candidate.upstream for candidate in complete}))
     elif answering:
         problem = f"there is {version}, but not with flavour {flavour}"
-        available = "flavours there: " + ", ".join(sorted({one.flavour for one in answering}))
+        available = "flavours there: " + ", ".join(sorted({candidate.flavour for candidate in answering}))
     else:
-        upstream = {one.upstream for one in complete}
-        near = nearest(version, upstream | {one.abi for one in complete})
+        upstream = {candidate.upstream for candidate in complete}
+        near = nearest(version, upstream | {candidate.abi for candidate in complete})
         problem = f"no suite of the configured mirrors holds version {version}{near}"
         available = "versions there: " + ", ".join(_short(upstream))
     raise NoSuchRelease(distribution="Debian", name=name, problem=problem, available=available)
@@ -232,7 +220,7 @@ def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:
 
 def needed_packages(package: Package, packages: tuple[Package, ...]) -> list[Package]:
     """Return the package and what it depends on of the same kernel, in the same version."""
-    by_name = {one.name: one for one in packages if one.version == package.version}
+    by_name = {sibling.name: sibling for sibling in packages if sibling.version == package.version}
     needed = {package.name: package}
     waiting = [package]
     while waiting:
@@ -243,11 +231,11 @@ def needed_packages(package: Package, packages: tuple[Package, ...]) -> list[Pac
     return list(needed.values())
 
 
-def _parse(name: str, wanted: str) -> tuple[str, str]:
-    match = _WANTED.fullmatch(wanted)
+def _parse(name: str, selector: str) -> tuple[str, str]:
+    match = _SELECTOR.fullmatch(selector)
     flavour = (match["flavour"] if match else None) or _DEFAULT_FLAVOUR
     if match is None:
-        problem = "a version is missing" if not wanted else f"'{wanted}' is not a version with a flavour"
+        problem = "a version is missing" if not selector else f"'{selector}' is not a version with a flavour"
     elif flavour not in _FLAVOURS:
         problem = f"Debian builds no flavour '{flavour}'{nearest(flavour, _FLAVOURS)}"
     else:
@@ -273,7 +261,7 @@ def _missing(package: Package, packages: tuple[Package, ...]) -> list[str]:
 
     linux-base is not among them: 6.18 depends on it, but has its configuration in the image's package.
     """
-    names = {one.name for one in packages if one.version == package.version}
+    names = {sibling.name for sibling in packages if sibling.version == package.version}
     parts = [name for name in _dependencies(package) if not name.startswith("linux-base-")]
     return [name for name in parts if name not in names]
 
@@ -281,7 +269,7 @@ def _missing(package: Package, packages: tuple[Package, ...]) -> list[str]:
 def _short(versions: set[str]) -> list[str]:
     """`6.1`, `6.12`, …: each series once, in order."""
     series = {".".join(re.split(r"[.~]", version)[:2]) for version in versions}
-    return sorted(series, key=lambda one: [int(part) for part in one.split(".")])
+    return sorted(series, key=lambda name: [int(part) for part in name.split(".")])
 
 
 def system_sources(name: str) -> list[ConfiguredSource]:
@@ -301,7 +289,7 @@ def _parts(root: Path, chosen: _Candidate, packages: list[Package]) -> Parts:
         raise NoSuchRelease(
             distribution="Debian",
             name=release,
-            problem=f"the packages {', '.join(one.name for one in packages)} hold no image",
+            problem=f"the packages {', '.join(package.name for package in packages)} hold no image",
             available="this layout is new to ktrial: please report it",
         )
     return Parts(
@@ -315,7 +303,7 @@ def _parts(root: Path, chosen: _Candidate, packages: list[Package]) -> Parts:
             source=chosen.package.name,
             version=chosen.package.version,
             suite=chosen.package.suite,
-            packages=tuple(f"{one.name}={one.version}" for one in packages),
+            packages=tuple(f"{package.name}={package.version}" for package in packages),
         ),
     )
 
@@ -330,8 +318,6 @@ PROVIDER = Debian()
 # Which releases of a distribution's kernel can be had, between two of them.
 
 _PREFIX = "debian:"
-
-
 _DEBIAN_RELEASES_FLAVOURS = ("cloud", "generic", "rt")
 
 
@@ -355,28 +341,40 @@ def releases_between(text: str, progress: Progress = silent) -> tuple[Available,
     first, _, other_flavour = first.partition(":")
     flavour = flavour or other_flavour or "cloud"
     if not (dots and first and last):
-        raise BadRange(text=text, problem="write A..B", advice="such as debian:5.10..6.1")
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: write A..B.", hint="such as debian:5.10..6.1"
+        )
     if flavour not in _DEBIAN_RELEASES_FLAVOURS or other_flavour not in ("", flavour):
         problem = "both ends have to be of one flavour"
-        raise BadRange(text=text, problem=problem, advice=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}")
-    known = releases(flavour, progress)
-    ends = [_newest(text, version, known) for version in (first, last)]
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: {problem}.",
+            hint=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}",
+        )
+    kernels = releases(flavour, progress)
+    ends = [_newest(text, version, kernels) for version in (first, last)]
     if ends[0] >= ends[1]:
-        problem = f"{known[ends[1]].release} is no newer than {known[ends[0]].release}"
-        raise BadRange(text=text, problem=problem, advice="write the older one first")
-    return known[ends[0] : ends[1] + 1]
+        problem = f"{kernels[ends[1]].release} is no newer than {kernels[ends[0]].release}"
+        raise KernelUsageError(
+            f"'{text}' is no range of releases: {problem}.", hint="write the older one first"
+        )
+    return kernels[ends[0] : ends[1] + 1]
 
 
-def _newest(text: str, version: str, known: tuple[Available, ...]) -> int:
+def _newest(text: str, version: str, kernels: tuple[Available, ...]) -> int:
     """The place of the newest release that a version means."""
-    fitting = [at for at, one in enumerate(known) if _is_meant(version, one)]
+    fitting = [at for at, kernel in enumerate(kernels) if _is_meant(version, kernel)]
     if not fitting:
-        there = ", ".join(dict.fromkeys(".".join(one.version.split(".")[:2]) for one in known))
+        versions = ", ".join(dict.fromkeys(".".join(kernel.version.split(".")[:2]) for kernel in kernels))
         problem = f"no suite of the configured mirrors holds {version}"
-        raise BadRange(text=text, problem=problem, advice=f"there are {there}")
+        raise KernelUsageError(f"'{text}' is no range of releases: {problem}.", hint=f"there are {versions}")
     return fitting[-1]
 
 
-def _is_meant(version: str, one: Available) -> bool:
-    longer = one.version.startswith((f"{version}.", f"{version}-", f"{version}~"))
-    return longer or one.version == version or one.release == version or one.release.startswith(f"{version}-")
+def _is_meant(version: str, kernel: Available) -> bool:
+    longer = kernel.version.startswith((f"{version}.", f"{version}-", f"{version}~"))
+    return (
+        longer
+        or kernel.version == version
+        or kernel.release == version
+        or kernel.release.startswith(f"{version}-")
+    )

@@ -25,22 +25,22 @@ class FromGit:
     takes_files = False
     remembers = False
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Make the directory's path absolute."""
         try:
-            directory, revision = git_parts(f"{GIT_PREFIX}{wanted}")
+            directory, revision = git_parts(f"{GIT_PREFIX}{selector}")
         except SourceUnusable as error:
             problem = str(error.facts["problem"])
             raise BadKernelName(name=name, problem=problem, allowed=self.summary) from None
         return f"{GIT_PREFIX}{directory.expanduser().absolute().resolve()}@{revision}"
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it."""
-        return (*tools_of(_wanted(wanted)), BUBBLEWRAP)
+        return (*tools_of(_spec_of(selector)), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
         """Build it, or find it in the cache. Raises SourceUnusable, NotASource and other BuildErrors."""
-        kernel = build(_wanted(request.wanted), request.progress)
+        kernel = build(_spec_of(request.selector), request.progress)
         system_map = kernel.image.with_name(SYSTEM_MAP)
         return Parts(
             image=kernel.image,
@@ -50,10 +50,10 @@ class FromGit:
             origin=kernel.origin,
         )
 
-    def outdated(self, wanted: str, kernel: Kernel) -> bool:
+    def outdated(self, selector: str, kernel: Kernel) -> bool:
         """Whether the revision is another commit now. Raises SourceUnusable."""
-        now = cached(_wanted(wanted))
-        return now is None or now.digest != kernel.digest
+        current = cached(_spec_of(selector))
+        return current is None or current.digest != kernel.digest
 
 
 def pinned(name: str) -> str:
@@ -68,8 +68,8 @@ def pinned(name: str) -> str:
     return f"{GIT_PREFIX}{directory}@{described(directory.expanduser(), revision)}"
 
 
-def _wanted(wanted: str) -> Build:
-    return requested(f"{GIT_PREFIX}{wanted}", directory=Path.cwd())
+def _spec_of(selector: str) -> Build:
+    return requested(f"{GIT_PREFIX}{selector}", directory=Path.cwd())
 
 
 PROVIDER = FromGit()
@@ -89,8 +89,8 @@ def commit_places(names: Iterable[str]) -> dict[str, int]:
         if commit := _commit(name):
             directory, revision = commit
             with suppress(KernelError):
-                asked = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-                trees[directory][name] = git(directory, revision, *asked).strip()
+                arguments = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+                trees[directory][name] = git(directory, revision, *arguments).strip()
     places: dict[str, int] = {}
     for directory, commits in trees.items():
         if len(set(commits.values())) > 1:
@@ -128,10 +128,10 @@ def _commit(name: str) -> tuple[Path, str] | None:
 
 def _in_order(directory: Path, commits: Collection[str]) -> Iterator[str]:
     """Those of the commits that git lists, parents first. Raises SourceUnusable, ToolMissing."""
-    wanted = tuple(dict.fromkeys(commits))
+    distinct = tuple(dict.fromkeys(commits))
     limits: tuple[str, ...] = ()
     with suppress(KernelError):  # they have nothing in common
-        base = git(directory, wanted[0], "merge-base", "--octopus", *wanted).strip()
+        base = git(directory, distinct[0], "merge-base", "--octopus", *distinct).strip()
         limits = ("--not", f"{base}^@")
-    listed = git(directory, wanted[0], "rev-list", "--topo-order", "--reverse", *wanted, *limits)
-    return (commit for commit in listed.split() if commit in wanted)
+    listed = git(directory, distinct[0], "rev-list", "--topo-order", "--reverse", *distinct, *limits)
+    return (commit for commit in listed.split() if commit in distinct)

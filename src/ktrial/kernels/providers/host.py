@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 
 from ktrial.kernels.depmod import DEPMOD
-from ktrial.kernels.errors import BadKernelName, NoHostKernel
+from ktrial.kernels.errors import BadKernelName, KernelError
 from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Origin
 from ktrial.system_tools import Tool
@@ -19,17 +19,17 @@ class Host:
     takes_files = True
     remembers = False
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """There is only one name."""
-        if wanted:
+        if selector:
             raise BadKernelName(name=name, problem="nothing can follow 'host'", allowed=self.summary)
         return "host"
 
-    def release(self, wanted: str) -> str:
+    def release(self, selector: str) -> str:
         """The running kernel's."""
         return platform.release()
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What its modules need."""
         return (DEPMOD,)
 
@@ -48,7 +48,11 @@ def host_parts(release: str, root: Path, request: Request) -> Parts:
     system_map = root / "boot" / f"System.map-{release}"
     image = next((path for path in images if path.exists()), None)
     if image is None:
-        raise NoHostKernel(name=request.name, release=release, places=", ".join(map(str, images)))
+        raise KernelError(
+            f"The running kernel {release} has no image on this machine: looked for "
+            f"{', '.join(map(str, images))}.",
+            hint="give its image: ktrial kernel add path:/where/vmlinuz --modules DIR --config FILE",
+        )
     return Parts(
         image=image,
         modules=request.modules or next((path for path in modules if path.is_dir()), None),

@@ -15,15 +15,15 @@ class FromPath:
     takes_files = True
     remembers = False
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Make the path absolute."""
-        if not wanted:
+        if not selector:
             raise BadKernelName(name=name, problem="a file is missing", allowed=self.summary)
-        return f"path:{Path(wanted).expanduser().absolute()}"
+        return f"path:{Path(selector).expanduser().absolute()}"
 
     def fetch(self, request: Request) -> Parts:
         """Name the files; whether they are good is seen when they are read."""
-        image = Path(request.wanted).expanduser().absolute()
+        image = Path(request.selector).expanduser().absolute()
         return Parts(
             image=image,
             modules=request.modules,

@@ -37,21 +37,21 @@ class Rpm:
     takes_files = False
     remembers = True
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Make the path absolute."""
-        directory, build = _split(wanted)
+        directory, build = _split(selector)
         if not directory:
             raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
         return f"rpm:{Path(directory).expanduser().absolute()}{f'@{build}' if build else ''}"
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What unpacks it."""
         return (BSDTAR, DEPMOD)
 
     def fetch(self, request: Request) -> Parts:
         """Unpack the one kernel of the directory, or the one that is asked for."""
-        directory, wanted = _split(request.wanted)
-        chosen = _chosen(request.name, Path(directory).expanduser().absolute(), wanted)
+        directory, build = _split(request.selector)
+        chosen = _chosen(request.name, Path(directory).expanduser().absolute(), build)
         root = request.workspace / "root"
         for number, package in enumerate(chosen):
             request.progress("unpacking the packages", number, len(chosen))
@@ -59,30 +59,30 @@ class Rpm:
         return _parts(request.name, root, chosen)
 
 
-def _split(wanted: str) -> tuple[str, str]:
-    directory, _, build = wanted.partition("@")
+def _split(selector: str) -> tuple[str, str]:
+    directory, _, build = selector.partition("@")
     return directory, build.removesuffix(f".{_ARCHITECTURE}")
 
 
-def _chosen(name: str, directory: Path, wanted: str) -> list[_RpmPackage]:
+def _chosen(name: str, directory: Path, requested: str) -> list[_RpmPackage]:
     """The packages of one build. Raises NoSuchRelease: there is none, or there are several."""
-    there = sorted(_packages(directory))
-    builds = sorted({one.build for one in there})
-    if not there:
+    packages = sorted(_packages(directory))
+    builds = sorted({package.build for package in packages})
+    if not packages:
         problem = f"{directory} has no kernel package for {_ARCHITECTURE} (kernel-core-*.{_ARCHITECTURE}.rpm)"
         fetch = "dnf download kernel-core kernel-modules-core kernel-modules; on openSUSE kernel-default"
         raise NoSuchRelease(distribution="That directory", name=name, problem=problem, available=fetch)
-    if not wanted and len(builds) > 1:
-        available = f"say which: {', '.join(f'rpm:{directory}@{one}' for one in builds)}"
+    if not requested and len(builds) > 1:
+        available = f"say which: {', '.join(f'rpm:{directory}@{build}' for build in builds)}"
         raise NoSuchRelease(
             distribution="That directory", name=name, problem="it has several kernels", available=available
         )
-    build = wanted or builds[0]
+    build = requested or builds[0]
     if build not in builds:
         problem = f"it has no {build}{nearest(build, builds)}"
         available = f"there are {', '.join(builds)}"
         raise NoSuchRelease(distribution="That directory", name=name, problem=problem, available=available)
-    return [one for one in there if one.build == build]
+    return [package for package in packages if package.build == build]
 
 
 def _packages(directory: Path) -> list[_RpmPackage]:
@@ -107,7 +107,7 @@ def _parts(name: str, root: Path, packages: list[_RpmPackage]) -> Parts:
         raise NoSuchRelease(
             distribution="That directory",
             name=name,
-            problem=f"{', '.join(one.file.name for one in packages)} hold no image",
+            problem=f"{', '.join(package.file.name for package in packages)} hold no image",
             available="kernel-core (Fedora) or kernel-default (openSUSE) has it",
         )
     return Parts(
@@ -119,7 +119,7 @@ def _parts(name: str, root: Path, packages: list[_RpmPackage]) -> Parts:
             provider="rpm",
             source=packages[0].name,
             version=packages[0].build,
-            packages=tuple(f"{one.name}={one.build}" for one in packages),
+            packages=tuple(f"{package.name}={package.build}" for package in packages),
         ),
     )
 

@@ -17,23 +17,23 @@ class FromSource:
     takes_files = False
     remembers = False
 
-    def canonical(self, name: str, wanted: str) -> str:
+    def canonical(self, name: str, selector: str) -> str:
         """Make the path absolute."""
-        if not wanted:
+        if not selector:
             raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
-        return name_of(Path(wanted))
+        return name_of(Path(selector))
 
-    def tools(self, wanted: str) -> tuple[Tool, ...]:
+    def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it."""
-        return (*tools_of(requested(wanted, directory=Path.cwd())), BUBBLEWRAP)
+        return (*tools_of(requested(selector, directory=Path.cwd())), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
-        return built(BuildRequest(Path(request.wanted)), request.workspace, request.progress)
+        return built(BuildRequest(Path(request.selector)), request.workspace, request.progress)
 
-    def forget(self, wanted: str) -> int:
+    def forget(self, selector: str) -> int:
         """Delete the directory of its builds."""
-        return forget(Path(wanted))
+        return forget(Path(selector))
 
 
 PROVIDER = FromSource()

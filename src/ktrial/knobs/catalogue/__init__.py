@@ -106,7 +106,7 @@ def _unambiguous(names: Iterable[tuple[str, Knob]]) -> dict[str, Knob]:
 
 
 def _check(subsystem: str, extension: object) -> tuple[str, tuple[Knob, ...]]:
-    if not isinstance(extension, tuple) or not all(isinstance(each, Knob) for each in extension):
+    if not isinstance(extension, tuple) or not all(isinstance(item, Knob) for item in extension):
         raise TypeError("it is no tuple of knobs")
     return subsystem, tuple(
         knob if knob.subsystem else knob.model_copy(update={"subsystem": subsystem}) for knob in extension
@@ -139,7 +139,9 @@ def reference(text: str) -> KnobRef:
     if knob := get(name):
         return KnobRef(asked=text, knob=knob, instance=_instance(text, knob, instance) if at else "")
     if at or not re.search(r"[./]", text):
-        raise UnknownKnob(knob=name, similar=nearest(name, (each.name for each in all_knobs())))
+        raise UnknownKnob(
+            knob=name, similar=nearest(name, (knob_of_catalogue.name for knob_of_catalogue in all_knobs()))
+        )
     path = _checked(text, sysctl_path(text))
     return KnobRef(asked=text, knob=knob_at(path), path=path)
 

@@ -39,7 +39,7 @@ class BootFiles:
         return {
             "image": self.kernel_digest,
             "initial RAM disk": initramfs.manifest_digest(self.entries),
-            **{programs[one.guest]: one.digest for one in self.entries if one.guest in programs},
+            **{programs[entry.guest]: entry.digest for entry in self.entries if entry.guest in programs},
         }
 
 
@@ -50,18 +50,18 @@ def boot_files(boot: Boot, guest: Path, machine: str) -> BootFiles:
 
 
 def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
-    path, known = boot.kernel.vmlinux or boot.kernel.image, boot.kernel.boot_image
+    path, recorded = boot.kernel.vmlinux or boot.kernel.image, boot.kernel.boot_image
     try:
         size = path.stat().st_size
         digest = digest_of_file(path)
     except OSError as error:
         text = f"the kernel's image {path} cannot be read: {error.strerror}"
         raise MachineError(machine=machine, problem=text) from None
-    if known and size < known.size:
-        reason = f"{path} is not a kernel for this machine: it is cut short: {size} bytes of {known.size}"
+    if recorded and size < recorded.size:
+        reason = f"{path} is not a kernel for this machine: it is cut short: {size} bytes of {recorded.size}"
         raise GuestEnded(outcome=Outcome.NOT_A_KERNEL.value, reason=reason, console="", results=())
-    if known and known.digest and not has_digest(path, known.digest):
-        raise FileChanged(machine=machine, path=path, before=known.digest[:12], now=digest[:12])
+    if recorded and recorded.digest and not has_digest(path, recorded.digest):
+        raise FileChanged(machine=machine, path=path, before=recorded.digest[:12], now=digest[:12])
     return path, digest
 
 
@@ -77,10 +77,10 @@ MOMENT = 2.0
 class Unstarted(Exception):
     """QEMU ended before the guest's first instruction."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, messages: str) -> None:
+        super().__init__(messages)
         self.status = status
-        self.said = said
+        self.messages = messages
 
 
 class TooSmall(Exception):
@@ -94,8 +94,8 @@ class TooSmall(Exception):
 
 def check_memory(boot: Boot, initrd: int) -> None:
     """Raise TooSmall where kernel and initial RAM disk (an open file) do not fit."""
-    known = boot.kernel.boot_image
-    needed = (known.memory_end if known else 0) + os.fstat(initrd).st_size
+    image = boot.kernel.boot_image
+    needed = (image.memory_end if image else 0) + os.fstat(initrd).st_size
     memory = boot.memory_mib << 20
     if needed > memory:
         raise TooSmall(needed, memory)
@@ -110,46 +110,30 @@ def negotiate(process: QemuProcess) -> None:
         # The connection closes a little before the process ends: its own status tells more than our signal's.
         process.ended_within(MOMENT)
         process.kill()
-        raise Unstarted(process.wait(), process.said()) from None
+        raise Unstarted(process.wait(), process.messages()) from None
 
 
 # QEMU's arguments that its machines share; what differs is in each machine's own arguments.py.
 
 CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
 """The guest's date when it is switched on."""
-
-
 HEADLESS = ("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
-
-
 BOARD = ("-machine", "pc,hpet=off,memory-backend=ram")
-
-
 DEVICES = ("-device", "pvpanic,ioport=0x505", "-device", "isa-debug-exit,iobase=0xf4,iosize=4")
 """By which the guest says that it panicked, or that it is done."""
-
-
 EXACT_CPU = "max,family=15,model=107,stepping=1"
 """What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at
 `rep movs`: 6.1 then copies to and from user space in loops (+10 % instructions a pipe round trip)."""
-
-
 _LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
 """Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
 Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2; by the
 plugin, a memset would be one instruction on one QEMU and a loop on the other."""
-
-
 EXACT_SEED = 1
 """Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
-
-
 _SEEDED = "random.trust_cpu=on"
 """Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the
 kernel is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew:
 on 6.1 in the guest configuration 11,000 instructions a fork or thread, or none, by when it starts."""
-
-
 EXACT_PARAMETERS = (
     "console=ttyS0",
     "panic=-1",
@@ -173,8 +157,8 @@ def cpu_model_for(qemu: Qemu, model: str) -> str:
 
     Raises QemuUnusable.
     """
-    known = cpu_flags(qemu.program)
-    return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in known)])
+    flags = cpu_flags(qemu.program)
+    return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in flags)])
 
 
 def size_arguments(boot: Boot) -> tuple[str, ...]:

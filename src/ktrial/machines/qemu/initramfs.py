@@ -23,7 +23,6 @@ from ktrial.target import BOOT_PLAN_PATH
 
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""
-
 BALLAST = "/ktrial/ballast"
 _OURS = ("/init", "/ktrial")
 _THE_KERNELS = ("/dev", "/proc", "/sys")
@@ -88,7 +87,9 @@ def _carried(carried: CarriedFile, links: dict[str, InitramfsEntry], machine: st
 def _links(boot: Boot, machine: str) -> dict[str, InitramfsEntry]:
     """The carried links by their paths, none of which leads through another one of them."""
     targets = {
-        _guest_path(each.host, each.guest, machine): each.link.encode() for each in boot.files if each.link
+        _guest_path(carried.host, carried.guest, machine): carried.link.encode()
+        for carried in boot.files
+        if carried.link
     }
     raw = {guest: InitramfsEntry(guest, stat.S_IFLNK | 0o777, target) for guest, target in targets.items()}
     links = {}
@@ -138,12 +139,14 @@ def write(files: tuple[InitramfsEntry, ...], output: int, machine: str) -> None:
             raise MachineError(
                 machine=machine, problem=f"cannot stage the initial RAM disk: {problem}"
             ) from None
-        done = subprocess.run(
+        finished = subprocess.run(
             _COMMAND, cwd=root, input=b"\0".join(names), stdout=output, stderr=subprocess.PIPE, check=False
         )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise MachineError(machine=machine, problem=f"cpio fails with status {done.returncode}: {said}")
+    if finished.returncode:
+        message = finished.stderr.decode(errors="replace").strip()
+        raise MachineError(
+            machine=machine, problem=f"cpio fails with status {finished.returncode}: {message}"
+        )
 
 
 def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
@@ -162,7 +165,9 @@ def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
         place.chmod(entry.mode)
     for directory in _DIRECTORIES:
         (root / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    modes = {root / each.guest.lstrip("/"): stat.S_IMODE(each.mode) for each in files if each.is_directory}
+    modes = {
+        root / entry.guest.lstrip("/"): stat.S_IMODE(entry.mode) for entry in files if entry.is_directory
+    }
     # Last, and never followed here: nothing may be written through one.
     for entry in files:
         if entry.is_link and isinstance(entry.source, bytes):
@@ -218,19 +223,19 @@ def followed(path: str, targets: Mapping[str, str]) -> str:
 
     `targets`: the path of a link → what it holds. A target that leads above the root means the root.
     """
-    done, waiting, followed_links = "/", path.strip("/").split("/"), 0
+    real, waiting, followed_links = "/", path.strip("/").split("/"), 0
     while waiting:
         part = waiting.pop(0)
         if part in {"", "."}:
             continue
-        here = posixpath.dirname(done) if part == ".." else posixpath.join(done, part)
-        target = targets.get(here)
+        candidate = posixpath.dirname(real) if part == ".." else posixpath.join(real, part)
+        target = targets.get(candidate)
         if target is None or part == "..":
-            done = here
+            real = candidate
             continue
         followed_links += 1
         if followed_links > _MOST_LINKS:
             raise TooManyLinks
-        done = "/" if target.startswith("/") else done
+        real = "/" if target.startswith("/") else real
         waiting = [*target.split("/"), *waiting]
-    return done
+    return real

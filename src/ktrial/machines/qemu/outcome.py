@@ -21,7 +21,7 @@ class ProcessFrames:
 
     ready: Ready | None = None
     results: tuple[StepResult, ...] = ()
-    done: bool = False
+    finished: bool = False
     failed: str = ""
     """Why the agent could not go on; empty where it could."""
     damage: str = ""
@@ -41,7 +41,7 @@ def read_report(process: QemuProcess) -> ProcessFrames:
     return ProcessFrames(
         ready=next((payload for payload in payloads if isinstance(payload, Ready)), None),
         results=tuple(payload for payload in payloads if isinstance(payload, StepResult)),
-        done=any(isinstance(payload, Done) for payload in payloads),
+        finished=any(isinstance(payload, Done) for payload in payloads),
         failed=next((payload.text for payload in payloads if isinstance(payload, Failed)), ""),
         damage=damage,
     )
@@ -59,14 +59,8 @@ def _payloads(data: bytes) -> tuple[list[Payload], str]:
 
 
 CONSOLE_LINES = 200
-
-
 _MIB = 1 << 20
-
-
 _PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
-
-
 _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     # init/initramfs.c: writing into the root file system, which is RAM, failed.
     (
@@ -94,8 +88,6 @@ _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     ),
     (_PANIC, Outcome.PANICKED, "{said}"),
 )
-
-
 _REFUSALS: tuple[tuple[str, Outcome], ...] = (
     # hw/i386/x86.c: what QEMU says of files that it cannot boot.
     (
@@ -114,23 +106,23 @@ class GuestVerdict:
     reason: str
 
 
-def judge(ending: GuestExit, limits: Limits, *, console: str, said: str, ready: bool) -> GuestVerdict:
+def judge(ending: GuestExit, limits: Limits, *, console: str, messages: str, ready: bool) -> GuestVerdict:
     """What became of a guest that did not do all its steps.
 
-    `said` is what QEMU itself printed; `ready` whether the agent had reported.
+    `messages` is what QEMU itself printed; `ready` whether the agent had reported.
     """
     return (
         _from_console(console)
         or _from_limit(ending, limits, console=console, ready=ready)
-        or _from_exit(ending, console=console, said=said, ready=ready)
+        or _from_exit(ending, console=console, messages=messages, ready=ready)
     )
 
 
-def judge_unstarted(status: int, said: str) -> GuestVerdict:
+def judge_unstarted(status: int, messages: str) -> GuestVerdict:
     """What became of a guest whose QEMU ended before its first instruction."""
-    last = _last(said)
+    last = _last(messages)
     for pattern, outcome in _REFUSALS:
-        if re.search(pattern, said):
+        if re.search(pattern, messages):
             return GuestVerdict(outcome, f"QEMU refuses it: {last}")
     return _qemu_failed(status, last)
 
@@ -159,8 +151,8 @@ def processes_killed(count: int, console: str) -> GuestVerdict | None:
     if not count or "Memory cgroup out of memory" in console:
         return None
     match = re.search(r"Out of memory: Kill(?:ed)? process[^\r\n]*", console)
-    what = match[0] if match else f"{count} processes killed"
-    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {what}")
+    victim = match[0] if match else f"{count} processes killed"
+    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {victim}")
 
 
 def too_small(needed: int, memory: int) -> GuestVerdict:
@@ -178,8 +170,8 @@ def _from_console(console: str) -> GuestVerdict | None:
     for pattern, outcome, reason in _ON_CONSOLE:
         match = re.search(pattern, console)
         if match:
-            said = match.groupdict().get("said", "").strip()
-            return GuestVerdict(outcome, reason.format(said=said or "a panic without a reason"))
+            words = match.groupdict().get("said", "").strip()
+            return GuestVerdict(outcome, reason.format(messages=words or "a panic without a reason"))
     return None
 
 
@@ -200,7 +192,7 @@ def _from_limit(ending: GuestExit, limits: Limits, *, console: str, ready: bool)
     return GuestVerdict(Outcome.HUNG, f"{passed} went by before {stage}")
 
 
-def _from_exit(ending: GuestExit, *, console: str, said: str, ready: bool) -> GuestVerdict:
+def _from_exit(ending: GuestExit, *, console: str, messages: str, ready: bool) -> GuestVerdict:
     if ending.stop is Stop.PAUSED:
         return GuestVerdict(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
     if ending.reset and not ready and not console.strip():
@@ -215,15 +207,15 @@ def _from_exit(ending: GuestExit, *, console: str, said: str, ready: bool) -> Gu
         return GuestVerdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
     if ending.switched_off:
         return GuestVerdict(Outcome.NO_INIT, "the guest switched itself off before the agent was ready")
-    return _qemu_failed(ending.status, _last(said))
+    return _qemu_failed(ending.status, _last(messages))
 
 
-def _last(said: str) -> str:
+def _last(messages: str) -> str:
     """What tells most of what QEMU said: the plugin's complaint, which QEMU follows up, or the last line."""
-    lines = said.splitlines() or ["it said nothing"]
+    lines = messages.splitlines() or ["it said nothing"]
     return next((line for line in reversed(lines) if line.startswith(("insn: ", "parallel: "))), lines[-1])
 
 
 def _qemu_failed(status: int, last: str) -> GuestVerdict:
-    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    return GuestVerdict(Outcome.MACHINE_FAILED, f"QEMU {how}: {last}")
+    ending = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return GuestVerdict(Outcome.MACHINE_FAILED, f"QEMU {ending}: {last}")

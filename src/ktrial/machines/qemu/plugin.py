@@ -40,21 +40,13 @@ from ktrial.model.profile import (
     inclusive_counts,
 )
 
-# The QEMU plugin that counts instructions by function: which build, with which arguments, what it wrote.
-#
-# crates/insn is the plugin, docs/architecture/plugin.md says what it counts and how.
-
 FORMAT = 2
 """Version of what the plugin writes."""
-
-
 _APIS: tuple[tuple[Version, int], ...] = ((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)
 """From which QEMU on which version of the plugin API: `QEMU_PLUGIN_VERSION` in its qemu-plugin.h.
 
 QEMU takes plugins of older versions too, as long as nothing was taken out: 10.1 and later take version 4.
 """
-
-
 _PATIENCE = 20.0
 
 
@@ -114,15 +106,15 @@ def check(qemu: Qemu, build: PluginBuild) -> NoPlugin | None:
     ]
     talk = '{"execute": "qmp_capabilities"}{"execute": "quit"}'
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             command, input=talk, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except subprocess.TimeoutExpired:
         return NoPlugin(f"{qemu.program} does not load the plugin within {_PATIENCE:.0f} s")
-    if done.returncode == 0:
+    if finished.returncode == 0:
         return None
-    said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-    return NoPlugin(f"{qemu.program} does not load the plugin: {said}")
+    message = (finished.stderr.strip().splitlines() or [f"status {finished.returncode}"])[-1]
+    return NoPlugin(f"{qemu.program} does not load the plugin: {message}")
 
 
 def arguments(
@@ -140,12 +132,12 @@ def arguments(
     `vector`: each operation's count. With one CPU only: `calls`, who called whom; `caches`, modelled ones;
     `model`, the machine that cycles are modelled on.
     """
-    given: dict[str, object] = {"out": out, "symbols": symbols}
-    given |= {name: "on" for name, on in (("vector", vector), ("calls", calls)) if on}
+    options: dict[str, object] = {"out": out, "symbols": symbols}
+    options |= {name: "on" for name, on in (("vector", vector), ("calls", calls)) if on}
     if caches:
-        given |= {"l1i": caches.l1i, "l1d": caches.l1d, "llc": caches.llc}
-    given |= model_arguments(model) if model else {}
-    words = [str(build.path), *(f"{name}={value}" for name, value in given.items() if value is not None)]
+        options |= {"l1i": caches.l1i, "l1d": caches.l1d, "llc": caches.llc}
+    options |= model_arguments(model) if model else {}
+    words = [str(build.path), *(f"{name}={value}" for name, value in options.items() if value is not None)]
     # QEMU takes a doubled comma for one.
     return ("-plugin", ",".join(word.replace(",", ",,") for word in words))
 
@@ -180,7 +172,7 @@ def read_runs(
             give_names(runs, generated())
         return [merge(run.regions) for run in runs if run.regions or run.ended]
 
-    regions = iter(_read(path, arrange, whole=True).regions)
+    regions = iter(_read(path, arrange, complete_only=True).regions)
     return tuple(
         next(regions).model_copy(update={"marking": _marking(run.ended)})
         if run.regions or run.ended
@@ -193,21 +185,23 @@ def _marking(ended: Line) -> Marking:
     return Marking.model_validate({name: count for name, count in ended.items() if name != "run"})
 
 
-def _read(path: Path, arrange: Callable[[list[Line]], list[Line]], *, whole: bool = False) -> PluginCounts:
+def _read(
+    path: Path, arrange: Callable[[list[Line]], list[Line]], *, complete_only: bool = False
+) -> PluginCounts:
     try:
         lines = path.read_text(encoding="ascii").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         raise PluginCountsUnreadable(machine="exact", path=path, line=0, problem=str(error)) from None
-    if whole and lines and not lines[-1].endswith("\n"):
+    if complete_only and lines and not lines[-1].endswith("\n"):
         raise PluginCountsUnreadable(machine="exact", path=path, line=len(lines), problem="it is cut off")
     parsed = [_parse(path, number, line) for number, line in _finished(lines)]
     if not parsed or parsed[0].get("insn") != FORMAT:
         problem = f"it does not begin with format {FORMAT}"
         raise PluginCountsUnreadable(machine="exact", path=path, line=1, problem=problem)
-    first, *rest = parsed
-    complete = bool(rest) and "end" in rest[-1]
+    first, *body = parsed
+    complete = bool(body) and "end" in body[-1]
     try:
-        regions = arrange(rest[:-1] if complete else rest)
+        regions = arrange(body[:-1] if complete else body)
         return PluginCounts(
             api=first["api"],
             symbols=first["symbols"],
@@ -263,7 +257,7 @@ def _tree(rows: list[list[int]], functions: int) -> tuple[CallNode, ...]:
 
 
 def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
-    symbol, module, instructions, entered, *rest = row
+    symbol, module, instructions, entered, *columns = row
     symbol, module = named(symbol, module)
     return FunctionCount(
         symbol=symbol,
@@ -271,21 +265,21 @@ def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
         instructions=instructions,
         inclusive=inclusive,
         entered=entered,
-        strings=_strings(rest[:3]),
-        caches=_caches(rest[3:]),
-        modelled=_modelled(rest[3:]),
+        strings=_strings(columns[:3]),
+        caches=_caches(columns[3:]),
+        modelled=_modelled(columns[3:]),
     )
 
 
 def _page(row: list[int]) -> PageCount:
-    address, checksum, instructions, *rest = row
+    address, checksum, instructions, *columns = row
     return PageCount(
         address=address,
         checksum=checksum,
         instructions=instructions,
-        strings=_strings(rest[:3]),
-        caches=_caches(rest[3:]),
-        modelled=_modelled(rest[3:]),
+        strings=_strings(columns[:3]),
+        caches=_caches(columns[3:]),
+        modelled=_modelled(columns[3:]),
     )
 
 
@@ -295,8 +289,6 @@ def _strings(row: list[int]) -> StringCounts:
 
 
 _OF_CACHES = 5
-
-
 _OF_MODEL = 8
 """How many columns each adds to a row."""
 
@@ -350,18 +342,10 @@ def _dotted(version: Version) -> str:
 
 NO_CACHE = CacheSize(size=64, ways=1, line=64)
 """Stands for a level that is not there: a cache of one line, which the level before it always has as well."""
-
-
 PER_CYCLE = 1000
-
-
 _OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk", "walk_level"})
-
-
 _AS_WRMSR = ("spec_ctrl", "ibpb", "l1d_flush")
 """What costs as any other `wrmsr` where a machine does not say."""
-
-
 """Constants that are not one argument each, in thousandths of a cycle."""
 
 
@@ -369,7 +353,7 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
     """Name → value."""
     cycles, branches, paging = machine.cycles, machine.branches, machine.paging
     levels = (cycles.l2, cycles.llc, cycles.memory)
-    given = {
+    options = {
         "l1i": _cache(machine.l1i),
         "l1d": _cache(machine.l1d),
         "l2": _cache(machine.l2),
@@ -390,8 +374,8 @@ def model_arguments(machine: ModelledMachine) -> dict[str, str]:
     }
     single = dict.fromkeys(_AS_WRMSR, cycles.wrmsr) | cycles.model_dump(exclude=set(_OTHERWISE))
     for name, cost in single.items():
-        given[name.replace("_", "-")] = _thousandths(cost)
-    return {f"model-{name}": value for name, value in given.items()}
+        options[name.replace("_", "-")] = _thousandths(cost)
+    return {f"model-{name}": value for name, value in options.items()}
 
 
 def _thousandths(cycles: float) -> str:

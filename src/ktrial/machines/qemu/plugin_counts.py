@@ -22,23 +22,9 @@ from ktrial.machines.qemu.snapshot import SHOWN
 from ktrial.model.profile import GENERATED, UNKNOWN, PageCount, ProgramCount, StringCounts
 from ktrial.target import Collect, Push, Run, Start, Step, StepResult
 
-# What the QEMU plugin counted, put in order: regions of one run made one, and pages told by program.
-#
-# A workload marks each of its passes, or each operation, as a region. They are merged as the plugin wrote
-# them (crates/insn/src/output.rs), before anything is made of the rows.
-#
-# The plugin API shows no process. But a program's code is mapped from its file, page by page, unchanged: so
-# pages of code that the plugin saw are looked for in the programs' files.
-
 Line = dict[str, Any]
-
-
 _SUMS = ("instructions", "marks", "strings", "passes", "bytes")
-
-
 _NAMES_OF_FUNCTION = 2
-
-
 _NAMES_OF_PAGE = 2
 
 
@@ -74,10 +60,10 @@ def merge(lines: Sequence[Line]) -> Line:
 
     A region in which the program marks no operation is one operation.
     """
-    each = [
+    regions = [
         line if line["operations"]["count"] else line | {"operations": _the_whole(line)} for line in lines
     ]
-    return each[0] if len(each) == 1 and not _has_twins(each[0]) else _merged(each)
+    return regions[0] if len(regions) == 1 and not _has_twins(regions[0]) else _merged(regions)
 
 
 def _has_twins(line: Line) -> bool:
@@ -140,13 +126,13 @@ class _CallTree:
 
     def add(self, nodes: Iterable[list[int]], function_of: Callable[[int], int]) -> None:
         places: list[int] = []
-        for index, (parent, function, own, entered) in enumerate(nodes):
+        for index, (parent, function, instructions, entered) in enumerate(nodes):
             # The first two are the root and the program, and have no function.
             key = (places[parent], function_of(function)) if index > 1 else (-1, index)
             place = self._places.setdefault(key, len(self.rows))
             if place == len(self.rows):
                 self.rows.append([max(key[0], 0), key[1] if index > 1 else -1, 0, 0])
-            self.rows[place][2] += own
+            self.rows[place][2] += instructions
             self.rows[place][3] += entered
             places.append(place)
 
@@ -154,14 +140,14 @@ class _CallTree:
 def _the_whole(line: Line) -> Line:
     """A region as one operation."""
     count, size = line["instructions"], line["bytes"]
-    whole: Line = {"count": 1, "sum": count, "minimum": count, "maximum": count, "middle": [count, count]}
+    operation: Line = {"count": 1, "sum": count, "minimum": count, "maximum": count, "middle": [count, count]}
     if "bytes" in line["operations"]:
-        whole["bytes"] = [size, size]
+        operation["bytes"] = [size, size]
     if "cycles" in line:
-        whole["cycles"] = [line["cycles"], line["cycles"]]
+        operation["cycles"] = [line["cycles"], line["cycles"]]
     if "vector" in line["operations"]:
-        whole["vector"] = [count]
-    return whole
+        operation["vector"] = [count]
+    return operation
 
 
 def _operations(parts: Sequence[Line]) -> Line:
@@ -188,18 +174,18 @@ def _middle(counts: list[int]) -> list[int]:
 
 
 def _bytes(part: Line) -> list[int]:
-    return _each(part, "byte_vector", part["bytes"][0])
+    return _counts(part, "byte_vector", part["bytes"][0])
 
 
 def _cycles(part: Line) -> list[int]:
-    return _each(part, "cycle_vector", part["cycles"][0])
+    return _counts(part, "cycle_vector", part["cycles"][0])
 
 
 def _vector(part: Line) -> list[int]:
-    return _each(part, "vector", part["sum"])
+    return _counts(part, "vector", part["sum"])
 
 
-def _each(part: Line, name: str, only: int) -> list[int]:
+def _counts(part: Line, name: str, only: int) -> list[int]:
     if part["count"] <= 1:
         return [only] * part["count"]
     if name not in part:
@@ -258,44 +244,20 @@ def _count(name: str, pages: list[PageCount]) -> ProgramCount:
 # same place, though bpf(2) does a little more.
 
 _BUILT_IN = re.compile(r"__builtin__(\w+)")
-
-
 _PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(.+)")
-
-
 _BPF = "bpf"
-
-
 _OUT_OF_LINE = "ool"
-
-
 _AS_LISTED = {"kprobe": "kprobes"}
 """/proc/kallsyms has `__builtin__kprobes` for what else is called `kprobe_optinsn_page`."""
-
-
 _UNIT = 64
 """Bytes of generated code that the plugin counts as one (crates/insn/src/functions.rs)."""
-
-
 _GENERATED_CODE_PAGE = 4096
-
-
 _LOWEST = 0xFFFF_FFFF_C000_0000
 """Below it a kernel that has moved itself (KASLR) may have its image: what has no name there is unknown."""
-
-
 _LISTED = re.compile(r"^([0-9a-f]{16}) [tT] (\S+)\t\[(__builtin__\w+|bpf)\]$", re.MULTILINE)
-
-
-_TOLD = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) (\w+) (\S+)$", re.MULTILINE)
-
-
-_WHOLE = "end\n"
-
-
+_KSYMBOLS_LINE = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) (\w+) (\S+)$", re.MULTILINE)
+_KSYMBOLS_END = "end\n"
 _IN_GUEST = "/ktrial/ksymbols"
-
-
 _SYMBOLS_TO = "/ktrial/symbols-"
 
 
@@ -328,13 +290,13 @@ def listed(kallsyms: str) -> tuple[GeneratedCode, ...]:
     )
 
 
-def told(text: str) -> tuple[GeneratedCode, ...]:
+def code_in(text: str) -> tuple[GeneratedCode, ...]:
     """What `ksymbols` wrote; nothing where a part of it may be missing."""
-    if not text.endswith(_WHOLE):
+    if not text.endswith(_KSYMBOLS_END):
         return ()
     return tuple(
         GeneratedCode(int(address, 16), int(length, 16), _name(kind, symbol))
-        for address, length, kind, symbol in _TOLD.findall(text)
+        for address, length, kind, symbol in _KSYMBOLS_LINE.findall(text)
     )
 
 
@@ -391,5 +353,5 @@ def code_told(results: tuple[StepResult, ...]) -> tuple[GeneratedCode, ...]:
     """What the kernel made, as the results of `with_ksymbols` say. Of what failed nothing has a name."""
     *of_programs, listing = results
     texts = (base64.b64decode(result.content) for result in of_programs if result.do == "collect")
-    pieces = (told(text.decode("utf-8", "replace")) for text in texts)
+    pieces = (code_in(text.decode("utf-8", "replace")) for text in texts)
     return (*itertools.chain.from_iterable(pieces), *listed(listing.stdout))

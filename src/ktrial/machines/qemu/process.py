@@ -84,18 +84,18 @@ class QemuProcess:
         self._preload = preload
         self._cpus = cpus
         self._machine = children.machine
-        with contextlib.ExitStack() as kept:
-            self.frames, self.console, self._said = (kept.enter_context(_memory(n)) for n in _OUTPUTS)
+        with contextlib.ExitStack() as resources:
+            self.frames, self.console, self._said = (resources.enter_context(_memory(n)) for n in _OUTPUTS)
             ours, theirs = socket.socketpair()
-            kept.enter_context(ours)
+            resources.enter_context(ours)
             command = self._command(qemu, arguments, theirs.fileno())
             passed = (theirs.fileno(), self.frames, self.console, *inherited)
             with theirs:
                 self._child = self._spawn(command, passed)
             children.add(self._child)
-            self._pidfd = kept.enter_context(_open(os.pidfd_open(self._child.pid)))
+            self._pidfd = resources.enter_context(_open(os.pidfd_open(self._child.pid)))
             self.qmp = Qmp(ours, self._machine)
-            self._kept = kept.pop_all()
+            self._kept = resources.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +154,7 @@ class QemuProcess:
         """How much the guest wrote so far, to both."""
         return os.fstat(self.frames).st_size + os.fstat(self.console).st_size
 
-    def said(self) -> str:
+    def messages(self) -> str:
         """What QEMU itself wrote to its standard output and error."""
         return _content(self._said).decode(errors="replace").strip()
 

@@ -13,24 +13,12 @@ from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
 from ktrial.system_tools import Tool, missing_of, packages_of
 
 PROGRAM = "qemu-system-x86_64"
-
-
 VARIABLE = "KTRIAL_QEMU"
-
-
 PACKAGE = "qemu-system-x86"
-
-
 OLDEST = (6, 2)
 """Older ones are not tested. `-action panic=pause`, which the snapshot point needs, is there since 6.0."""
-
-
 Version = tuple[int, int, int]
-
-
 _FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
-
-
 _PATIENCE = 20.0
 
 
@@ -123,29 +111,25 @@ def _firmware(program: Path, machine: str) -> str:
 
 def _output(program: Path, machine: str, *arguments: str) -> str:
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             [program, *arguments], capture_output=True, text=True, timeout=_PATIENCE, check=True
         )
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip().splitlines()
-        problem = f"fails with status {error.returncode}: {said[-1] if said else 'it says nothing'}"
+        lines = (error.stderr or error.stdout or "").strip().splitlines()
+        problem = f"fails with status {error.returncode}: {lines[-1] if lines else 'it says nothing'}"
     except subprocess.TimeoutExpired:
         problem = f"does not answer {' '.join(arguments)} within {_PATIENCE:.0f} s"
     except OSError as error:
         problem = f"cannot be run: {error.strerror}"
     else:
-        return done.stdout
+        return finished.stdout
     raise QemuUnusable(machine=machine, program=program, problem=problem)
 
 
 # The programs that every machine of QEMU's runs here, QEMU itself among them.
 
 CPIO = Tool("cpio", "cpio", "packs the guest's first file system")
-
-
 SETPRIV = Tool("setpriv", "util-linux", "ends QEMU when ktrial ends")
-
-
 TASKSET = Tool("taskset", "util-linux", "keeps QEMU on the CPUs that the study names")
 
 

@@ -87,9 +87,6 @@ class SnapshotSetup:
         return canonical(state, time_stamp, self.machine)
 
 
-# A target whose each `perform` is one QEMU, from the same saved state.
-
-
 class SnapshotTarget:
     """A system that starts anew, from one state, for every `perform`."""
 
@@ -128,14 +125,14 @@ class SnapshotTarget:
         return self._perform_plainly(plan)
 
     def _perform_restored(self, plan: bytes) -> tuple[StepResult, ...]:
-        with contextlib.ExitStack() as kept:
-            snapshot = kept.enter_context(self._snapshots.open(self._setup.key))
+        with contextlib.ExitStack() as resources:
+            snapshot = resources.enter_context(self._snapshots.open(self._setup.key))
             if snapshot is None:
                 raise CannotLoadState(machine=self._setup.machine, problem="it has gone from the cache")
             try:
-                process = kept.enter_context(restored(self._setup, self._children, snapshot, plan))
+                process = resources.enter_context(restored(self._setup, self._children, snapshot, plan))
             except Unstarted as error:
-                verdict = outcome.judge_unstarted(error.status, error.said)
+                verdict = outcome.judge_unstarted(error.status, error.messages)
                 raise self._ended(verdict, ()) from None
             return self._results(process, *self._run(process))
 
@@ -161,28 +158,28 @@ class SnapshotTarget:
     ) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
-        verdict = self._judge(ending, report, console, process.said())
+        verdict = self._judge(ending, report, console, process.messages())
         if verdict:
             raise self._ended(verdict, report.results)
         return report.results
 
     def _judge(
-        self, ending: GuestExit, report: ProcessFrames, console: str, said: str
+        self, ending: GuestExit, report: ProcessFrames, console: str, messages: str
     ) -> outcome.GuestVerdict | None:
-        if report.done:
+        if report.finished:
             return self._judge_done(report, console)
         if report.failed:
             return outcome.agent_failed(report.failed, console)
         if report.damage:
             return outcome.frames_damaged(report.damage)
-        return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=True)
+        return outcome.judge(ending, self._setup.limits, console=console, messages=messages, ready=True)
 
     def _judge_done(self, report: ProcessFrames, console: str) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
         late = any(result.timed_out and result.step in self._held for result in report.results)
         limit = GuestExit(Stop.INSTRUCTIONS)
         return outcome.processes_killed(killed, console) or (
-            outcome.judge(limit, self._setup.limits, console="", said="", ready=True) if late else None
+            outcome.judge(limit, self._setup.limits, console="", messages="", ready=True) if late else None
         )
 
     def _limited(self, step: Step) -> Step:
@@ -218,8 +215,8 @@ def switched_on(
 
     Raises Unstarted or TooSmall.
     """
-    with contextlib.ExitStack() as kept:
-        initrd = kept.enter_context(memory_file("ktrial-initrd"))
+    with contextlib.ExitStack() as resources:
+        initrd = resources.enter_context(memory_file("ktrial-initrd"))
         initramfs.write(setup.files.entries, initrd, setup.machine)
         check_memory(setup.boot, initrd)
         os.ftruncate(ram, setup.boot.memory_mib << 20)
@@ -230,8 +227,8 @@ def switched_on(
             *snapshot_point_arguments(stops=plan is None),
         ]
         inherited = [ram, initrd, *setup.inherited]
-        _add_plan(arguments, inherited, plan, kept)
-        process = kept.enter_context(_process(setup, arguments, inherited, children))
+        _add_plan(arguments, inherited, plan, resources)
+        process = resources.enter_context(_process(setup, arguments, inherited, children))
         negotiate(process)
         yield process
 
@@ -244,7 +241,7 @@ def restored(
 
     Raises Unstarted or CannotLoadState.
     """
-    with contextlib.ExitStack() as kept:
+    with contextlib.ExitStack() as resources:
         stream = Stream(snapshot.state)
         arguments = [
             *_common(setup, snapshot.state, quiet=True),
@@ -253,9 +250,9 @@ def restored(
             *snapshot_point_arguments(stops=True),
         ]
         inherited = [snapshot.ram, stream.reading, *setup.inherited]
-        _add_plan(arguments, inherited, plan, kept)
+        _add_plan(arguments, inherited, plan, resources)
         try:
-            process = kept.enter_context(_process(setup, arguments, inherited, children))
+            process = resources.enter_context(_process(setup, arguments, inherited, children))
         finally:
             stream.start()
         negotiate(process)
@@ -280,10 +277,10 @@ def _common(setup: SnapshotSetup, state: bytes | None, *, quiet: bool) -> list[s
 
 
 def _add_plan(
-    arguments: list[str], inherited: list[int], plan: bytes | None, kept: contextlib.ExitStack
+    arguments: list[str], inherited: list[int], plan: bytes | None, resources: contextlib.ExitStack
 ) -> None:
     if plan is not None:
-        file = kept.enter_context(memory_file("ktrial-plan", plan))
+        file = resources.enter_context(memory_file("ktrial-plan", plan))
         arguments += plan_arguments(file)
         inherited.append(file)
 
@@ -295,7 +292,7 @@ def _load(process: QemuProcess, stream: int, machine: str) -> None:
     except CannotLoadState:
         status = process.ended_within(MOMENT)
         if status in _FROM_OUTSIDE:
-            raise Unstarted(status, process.said()) from None
+            raise Unstarted(status, process.messages()) from None
         raise
 
 
@@ -309,8 +306,8 @@ def booted(
 ) -> Iterator[tuple[QemuProcess, Ready]]:
     """A guest that is stopped at the snapshot point, and what it reported. Raises GuestEnded."""
     progress("booting")
-    with contextlib.ExitStack() as kept:
-        process = kept.enter_context(started(setup, children, ram))
+    with contextlib.ExitStack() as resources:
+        process = resources.enter_context(started(setup, children, ram))
         watcher = Watcher(process, setup.limits)
         watcher.resume()
         ending = watcher.watch()
@@ -327,11 +324,11 @@ def started(
     setup: SnapshotSetup, children: Children, ram: int, plan: bytes | None = None
 ) -> Iterator[QemuProcess]:
     """A guest at its first instruction, stopped, as `switched_on`. Raises GuestEnded: QEMU refuses it."""
-    with contextlib.ExitStack() as kept:
+    with contextlib.ExitStack() as resources:
         try:
-            process = kept.enter_context(switched_on(setup, children, ram, plan))
+            process = resources.enter_context(switched_on(setup, children, ram, plan))
         except Unstarted as error:
-            raise ended(outcome.judge_unstarted(error.status, error.said), "") from None
+            raise ended(outcome.judge_unstarted(error.status, error.messages), "") from None
         except TooSmall as error:
             raise ended(outcome.too_small(error.needed, error.memory), "") from None
         yield process
@@ -353,14 +350,14 @@ def not_booted(
     setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: ProcessFrames
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
-    console, said = process.console_text(), process.said()
+    console, messages = process.console_text(), process.messages()
     process.kill()
     if report.failed:
         verdict = outcome.agent_failed(report.failed, console)
     else:
         talkative = _talkative_console(setup, children, ending)
         console = talkative if len(talkative) > len(console) else console
-        verdict = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
+        verdict = outcome.judge(ending, setup.limits, console=console, messages=messages, ready=False)
     return ended(verdict, console)
 
 
@@ -409,8 +406,6 @@ def _talkative_console(setup: SnapshotSetup, children: Children, ending: GuestEx
 # name and version; icount bias and icount (8 bytes each). The virtual clock is the sum of the last two.
 
 _CAPABILITIES = [{"capability": name, "state": True} for name in ("x-ignore-shared", "events")]
-
-
 _PATIENCE = 60.0
 
 
@@ -451,10 +446,10 @@ class Stream:
         self._thread.join()
 
     def _feed(self) -> None:
-        rest = memoryview(self._state)
+        remaining = memoryview(self._state)
         try:
-            while rest:
-                rest = rest[os.write(self._writing, rest) :]
+            while remaining:
+                remaining = remaining[os.write(self._writing, remaining) :]
         except BrokenPipeError:
             return  # QEMU has ended; who waits for its answer learns that
         finally:
@@ -472,7 +467,7 @@ def load(process: QemuProcess, stream_descriptor: int, machine: str) -> None:
         _wait_for_migration(process.qmp)
     except (QemuRefused, QemuGone) as error:
         process.check_stopped()
-        raise CannotLoadState(machine=machine, problem=process.said() or error.message) from None
+        raise CannotLoadState(machine=machine, problem=process.messages() or error.message) from None
 
 
 def _wait_for_migration(qmp: Qmp) -> None:
@@ -502,17 +497,9 @@ def _read_all(reading: int, pidfd: int) -> bytes:
 
 AHEAD_NS = 50_000_000
 """From the agent's reading to the snapshot's clock: more than QEMU's jump to the next timer tick (10 ms)."""
-
-
 _SECTION = b"\x05timer\x00\x00\x00\x00\x00\x00\x00\x02"
-
-
 _SUBSECTION = b"\x05\x0ctimer/icount\x00\x00\x00\x01"
-
-
 _HOST_CLOCKS = struct.Struct(">qqq")
-
-
 _COUNTS = struct.Struct(">qq")
 
 
@@ -523,14 +510,14 @@ def canonical(state: bytes, time_stamp: int, machine: str) -> bytes:
     """
     start, counts = _places(state, machine)
     bias, count = _COUNTS.unpack_from(state, counts)
-    wanted = time_stamp + AHEAD_NS
-    if not time_stamp <= bias + count <= wanted:
+    clock = time_stamp + AHEAD_NS
+    if not time_stamp <= bias + count <= clock:
         problem = f"its clock stands at {bias + count} ns, the agent's at {time_stamp} ns"
         raise CannotSaveState(machine=machine, problem=problem)
-    made = bytearray(state)
-    _HOST_CLOCKS.pack_into(made, start, 0, 0, 0)
-    _COUNTS.pack_into(made, counts, wanted - count, count)
-    return bytes(made)
+    changed = bytearray(state)
+    _HOST_CLOCKS.pack_into(changed, start, 0, 0, 0)
+    _COUNTS.pack_into(changed, counts, clock - count, count)
+    return bytes(changed)
 
 
 def clocked(state: bytes, time_stamp: int, machine: str) -> bytes:
@@ -538,9 +525,9 @@ def clocked(state: bytes, time_stamp: int, machine: str) -> bytes:
 
     It stands where QEMU keeps the host's own clock, which counts nothing there. Raises CannotSaveState.
     """
-    made = bytearray(state)
-    _HOST_CLOCKS.pack_into(made, _clock_place(state, machine), 0, 0, time_stamp + AHEAD_NS)
-    return bytes(made)
+    changed = bytearray(state)
+    _HOST_CLOCKS.pack_into(changed, _clock_place(state, machine), 0, 0, time_stamp + AHEAD_NS)
+    return bytes(changed)
 
 
 def clock_in(state: bytes, machine: str) -> int:
@@ -575,8 +562,6 @@ def _places(state: bytes, machine: str) -> tuple[int, int]:
 # What a machine boots stays what it was while the machine is in use: else a study mixes two systems.
 
 _RAM_DISK = "initial RAM disk"
-
-
 _NAMED = 3
 """Files that a message names; of more it says how many."""
 
@@ -607,8 +592,8 @@ class BootsInUse:
         changed = [name for name, fact in first.facts.items() if setup.facts[name] != fact]
         if changed:
             files = list(_differing(first.contents, setup.files.entries)) if _RAM_DISK in changed else []
-            what = [f"{name} ({_some(files)})" if name == _RAM_DISK and files else name for name in changed]
-            raise BootChanged(machine=self.machine, what=", ".join(what))
+            names = [f"{name} ({_some(files)})" if name == _RAM_DISK and files else name for name in changed]
+            raise BootChanged(machine=self.machine, what=", ".join(names))
 
 
 def _contents(entries: tuple[InitramfsEntry, ...]) -> dict[str, str]:
@@ -616,10 +601,10 @@ def _contents(entries: tuple[InitramfsEntry, ...]) -> dict[str, str]:
 
 
 def _differing(before: dict[str, str], entries: tuple[InitramfsEntry, ...]) -> Iterator[str]:
-    now = _contents(entries)
+    after = _contents(entries)
     sources = {entry.guest: entry.source for entry in entries}
-    for guest in sorted(before.keys() | now.keys()):
-        if before.get(guest) != now.get(guest):
+    for guest in sorted(before.keys() | after.keys()):
+        if before.get(guest) != after.get(guest):
             source = sources.get(guest, b"")
             yield guest if isinstance(source, bytes) else str(source)
 
@@ -633,11 +618,7 @@ def _some(names: list[str]) -> str:
 
 SHOWN = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
 """Where the kernel hides the addresses in /proc/kallsyms from all, even root is told zeros."""
-
-
 _KALLSYMS = "/proc/kallsyms"
-
-
 _ASKING = threading.Lock()
 
 
@@ -647,17 +628,17 @@ def kallsyms(target: Target, snapshots: SnapshotCache, setup: SnapshotSetup) -> 
     Raises NoSymbolsInGuest, GuestEnded, MachineError.
     """
     with _ASKING:
-        kept = snapshots.note(setup.key)
-        if kept is None:
-            kept = _told(target, setup)
-            snapshots.keep_note(setup.key, kept)
-    return kept.decode("ascii", errors="replace")
+        text = snapshots.note(setup.key)
+        if text is None:
+            text = _read_kallsyms(target, setup)
+            snapshots.keep_note(setup.key, text)
+    return text.decode("ascii", errors="replace")
 
 
-def _told(target: Target, setup: SnapshotSetup) -> bytes:
+def _read_kallsyms(target: Target, setup: SnapshotSetup) -> bytes:
     # Every `perform` starts anew: the workload does not see the change.
-    *_, told = target.perform((SHOWN, Collect(path=_KALLSYMS)))
-    if told.failure:
-        name, problem = setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
+    *_, result = target.perform((SHOWN, Collect(path=_KALLSYMS)))
+    if result.failure:
+        name, problem = setup.boot.kernel.name, f"{_KALLSYMS}: {result.failure.text}"
         raise NoSymbolsInGuest(name=name, problem=problem)
-    return base64.b64decode(told.content)
+    return base64.b64decode(result.content)

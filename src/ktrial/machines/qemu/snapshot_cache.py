@@ -31,15 +31,9 @@ from ktrial.model.base import Model, digest
 from ktrial.model.notation import size_bytes
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
-
-
 _NEW = ".new"
 """Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
-
-
 _WAIT = 0.2
-
-
 _USUAL_BYTES = 100 << 20
 
 
@@ -94,8 +88,8 @@ class SnapshotCache:
 
         All of it is read once in each boot of this system, and when a file's time has changed.
         """
-        with contextlib.ExitStack() as kept:
-            yield self._open(name, kept)
+        with contextlib.ExitStack() as resources:
+            yield self._open(name, resources)
 
     def note(self, name: str) -> bytes | None:
         """What was kept beside the snapshot; None where nothing was, or what there is is not whole."""
@@ -136,8 +130,8 @@ class SnapshotCache:
             with self.open(name) as present:
                 if present:
                     return
-            with contents() as made:
-                self._write(name, facts, made)
+            with contents() as snapshot:
+                self._write(name, facts, snapshot)
         self._prune(keep=name)
 
     def remove(self, name: str) -> None:
@@ -148,12 +142,12 @@ class SnapshotCache:
         shutil.rmtree(place, ignore_errors=True)
         self._verified.pop(name, None)
 
-    def _open(self, name: str, kept: contextlib.ExitStack) -> OpenSnapshot | None:
+    def _open(self, name: str, resources: contextlib.ExitStack) -> OpenSnapshot | None:
         place = self.directory / name
         try:
             about = About.model_validate_json((place / ABOUT).read_bytes())
             ram = os.open(place / RAM, os.O_RDWR)
-            kept.callback(os.close, ram)
+            resources.callback(os.close, ram)
             state = (place / STATE).read_bytes()
             os.utime(place / ABOUT)
         except FileNotFoundError:
@@ -180,10 +174,10 @@ class SnapshotCache:
             return STATE
         if self._verified.get(name) != seen:
             read = partial(digest_of_sparse, ram)
-            kept = (
-                remembered(self.directory / name / RAM, status, read, anew=anew) for anew in (False, True)
+            digests = (
+                remembered(self.directory / name / RAM, status, read, anew=reread) for reread in (False, True)
             )
-            if status.st_size != about.ram_size or about.ram_digest not in kept:
+            if status.st_size != about.ram_size or about.ram_digest not in digests:
                 return RAM
         self._verified[name] = seen
         return ""
@@ -251,8 +245,8 @@ class SnapshotCache:
         for left in self.directory.glob(f"*{_NEW}"):
             self._with_lock(left.stem, partial(shutil.rmtree, left, ignore_errors=True))
         # What is still half-made is another process's work.
-        whole = [place for place in self.directory.iterdir() if place.is_dir() and place.suffix != _NEW]
-        sizes = {place: _bytes_below(place) for place in whole}
+        complete = [place for place in self.directory.iterdir() if place.is_dir() and place.suffix != _NEW]
+        sizes = {place: _bytes_below(place) for place in complete}
         total = sum(sizes.values())
         for place in sorted(sizes, key=_last_use):
             if total > self._limit and place.name != keep:
@@ -281,8 +275,6 @@ def _bytes_below(place: Path) -> int:
 
 
 LIMIT = "KTRIAL_SNAPSHOT_LIMIT"
-
-
 DEFAULT_LIMIT = 10 << 30
 
 
@@ -306,8 +298,6 @@ def snapshots_limit() -> int:
 # A guest's RAM in a file: copied without its zeros, and hashed the same however its holes lie.
 
 _BLOCK = 65536
-
-
 _ZEROS = bytes(_BLOCK)
 
 

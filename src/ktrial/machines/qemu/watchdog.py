@@ -27,33 +27,19 @@ from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
 """Seconds of the host's clock before the first look at a guest, and between two."""
-
-
 QUESTION_SECONDS = 60.0
 """Seconds of CPU that a guest which computes has before it is asked for its time, and between two questions.
 
 QEMU's main loop answers, and where the guest's CPU does not idle meanwhile it may halt in that instant: its
 clock then jumps, and the last digits are others.
 """
-
-
 OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
-
-
 _CLOCK = ("/machine", "rtc-time")
-
-
 _SHORTEST_PAUSE = 0.1
-
-
 _STOPPED = "T"
-
-
 _NO_CHANCE = 0.25
 """Of the limit in real time, spent in waiting for a CPU."""
-
-
 _MOVES = 0.005
 """Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
@@ -129,21 +115,21 @@ class CpuUse:
 class CpuLimit:
     """Whether a process has used so many seconds of CPU, or has not moved for as long."""
 
-    def __init__(self, seconds: float, before: CpuUse | None, now: float) -> None:
+    def __init__(self, seconds: float, before: CpuUse | None, moment: float) -> None:
         self._seconds = seconds
         self._first = self._last = before or CpuUse(0.0)
-        self._looked = now
+        self._looked = moment
         self.still = 0.0
         """Seconds of the host's clock for which nothing has moved, while this process ran."""
-        self.next_look = now + self._pause()
+        self.next_look = moment + self._pause()
 
-    def past(self, used: CpuUse, now: float) -> Stop | None:
+    def past(self, used: CpuUse, moment: float) -> Stop | None:
         """Which limit was passed, at this look. Raises HostHoldsUp where this host is in the way."""
-        elapsed = min(now - self._looked, 2 * self._pause())
+        elapsed = min(moment - self._looked, 2 * self._pause())
         moved = used.seconds - self._last.seconds >= _MOVES * elapsed
         self.still = 0.0 if moved else self.still + elapsed
-        self._last, self._looked = used, now
-        self.next_look = now + self._pause()
+        self._last, self._looked = used, moment
+        self.next_look = moment + self._pause()
         if used.seconds - self._first.seconds > self._seconds:
             return Stop.SECONDS
         if self.still <= self._seconds:
@@ -158,14 +144,14 @@ class CpuLimit:
         return min(max(left, _SHORTEST_PAUSE), FIRST_LOOK_SECONDS)
 
 
-def check_real_time(seconds: float, before: CpuUse, now: CpuUse) -> None:
+def check_real_time(seconds: float, before: CpuUse, current: CpuUse) -> None:
     """Raise HostHoldsUp where a guest whose limit of `seconds` of the host's clock is over had no chance.
 
     It was stopped, or waited for a CPU for longer than it had one. One that sleeps, or runs, has hung.
     """
-    waited, used = now.waited - before.waited, now.seconds - before.seconds
-    if _STOPPED in now.held_up or (waited >= seconds * _NO_CHANCE and waited > used):
-        raise HostHoldsUp(seconds=round(max(waited, 1.0)), states=now.held_up or "R")
+    waited, used = current.waited - before.waited, current.seconds - before.seconds
+    if _STOPPED in current.held_up or (waited >= seconds * _NO_CHANCE and waited > used):
+        raise HostHoldsUp(seconds=round(max(waited, 1.0)), states=current.held_up or "R")
 
 
 def until_look(used: CpuUse, at_last_look: float) -> float:
@@ -187,12 +173,12 @@ class Watcher:
         self._shut_down = self._reset = self._switched_off = False
         self._start = _time_at_start(process)
         self._continued: int | None = None
-        now = time.monotonic()
-        self._deadline = now + limits.seconds
-        self._next_look = now + FIRST_LOOK_SECONDS
+        moment = time.monotonic()
+        self._deadline = moment + limits.seconds
+        self._next_look = moment + FIRST_LOOK_SECONDS
         before = cpu_use(process.pid)
         self._before = before or CpuUse(0.0)
-        self._usage = CpuLimit(limits.seconds, before, now)
+        self._usage = CpuLimit(limits.seconds, before, moment)
         self._used_at_look = before.seconds if before else 0.0
 
     def resume(self) -> None:
@@ -266,11 +252,11 @@ class Watcher:
         return GuestExit(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
 
     def _look_at_the_use(self) -> Stop | None:
-        now = time.monotonic()
-        if now < self._usage.next_look:
+        moment = time.monotonic()
+        if moment < self._usage.next_look:
             return None
         used = cpu_use(self._process.pid)
-        return None if used is None else self._usage.past(used, now)
+        return None if used is None else self._usage.past(used, moment)
 
     def _look_at_the_clock(self) -> GuestExit | None:
         if time.monotonic() < self._next_look or self._limits.time_is_up is not None:
@@ -285,42 +271,38 @@ class Watcher:
                 return None
             self._used_at_look = used.seconds
         try:
-            now = guest_time(self._process)
+            guest_clock = guest_time(self._process)
         except QemuGone:
             return self._exited()
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
-        return GuestExit(Stop.INSTRUCTIONS) if now - self._start > self._limits.instructions else None
+        return GuestExit(Stop.INSTRUCTIONS) if guest_clock - self._start > self._limits.instructions else None
 
 
 def _nanoseconds(clock: object) -> int:
     if not isinstance(clock, dict):
         raise QemuRefused(machine="exact", command="qom-get rtc-time", problem=f"an odd answer: {clock!r}")
-    year, month, *rest = (int(clock[f"tm_{part}"]) for part in ("year", "mon", "mday", "hour", "min", "sec"))
-    day, hour, minute, second = rest
-    now = datetime(year + 1900, month + 1, day, hour, minute, second, tzinfo=UTC)
-    return int((now - CLOCK_BASE).total_seconds()) * 1_000_000_000
+    year, month, *parts = (int(clock[f"tm_{part}"]) for part in ("year", "mon", "mday", "hour", "min", "sec"))
+    day, hour, minute, second = parts
+    date = datetime(year + 1900, month + 1, day, hour, minute, second, tzinfo=UTC)
+    return int((date - CLOCK_BASE).total_seconds()) * 1_000_000_000
 
 
 # What the kernel says of a process's use of this host's CPUs, and of what its threads wait for.
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
 _STATE, _USER, _SYSTEM = 0, 11, 12
 """Places in /proc/PID/stat after the program's name (proc_pid_stat(5))."""
-
-
 _WAITING = frozenset("SI")
 """Asleep until something happens, for which nobody has to give it a CPU or a disk's answer."""
 
 
 def cpu_use(process: int, proc: Path = Path("/proc")) -> CpuUse | None:
     """Of the process with this id; None where it has ended."""
-    own = proc / str(process)
+    directory = proc / str(process)
     try:
-        facts = _fields(own / "stat")
-        threads = [_fields(each / "stat")[_STATE] for each in (own / "task").iterdir()]
-        waited = sum(_waited(each / "schedstat") for each in (own / "task").iterdir())
+        facts = _fields(directory / "stat")
+        threads = [_fields(thread / "stat")[_STATE] for thread in (directory / "task").iterdir()]
+        waited = sum(_waited(thread / "schedstat") for thread in (directory / "task").iterdir())
     except OSError:
         return None
     used = (int(facts[_USER]) + int(facts[_SYSTEM])) / _TICKS

@@ -112,11 +112,11 @@ class SshMachine:
         self.check_is_linux("boots into kernels")
         self._booting().look()
 
-    def check_is_linux(self, wanted: str) -> None:
-        """Raise UnlikeSystem where it is no Linux on x86_64. `wanted`: what needs that, in words."""
-        there = self._what_is_there()
-        if not there.runs_ktrials:
-            facts = {"system": there.name, "architecture": there.architecture, "what": wanted}
+    def check_is_linux(self, use: str) -> None:
+        """Raise UnlikeSystem where it is no Linux on x86_64. `use`: what needs that, in words."""
+        system = self._what_is_there()
+        if not system.runs_ktrials:
+            facts = {"system": system.name, "architecture": system.architecture, "what": use}
             raise UnlikeSystem(machine=NAME, host=self.host, **facts)
 
     def connection(self) -> Connection:
@@ -144,14 +144,14 @@ class SshMachine:
 
     def kernel(self) -> Kernel:
         """Its own kernel: what a killed ktrial has left it in is left first. Raises MachineError."""
-        connection, there = self.connection(), self._what_is_there()
-        if there.runs_ktrials and self._booting().is_left_over():
+        connection, system = self.connection(), self._what_is_there()
+        if system.runs_ktrials and self._booting().is_left_over():
             if self.writer is None:
                 raise HostChangeForbidden(machine=NAME, what=f"lead {self.host} back to its own kernel")
             self._booting().home()
             connection = self.connection()
-            there = system_of(connection)
-        return running_kernel(connection, there)
+            system = system_of(connection)
+        return running_kernel(connection, system)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Bring the programs there. Raises MachineError."""
@@ -279,8 +279,8 @@ class SshMachine:
 
 
 def _close(machine: "weakref.ref[SshMachine]") -> None:
-    if (one := machine()) is not None:
-        one.close()
+    if (instance := machine()) is not None:
+        instance.close()
 
 
 MACHINE = SshMachine
@@ -289,19 +289,15 @@ MACHINE = SshMachine
 # What the other machine is: its kernel, its processor.
 
 _LIKE = ("Linux", "x86_64")
-
-
-_SAID = "uname -s; uname -m; uname -r; uname -v\n"
-
-
+_UNAME = "uname -s; uname -m; uname -r; uname -v\n"
 _MODEL = 'cat /proc/cpuinfo 2>/dev/null || echo "model name: $(sysctl -n hw.model 2>/dev/null)"; :\n'
 """Linux has the file, and BSD the variable."""
 
 
 def system_of(connection: Connection) -> OtherSystem:
     """What it is. Raises ConnectionLost."""
-    said = connection.script(_SAID).decode(errors="replace")
-    return OtherSystem(*(said.splitlines() + [""] * 4)[:4])
+    output = connection.script(_UNAME).decode(errors="replace")
+    return OtherSystem(*(output.splitlines() + [""] * 4)[:4])
 
 
 def running_kernel(connection: Connection, system: OtherSystem) -> Kernel:
@@ -323,9 +319,9 @@ def running_kernel(connection: Connection, system: OtherSystem) -> Kernel:
 
 def cpu_model(connection: Connection) -> str:
     """As /proc/cpuinfo there has it, or a BSD's hw.model."""
-    said = connection.script(_MODEL).decode(errors="replace")
+    output = connection.script(_MODEL).decode(errors="replace")
     facts: dict[str, str] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
     details = [f"{key} {facts[key]}" for key in ("stepping", "microcode") if facts.get(key)]
@@ -346,8 +342,6 @@ def _config(connection: Connection, release: str) -> str:
 # What a host's name leads to, by the user's OpenSSH configuration: users may call a machine differently.
 
 _SECONDS = 20.0
-
-
 _NONE = {"", "none"}
 
 
@@ -360,7 +354,7 @@ def resolved(host: str) -> str:
     config = os.environ.get(CONFIG)
     chosen = ["-F", config] if config else []
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["ssh", *chosen, "-G", "--", host],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -370,7 +364,7 @@ def resolved(host: str) -> str:
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError):
         return host.rpartition("@")[2]
-    options = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+    options = dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
     name = options.get("hostname", host)
     return f"{name}:{options.get('port', '22')}{_way(name, options)}"
 

@@ -9,8 +9,6 @@ from typing import Protocol
 from ktrial.model.kernel import Kernel
 
 KEXEC, GRUB, SYSTEMD_BOOT = "kexec", "grub", "systemd-boot"
-
-
 _GRUB_WRITES = ("ext2", "xfs", "fat", "jfs", "ufs2")
 """As grub-probe calls them (ext2: up to ext4), of those on which GRUB can write to its own file."""
 
@@ -27,11 +25,7 @@ _GRUB_WRITES = ("ext2", "xfs", "fat", "jfs", "ufs2")
 
 ENTRY = "ktrial"
 """The entry's name in GRUB, and its title in systemd-boot."""
-
-
 MARK = "# made by ktrial, which takes it away"
-
-
 _NAMES = {"mark": MARK, "entry": ENTRY}
 
 
@@ -39,22 +33,22 @@ _NAMES = {"mark": MARK, "entry": ENTRY}
 class Looked:
     """What the machine said of itself, by name."""
 
-    said: dict[str, str]
+    facts: dict[str, str]
 
     @property
     def boot_id(self) -> str:
         """Another one after each boot."""
-        return self.said.get("boot_id", "")
+        return self.facts.get("boot_id", "")
 
     @property
     def release(self) -> str:
         """`uname -r`."""
-        return self.said.get("release", "")
+        return self.facts.get("release", "")
 
     @property
     def command_line(self) -> str:
         """The kernel's."""
-        return self.said.get("command_line", "")
+        return self.facts.get("command_line", "")
 
     @property
     def token(self) -> str:
@@ -64,14 +58,14 @@ class Looked:
     def lacks(self) -> list[str]:
         """What keeps it from being booted in any way, in words."""
         needed = {
-            "ktrial has to log in there as root, or to be let do so by sudo": self.said.get("uid") == "0",
-            "it has no systemd": "systemd" in self.said,
+            "ktrial has to log in there as root, or to be let do so by sudo": self.facts.get("uid") == "0",
+            "it has no systemd": "systemd" in self.facts,
             f"it has nothing that makes an initial RAM disk ({' or '.join(MAKERS)})": (
-                "initrd_tool" in self.said
+                "initrd_tool" in self.facts
             ),
-            f"there is no /boot/vmlinuz-{self.release}, the image of its own kernel": "image" in self.said,
+            f"there is no /boot/vmlinuz-{self.release}, the image of its own kernel": "image" in self.facts,
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
 
 class BootWay(Protocol):
@@ -79,11 +73,11 @@ class BootWay(Protocol):
 
     name: str
 
-    def lacks(self, own: Looked) -> list[str]:
+    def lacks(self, machine: Looked) -> list[str]:
         """What keeps it from being used there, in words."""
         ...
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         """What boots it. `image`, `initrd`: quoted for the shell. Raises ValueError."""
         ...
 
@@ -91,16 +85,16 @@ class BootWay(Protocol):
 class _Kexec:
     name = KEXEC
 
-    def lacks(self, own: Looked) -> list[str]:
+    def lacks(self, machine: Looked) -> list[str]:
         needed = {
-            "it has no kexec (apt install kexec-tools, dnf install kexec-tools)": "kexec" in own.said,
+            "it has no kexec (apt install kexec-tools, dnf install kexec-tools)": "kexec" in machine.facts,
             "its kernel takes no other by kexec (CONFIG_KEXEC, kernel.kexec_load_disabled)": (
-                "kexec_kernel" in own.said
+                "kexec_kernel" in machine.facts
             ),
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         words = shlex.quote(f"--command-line={command_line}")
         return KEXEC_SCRIPT.format(image=image, initrd=initrd, command_line=words)
 
@@ -108,52 +102,54 @@ class _Kexec:
 class _Grub:
     name = GRUB
 
-    def lacks(self, own: Looked) -> list[str]:
-        if "grub" not in own.said:
+    def lacks(self, machine: Looked) -> list[str]:
+        if "grub" not in machine.facts:
             return ["it has no GRUB (grub-reboot, /boot/grub/grub.cfg)"]
-        disk, system = own.said.get("grub_disk", ""), own.said.get("grub_fs", "")
+        disk, system = machine.facts.get("grub_disk", ""), machine.facts.get("grub_fs", "")
         needed = {
-            "its grub.cfg reads no custom.cfg or no next_entry: update-grub": "grub_menu" in own.said,
-            "it has a /boot/grub/custom.cfg of its own": "grub_custom" not in own.said,
+            "its grub.cfg reads no custom.cfg or no next_entry: update-grub": "grub_menu" in machine.facts,
+            "it has a /boot/grub/custom.cfg of its own": "grub_custom" not in machine.facts,
             f"GRUB cannot write to {disk or system or 'its disk'}, and would not forget what it boots": (
                 not disk and system in _GRUB_WRITES
             ),
         }
-        return [what for what, there in needed.items() if not there]
+        return [problem for problem, is_met in needed.items() if not is_met]
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         if wrong := sorted(set(command_line) & set("'\"\\")):
             raise ValueError(f"GRUB's menu takes no {' '.join(wrong)} in a command line")
         words = " ".join(shlex.quote(f"'{word}'") for word in command_line.split())
-        facts = {"grub": own.said["grub"], "image": image, "initrd": initrd, "words": words}
+        facts = {"grub": machine.facts["grub"], "image": image, "initrd": initrd, "words": words}
         return GRUB_SCRIPT.format(**_NAMES, **facts) + GO
 
 
 class _SystemdBoot:
     name = SYSTEMD_BOOT
 
-    def lacks(self, own: Looked) -> list[str]:
-        return [] if "systemd_boot" in own.said else ["it was not booted by systemd-boot (bootctl status)"]
+    def lacks(self, machine: Looked) -> list[str]:
+        return (
+            [] if "systemd_boot" in machine.facts else ["it was not booted by systemd-boot (bootctl status)"]
+        )
 
-    def script(self, own: Looked, image: str, initrd: str, command_line: str) -> str:
-        path, words = shlex.quote(own.said["systemd_boot"]), shlex.join(command_line.split())
+    def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
+        path, words = shlex.quote(machine.facts["systemd_boot"]), shlex.join(command_line.split())
         place = {"path": path, "file": FILE}
         facts = {**place, "image": image, "initrd": initrd, "words": words}
         return SYSTEMD_BOOT_SCRIPT.format(**_NAMES, **facts) + GO
 
 
-WAYS: dict[str, BootWay] = {one.name: one for one in (_Kexec(), _SystemdBoot(), _Grub())}
+WAYS: dict[str, BootWay] = {way.name: way for way in (_Kexec(), _SystemdBoot(), _Grub())}
 """The one that is taken where the user's configuration says nothing comes first."""
 
 
-def way_of(own: Looked, asked: str) -> tuple[BootWay, list[str]]:
+def way_of(machine: Looked, preferred: str) -> tuple[BootWay, list[str]]:
     """The way that was asked for, or else the first that can be used; and what it lacks."""
-    if asked:
-        return WAYS[asked], WAYS[asked].lacks(own)
-    usable = (way for way in WAYS.values() if not way.lacks(own))
+    if preferred:
+        return WAYS[preferred], WAYS[preferred].lacks(machine)
+    usable = (way for way in WAYS.values() if not way.lacks(machine))
     if way := next(usable, None):
         return way, []
-    every = [what for way in WAYS.values() for what in way.lacks(own)]
+    every = [problem for way in WAYS.values() for problem in way.lacks(machine)]
     return WAYS[KEXEC], every
 
 
@@ -166,23 +162,13 @@ def way_of(own: Looked, asked: str) -> tuple[BootWay, list[str]]:
 
 LEASE_SECONDS = 300
 """So long nobody is heard of before the machine goes back by itself."""
-
-
 _LOOK_SECONDS = 10
-
-
 TOKEN = "ktrial.boot"
 """The boot parameter that tells a boot of ktrial's from every other: `ktrial.boot=HEX`."""
-
-
 UNIT = "ktrial-return.service"
-
-
 HEAD = """PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL; umask 022
 R={root}; B=$R/var/lib/ktrial; D={directory}
 """
-
-
 LOOK = """one() { printf '%s=%s\\n' "$1" "$2"; }
 V=$(uname -r)
 one uid "$(id -u)"
@@ -203,8 +189,6 @@ for I in "$R/boot/initrd.img-$V" "$R/boot/initramfs-$V.img"; do
 done
 """
 """Changes nothing; what it says of boot loaders comes behind it."""
-
-
 READ_BACK = """one() { printf '%s=%s\\n' "$1" "$2"; }
 [ -e "$R/proc/vmcore" ] && one vmcore yes
 one modules "$(wc -l <"$R/proc/modules")"
@@ -214,8 +198,6 @@ for F in "$R"/sys/devices/system/cpu/vulnerabilities/*; do
 done
 :
 """
-
-
 _BY_FIRMWARE = """kexec -u 2>/dev/null
 [ -e {root}/etc/init.d/kexec-load ] && : >{root}/no-kexec-reboot
 sync; SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
@@ -223,8 +205,6 @@ sync; SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
 """systemctl since 254 would take a kernel that kexec has loaded. Debian's kexec-tools make a kexec of every
 reboot, into /vmlinuz with the command line of the kernel that runs, unless /no-kexec-reboot is there.
 """
-
-
 _WARDEN = f"""B={{root}}/var/lib/ktrial; C={{root}}/proc/cmdline; k=0
 there() {{{{ grep -q {TOKEN}= $C; }}}}
 dog() {{{{
@@ -249,8 +229,6 @@ while [ -d $B ]; do
 done
 """
 """Runs as a service in every boot, as long as ktrial's files are there."""
-
-
 _CLEAN = f"""for L in {{root}}/lib/modules/* {{root}}/boot/config-*; do
   [ -L "$L" ] && case $(readlink "$L") in {{root}}/var/lib/ktrial/*) rm -f "$L";; esac
 done
@@ -259,12 +237,8 @@ rm -f $U/multi-user.target.wants/{UNIT} $U/{UNIT}
 rm -rf {{root}}/var/lib/ktrial
 systemctl daemon-reload
 """
-
-
 FILE = "-ktrial.conf"
 """The entry's file for systemd-boot: the hyphen puts it behind all that begin with a letter or a digit."""
-
-
 CLEAN_BOOT_LOADERS = f"""for G in grub grub2; do
   F={{root}}/boot/$G/custom.cfg
   [ -f "$F" ] && [ "$(head -n 1 "$F")" = '{MARK}' ] && rm -f "$F"
@@ -277,27 +251,19 @@ if command -v bootctl >/dev/null && X=$(bootctl --print-boot-path 2>/dev/null) &
 fi
 """
 """As part of what takes all away; `{root}` is put in there."""
-
-
 _CLEAN_ALL = CLEAN_BOOT_LOADERS + _CLEAN
-
-
 _UNIT = """[Unit]
 Description=ktrial: leads this machine back to its own kernel
 
 [Service]
 ExecStart=/bin/sh {root}/var/lib/ktrial/warden
 """
-
-
 _LEASE = """[ -L "$B" ] && {{ echo "$B is a link" >&2; exit 3; }}
 mkdir -p "$B/kernels" || exit 3
 rm -f "$B/release"
 printf '%s\\n' {lines} >"$B/lease.new" && mv "$B/lease.new" "$B/lease" || exit 3
 : >"$B/beat"; : >"$D/lease"
 """
-
-
 _SERVICE = """U=$R/etc/systemd/system
 mkdir -p "$U/multi-user.target.wants" || exit 3
 cat >"$B/clean" <<'KTRIAL_END'
@@ -309,29 +275,17 @@ cat >"$U/{unit}" <<'KTRIAL_END'
 ln -sf "../{unit}" "$U/multi-user.target.wants/{unit}" || exit 3
 systemctl daemon-reload && systemctl --no-block start {unit}
 """
-
-
 HELD = """[ -f "$B/lease" ] || exit 0
 cat "$B/lease"; echo "$(( $(date +%s) - $(stat -c %Y "$B/lease") ))"
 """
 """Whose the machine is, and how many seconds ago it was last heard of."""
-
-
 BEAT = ': >"$B/beat"; : >"$D/lease"\n'
 """The keeper of a new connection says from now on that the lease is held."""
-
-
 HAS = '[ -f "$B/kernels/{name}/complete" ] && echo yes; :\n'
-
-
 RECEIVE = """K=$B/kernels/{name}; rm -rf "$K"; mkdir -p "$K/modules" || exit 3
 """
-
-
 IMAGE = """K=$B/kernels/{name}; printf '%s  %s\\n' {digest} "$K/vmlinuz" | sha256sum -c >/dev/null || exit 4
 """
-
-
 INITRD = """K=$B/kernels/{name}; L=$R/lib/modules/{release}
 {link}
 depmod {release} || exit 6
@@ -344,21 +298,15 @@ if [ -L "$C" ]; then case $(readlink "$C") in "$B"/*) rm -f "$C";; esac; fi
 mv "$K/initrd.new" "$K/initrd" && : >"$K/complete"
 """
 """mkinitramfs looks into /boot/config-RELEASE what the kernel can unpack: meanwhile there is a link."""
-
-
 LINK = """if [ -e "$L" ] && [ ! -L "$L" ]; then exit 5; fi
 if [ -L "$L" ]; then case $(readlink "$L") in "$B"/*) ;; *) exit 5;; esac; fi
 ln -sfn "$K/modules" "$L" || exit 3"""
 """The modules where the kernel will look for them; never over what the machine itself has (status 5)."""
-
-
 MAKERS = {
     "mkinitramfs": 'mkinitramfs -o "$K/initrd.new" {release}',
     "dracut": 'dracut --force "$K/initrd.new" {release}',
 }
 """The tools of Debian's and Fedora's kind that make an initial RAM disk for this very machine."""
-
-
 KEXEC_SCRIPT = """I={image}; N={initrd}
 kexec -u 2>/dev/null
 set -- {command_line}
@@ -369,15 +317,9 @@ sync
 systemctl kexec --no-block
 """
 """Boots at once, and once: whatever ends that kernel, the firmware boots the machine's own."""
-
-
 CLEAN = '[ -f "$B/clean" ] && sh "$B/clean"; :\n'
-
-
 RELEASE = ': >"$B/release"\n'
 """The warden takes everything away as soon as the machine's own kernel runs."""
-
-
 SETTLE = """command -v timeout >/dev/null && [ -d "$R/run/systemd/system" ] &&
   timeout 120 systemctl is-system-running --wait >/dev/null 2>&1
 sleep {seconds}
@@ -417,8 +359,6 @@ fi
 :
 """
 """Changes nothing."""
-
-
 GRUB_SCRIPT = """G={grub}; F=$R/boot/$G/custom.cfg; I={image}; N={initrd}
 {{
 echo '{mark}'
@@ -436,8 +376,6 @@ echo "}}"
 E=$($G-reboot {entry} 2>&1) || {{ echo "$G-reboot: $E" >&2; exit 8; }}
 $G-editenv list | grep -qx 'next_entry={entry}' || {{ echo "$G-reboot took nothing" >&2; exit 8; }}
 """
-
-
 SYSTEMD_BOOT_SCRIPT = """X={path}; I={image}; N={initrd}
 mkdir -p "$X/ktrial" "$X/loader/entries" || exit 8
 cp "$I" "$X/ktrial/vmlinuz" || {{ echo "no room on $X" >&2; exit 8; }}
@@ -456,13 +394,9 @@ E=$(bootctl set-oneshot -- {file} 2>&1) || {{ echo "bootctl: $E" >&2; exit 8; }}
 tr -d '\\000' <"$(echo "$R"/sys/firmware/efi/efivars/LoaderEntryOneShot-*)" 2>/dev/null |
   grep -q -e '{file}$' || {{ echo "bootctl set-oneshot took nothing" >&2; exit 8; }}
 """
-
-
 GO = """sync
 SYSTEMCTL_SKIP_AUTO_KEXEC=1 systemctl reboot --no-block
 """
-
-
 WAITING = f"""S=no
 for G in grub grub2; do
   command -v $G-editenv >/dev/null && $G-editenv list 2>/dev/null | grep -qx 'next_entry={ENTRY}' && S=yes
@@ -478,15 +412,9 @@ one waiting "$S"
 
 RUNNING = "running"
 """What studies call the machine's own kernel."""
-
-
 _TOKEN = re.compile(rf"(?:^|\s){re.escape(TOKEN)}=([0-9a-f]+)(?=\s|$)")
-
-
 _NOT_HANDED_ON = re.compile(rf"(?:^|\s)(?:BOOT_IMAGE|initrd|{re.escape(TOKEN)})=\S*")
 """What boot loaders add about their own boot."""
-
-
 LONGEST = 2047
 """Bytes of a command line (COMMAND_LINE_SIZE of arch/x86/include/asm/setup.h, less its end)."""
 
@@ -503,10 +431,10 @@ def token_of(command_line: str) -> str:
     return match[1] if match else ""
 
 
-def command_line(own: str, parameters: tuple[str, ...], token: str) -> str:
+def command_line(machine_line: str, parameters: tuple[str, ...], token: str) -> str:
     """The machine's own, the treatment's behind it (the later one counts), and what leads back."""
-    kept = " ".join(_NOT_HANDED_ON.sub(" ", own).split())
-    return " ".join((kept, *parameters, "panic=10", f"{TOKEN}={token}"))
+    words = " ".join(_NOT_HANDED_ON.sub(" ", machine_line).split())
+    return " ".join((words, *parameters, "panic=10", f"{TOKEN}={token}"))
 
 
 def config_digest(kernel: Kernel) -> str:

@@ -21,7 +21,6 @@ from ktrial.machines import Progress
 from ktrial.machines.errors import (
     CannotBoot,
     ConnectionLost,
-    KernelNotPlaced,
     MachineError,
     MachineInUse,
     MachineStopped,
@@ -39,8 +38,6 @@ from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
 _SLOW_SECONDS = 180.0
-
-
 _FIRST_PROBE_SECONDS = 20.0
 """A machine that takes longer to shake hands, as it is busy, is given twice as long the next time."""
 
@@ -93,11 +90,11 @@ class Shell:
 
     def text(self, text: str, limit: float = 60.0) -> bytes:
         """What it prints. Raises ConnectionLost where it fails."""
-        done = self.attempt(text, limit)
-        if done.status:
-            problem = done.said or f"status {done.status}"
+        result = self.attempt(text, limit)
+        if result.status:
+            problem = result.message or f"status {result.status}"
             raise ConnectionLost(machine=NAME, host=self.connection.host, problem=problem)
-        return done.printed
+        return result.printed
 
     def _head(self) -> str:
         return boot_ways.HEAD.format(root=shlex.quote(self.root), directory=self.connection.directory)
@@ -106,10 +103,10 @@ class Shell:
 class Place:
     """One kernel on the machine."""
 
-    def __init__(self, kernel: Kernel, own: Looked, host: str) -> None:
-        """`own`: what the machine's own kernel said of itself."""
+    def __init__(self, kernel: Kernel, machine: Looked, host: str) -> None:
+        """`machine`: what the machine's own kernel said of itself."""
         self.kernel = kernel
-        self._own = own
+        self._machine = machine
         self._host = host
         self._name = kernel.digest[:16]
 
@@ -126,39 +123,41 @@ class Place:
         if self.is_there(shell):
             return
         progress("sending the kernel")
-        self._done(shell.attempt(boot_ways.RECEIVE.format(name=self._name)), "no directory can be made")
+        self._check(shell.attempt(boot_ways.RECEIVE.format(name=self._name)), "no directory can be made")
         self._send(shell)
         image = {"name": self._name, "digest": digest_of_file(self.kernel.image)}
-        self._done(shell.attempt(boot_ways.IMAGE.format(**image)), "its image arrived damaged")
+        self._check(shell.attempt(boot_ways.IMAGE.format(**image)), "its image arrived damaged")
         progress("making its initial RAM disk")
-        made = shell.attempt(self._initrd(), _INITRD_SECONDS)
-        self._done(made, f"{self._own.said['initrd_tool']} made no initial RAM disk")
+        result = shell.attempt(self._initrd(), _INITRD_SECONDS)
+        self._check(result, f"{self._machine.facts['initrd_tool']} made no initial RAM disk")
 
     def boot(self, way: BootWay, command_line: str) -> str:
         """The script that boots it at once. Raises KernelNotPlaced."""
         place = f'"$B/kernels/{self._name}/'
         image, initrd = f'{place}vmlinuz"', f'{place}initrd"'
         if self._is_own:
-            image, initrd = (shlex.quote(self._own.said.get(name, "")) for name in ("image", "initrd"))
+            image, initrd = (shlex.quote(self._machine.facts.get(name, "")) for name in ("image", "initrd"))
         link = "" if self._is_own else f"{self._link()}\n"
         try:
-            return link + way.script(self._own, image, initrd, command_line)
+            return link + way.script(self._machine, image, initrd, command_line)
         except ValueError as error:
             self._refuse(str(error))
 
-    def raise_why(self, done: ShellResult, what: str) -> NoReturn:
+    def raise_why(self, result: ShellResult, action: str) -> NoReturn:
         """What a script's status says."""
-        if done.status == _TAKEN:
+        if result.status == _TAKEN:
             kernel = self.kernel
             raise ReleaseTaken(machine=NAME, host=self._host, release=kernel.release, kernel=kernel.name)
-        self._refuse(f"{what}: {done.said or f'status {done.status}'}")
+        self._refuse(f"{action}: {result.message or f'status {result.status}'}")
 
     def _refuse(self, problem: str) -> NoReturn:
-        raise KernelNotPlaced(machine=NAME, host=self._host, kernel=self.kernel.name, problem=problem)
+        raise MachineError(
+            f"Machine {NAME}: {self.kernel.name} cannot be got ready on {self._host}: {problem}."
+        )
 
-    def _done(self, done: ShellResult, what: str) -> None:
-        if done.status:
-            self.raise_why(done, what)
+    def _check(self, result: ShellResult, action: str) -> None:
+        if result.status:
+            self.raise_why(result, action)
 
     def _send(self, shell: Shell) -> None:
         place = f"{shlex.quote(shell.root)}/var/lib/ktrial/kernels/{self._name}"
@@ -166,10 +165,10 @@ class Place:
         for name, file in {"vmlinuz": self.kernel.image, "config": self.kernel.config}.items():
             if file is not None:
                 sent = shell.connection.stream(f"cat >{place}/{name}", partial(_copy, file))
-                self._done(sent, f"{name} cannot be sent")
+                self._check(sent, f"{name} cannot be sent")
         if modules is not None:
             untar = f"tar -x -f - -C {place}/modules"
-            self._done(
+            self._check(
                 shell.connection.stream(untar, lambda pipe: _pack(modules, pipe)), "modules cannot be sent"
             )
 
@@ -179,7 +178,7 @@ class Place:
 
     def _initrd(self) -> str:
         release = shlex.quote(self.kernel.release)
-        make = boot_ways.MAKERS[self._own.said["initrd_tool"]].format(release=release)
+        make = boot_ways.MAKERS[self._machine.facts["initrd_tool"]].format(release=release)
         return boot_ways.INITRD.format(name=self._name, release=release, link=boot_ways.LINK, make=make)
 
 
@@ -194,7 +193,7 @@ class Boots:
     root: str = ""
     """Where the machine's files are: a directory in tests."""
     stopped: Callable[[], bool] = lambda: False
-    own: Looked | None = None
+    machine: Looked | None = None
     """What its own kernel said of itself."""
     by: BootWay = WAYS[KEXEC]
     """How it is booted: known once it was looked at."""
@@ -224,21 +223,21 @@ class Boots:
 
     def look(self) -> Looked:
         """See whether it can be booted, and what its own kernel is. Raises CannotBoot, MachineInUse."""
-        if self.own is None:
+        if self.machine is None:
             self.refuse_others()
-            here = self._looked()
-            if here.token:  # somebody's who was killed, and is over
+            machine = self._looked()
+            if machine.token:  # somebody's who was killed, and is over
                 self.home()
-                here = self._looked()
-            self.by, lacks = way_of(here, self.commands.boot)
-            if lacks := here.lacks() + lacks:
+                machine = self._looked()
+            self.by, lacks = way_of(machine, self.commands.boot)
+            if lacks := machine.lacks() + lacks:
                 raise CannotBoot(machine=NAME, host=self.host, problem="; ".join(lacks))
-            self.own = here
-        return self.own
+            self.machine = machine
+        return self.machine
 
     def is_left_over(self) -> bool:
         """Whether it runs what was booted by a ktrial that is over."""
-        return self.own is None and bool(self._looked().token)
+        return self.machine is None and bool(self._looked().token)
 
     def refuse_others(self) -> None:
         """Raise MachineInUse where somebody else has the machine, though it may be booting."""
@@ -249,11 +248,11 @@ class Boots:
     def place(self, boot: Boot, progress: Progress) -> Place:
         """Have the kernel there, with its modules and an initial RAM disk. Raises MachineError."""
         self._limit = boot.boot_seconds
-        own = self.look()
+        machine = self.look()
         self._take()
         name = boot.kernel.digest[:16]
         if name not in self._placed or not self._placed[name].is_there(self._shell()):
-            place = Place(boot.kernel, own, self.host)
+            place = Place(boot.kernel, machine, self.host)
             place.bring(self._shell(), progress)
             self._placed[name] = place
         return self._placed[name]
@@ -262,7 +261,7 @@ class Boots:
         """Boot it, see what came up, and let it settle. Raises GuestEnded, MachineError."""
         self._limit = boot.boot_seconds
         self._reach()
-        place = self.place(boot, lambda _what: None)
+        place = self.place(boot, lambda _action: None)
         self._into_one_that_can()
         token = secrets.token_hex(8)
         before = self._looked().boot_id
@@ -321,9 +320,9 @@ class Boots:
         holder = held(shell.text)
         if holder is None or holder.key != self.lease.key:
             self.refuse_others()
-            done = shell.attempt(self.lease.script() + boot_ways.service(self.root))
-            if done.status:
-                problem = f"/var/lib/ktrial or its service cannot be made: {done.said}"
+            result = shell.attempt(self.lease.script() + boot_ways.service(self.root))
+            if result.status:
+                problem = f"/var/lib/ktrial or its service cannot be made: {result.message}"
                 raise CannotBoot(machine=NAME, host=self.host, problem=problem)
         else:
             shell.text(boot_ways.BEAT)
@@ -331,66 +330,70 @@ class Boots:
 
     def _into_one_that_can(self) -> None:
         """A kernel that takes no other by kexec is left by the firmware first."""
-        here = self._looked()
-        if self.by.name == KEXEC and here.token and "kexec_kernel" not in here.said:
+        machine = self._looked()
+        if self.by.name == KEXEC and machine.token and "kexec_kernel" not in machine.facts:
             self.home()
             self._take()
 
     def _go(self, place: Place, command_line: str) -> None:
         if len(command_line) > boot_ways.LONGEST:
             problem = f"its command line is longer than {boot_ways.LONGEST} bytes"
-            raise KernelNotPlaced(machine=NAME, host=self.host, kernel=place.kernel.name, problem=problem)
-        done = self._ask(place.boot(self.by, command_line))
-        if done.status:
-            place.raise_why(done, "it was not taken")
+            raise MachineError(
+                f"Machine {NAME}: {place.kernel.name} cannot be got ready on {self.host}: {problem}."
+            )
+        result = self._ask(place.boot(self.by, command_line))
+        if result.status:
+            place.raise_why(result, "it was not taken")
 
     def _ask(self, text: str) -> ShellResult:
         """Have it boot; a connection that is lost by that has done its work."""
         try:
-            done = self._shell().attempt(text, _SLOW_SECONDS)
+            result = self._shell().attempt(text, _SLOW_SECONDS)
         except ConnectionLost:
-            done = ShellResult(0, b"", "")
-        if done.status == 0:
+            result = ShellResult(0, b"", "")
+        if result.status == 0:
             self.way.hang_up()
-        return done
+        return result
 
     def _judged(self, seen: Probe, token: str, kernel: Kernel, label: str, settle_seconds: float) -> "Booted":
         came = boot_ways.token_of(seen.command_line)
         self._check_loader(came=bool(came))
         if not came:
-            what = "panicked, was reset, or lost its power before it answered"
-            _raise(Outcome.PANICKED, f"{label} {what}: its own kernel came back")
-        here = self._looked()
+            end = "panicked, was reset, or lost its power before it answered"
+            _raise(Outcome.PANICKED, f"{label} {end}: its own kernel came back")
+        machine = self._looked()
         self._take()
-        read = boot_ways.looked(self._shell().text(boot_ways.READ_BACK)).said
+        read = boot_ways.looked(self._shell().text(boot_ways.READ_BACK)).facts
         if "vmcore" in read:  # kexec's crash kernel (kdump) has the command line of the one that crashed
             _raise(Outcome.PANICKED, f"{label} panicked: the kernel that saves its memory came up")
-        if problem := self._other(came == token, here, read, kernel):
+        if problem := self._difference(came == token, machine, read, kernel):
             _raise(Outcome.REFUSED, f"{label} was asked for, and {problem}")
         self._shell().text(boot_ways.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
-        return Booted(here.boot_id, here.release, _in_force(here, read))
+        return Booted(machine.boot_id, machine.release, _in_force(machine, read))
 
     def _check_loader(self, *, came: bool) -> None:
         """Raise CannotBoot where the boot loader does not boot what it is told, or not for once."""
         if self.by.name == KEXEC:
             return
-        said = boot_ways.looked(self._shell().text(boot_ways.WAITING)).said
-        if said.get("waiting") == "yes":
+        facts = boot_ways.looked(self._shell().text(boot_ways.WAITING)).facts
+        if facts.get("waiting") == "yes":
             self._shell().text(boot_ways.CLEAN_BOOT_LOADERS.format(root=self.root))
-            what = (
+            behaviour = (
                 "boots it, and does not forget it after one boot" if came else "does not boot what it is told"
             )
-            raise CannotBoot(machine=NAME, host=self.host, problem=f"its boot loader ({self.by.name}) {what}")
+            raise CannotBoot(
+                machine=NAME, host=self.host, problem=f"its boot loader ({self.by.name}) {behaviour}"
+            )
 
-    def _other(self, is_this: bool, here: Looked, read: dict[str, str], kernel: Kernel) -> str:
+    def _difference(self, is_this: bool, machine: Looked, read: dict[str, str], kernel: Kernel) -> str:
         """What is not as it was asked for; empty where all is."""
         if not is_this:
-            return f"another boot of ktrial's came up ({here.release})"
-        if here.release != kernel.release:
-            return f"{here.release} runs"
-        own = self.look()
-        if kernel.name == boot_ways.RUNNING and here.said.get("version") != own.said.get("version"):
-            return f"another build of {here.release} runs: {here.said.get('version')}"
+            return f"another boot of ktrial's came up ({machine.release})"
+        if machine.release != kernel.release:
+            return f"{machine.release} runs"
+        before = self.look()
+        if kernel.name == boot_ways.RUNNING and machine.facts.get("version") != before.facts.get("version"):
+            return f"another build of {machine.release} runs: {machine.facts.get('version')}"
         config = boot_ways.config_digest(kernel)
         if config and read.get("config", config) != config:
             return "the kernel that runs has another configuration (/proc/config.gz)"
@@ -404,7 +407,7 @@ class Boots:
             raise MachineError(machine=NAME, problem=problem)
         return seen
 
-    def _answer(self, wanted: Callable[[Probe], bool]) -> Probe | None:
+    def _answer(self, accepts: Callable[[Probe], bool]) -> Probe | None:
         """The first wanted answer, else the last one, within the limit."""
         limit = BootLimit(self._limit, self._printed, self.clock)
         seconds = _FIRST_PROBE_SECONDS
@@ -415,9 +418,9 @@ class Boots:
             if isinstance(last, NoAnswer) and last.is_slow:
                 seconds = min(2 * seconds, max(self._limit, _FIRST_PROBE_SECONDS))
             answer = None if isinstance(last, NoAnswer) else last
-            if (answer and wanted(answer)) or limit.is_over():
-                said = f" (ssh: {last.said})" if isinstance(last, NoAnswer) and last.said else ""
-                self._waited = f"{limit.said}{said}"
+            if (answer and accepts(answer)) or limit.is_over():
+                message = f" (ssh: {last.message})" if isinstance(last, NoAnswer) and last.message else ""
+                self._waited = f"{limit.message}{message}"
                 return answer
             time.sleep(self.glance_seconds)
 
@@ -445,7 +448,7 @@ class Boots:
         try:
             self.way.connected()
         except NotReached:
-            if self.own is None:
+            if self.machine is None:
                 raise
             if self._answer(lambda probe: True) is None and self._by_power("") is None:
                 raise self._stuck() from None
@@ -470,10 +473,12 @@ class Booted:
     """What it says of itself, by name."""
 
 
-def _in_force(here: Looked, read: dict[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in read.items() if name != "config"}
+def _in_force(machine: Looked, read: dict[str, str]) -> dict[str, str]:
+    facts = {name: value for name, value in read.items() if name != "config"}
     named = {"modules": "modules loaded"}
-    return {"kernel release": here.release} | {named.get(name, name): value for name, value in kept.items()}
+    return {"kernel release": machine.release} | {
+        named.get(name, name): value for name, value in facts.items()
+    }
 
 
 def _raise(outcome: Outcome, reason: str) -> NoReturn:
@@ -495,20 +500,20 @@ class BootLimit:
         """`printed`: how many bytes the console has printed so far. `clock`: in seconds."""
         self._seconds, self._printed, self._clock = seconds, printed, clock
         self._size = printed()
-        now = clock()
-        self._until, self._last = now + seconds, now + MOST_LIMITS * seconds
+        moment = clock()
+        self._until, self._last = moment + seconds, moment + MOST_LIMITS * seconds
         self._heard = False
 
     def is_over(self) -> bool:
         """Whether nothing was printed for as long as the limit, or only that for the most limits."""
-        now, size = self._clock(), self._printed()
+        moment, size = self._clock(), self._printed()
         if size != self._size:
             self._size, self._heard = size, True
-            self._until = min(now + self._seconds, self._last)
-        return now > self._until
+            self._until = min(moment + self._seconds, self._last)
+        return moment > self._until
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """Once it is over: `did not answer within 300 s`."""
         if not self._heard:
             return f"did not answer within {self._seconds:g} s"
@@ -521,8 +526,6 @@ class BootLimit:
 
 _TAKEN = 5
 """The status of a script that found modules of the machine's own."""
-
-
 _INITRD_SECONDS = 1800.0
 
 

@@ -24,12 +24,12 @@ from typing import IO, NamedTuple, NoReturn
 
 from ktrial import process_identity
 from ktrial.machines.errors import (
-    BadHostName,
     ConnectionLost,
+    MachineError,
     MachineInUse,
     MachineToolMissing,
+    MachineUsageError,
     NotReached,
-    SudoAsks,
 )
 from ktrial.machines.ssh import boot_ways
 from ktrial.machines.ssh.boot_ways import LEASE_SECONDS
@@ -37,21 +37,11 @@ from ktrial.model import machine
 from ktrial.system_tools import Tool
 
 NAME = "ssh"
-
-
 SSH = Tool("ssh", "openssh-client", "reaches the other machine")
-
-
 CONFIG = "KTRIAL_SSH_CONFIG"
 """The environment variable that names another file than ~/.ssh/config."""
-
-
 _PATIENCE = 60.0
-
-
 _DIRECTORY = re.compile(r"/[A-Za-z0-9._/-]+")
-
-
 _NO_MORE = (
     *(
         "BatchMode=yes",
@@ -64,21 +54,11 @@ _NO_MORE = (
     *("ServerAliveInterval=15", "ServerAliveCountMax=3", "ConnectTimeout=20"),
 )
 """Options of the connection: it asks nothing, and brings nothing of this system there."""
-
-
 _BY_SOCKET_ONLY = ("ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR")
-
-
 _SH = "exec /bin/sh"
-
-
 _SSH_FAILED = 255
 """The status of ssh itself; no script of ktrial's ends with it."""
-
-
 _PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
-
-
 _PROBE_MARGIN_SECONDS = 10.0
 """Beyond its connection: until it has printed."""
 
@@ -88,7 +68,7 @@ class ShellResult(NamedTuple):
 
     status: int
     printed: bytes
-    said: str
+    message: str
     """The last line of its standard error."""
 
 
@@ -100,9 +80,9 @@ class Probe(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """No boot of a machine answers: `said` is ssh's last line. `is_slow`: it was not refused, time was up."""
+    """No boot of a machine answers: ssh's last line. `is_slow`: it was not refused, time was up."""
 
-    said: str
+    message: str
     is_slow: bool = False
 
 
@@ -115,7 +95,7 @@ def probe(host: str, seconds: float) -> Probe | NoAnswer:
     began = time.monotonic()
     options = [word for option in (*alone, *_NO_MORE) for word in ("-o", option)]
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             ["ssh", *chosen, *options, "-T", "--", host, _PROBE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -125,11 +105,15 @@ def probe(host: str, seconds: float) -> Probe | NoAnswer:
         )
     except subprocess.TimeoutExpired:
         return slow
-    boot_id, _, rest = done.stdout.decode(errors="replace").partition("\n")
-    if done.returncode == 0 and boot_id:
-        return Probe(boot_id.strip(), rest.strip())
-    said = _last_line(done.stderr)
-    return slow._replace(said=said or slow.said) if time.monotonic() - began >= seconds else NoAnswer(said)
+    boot_id, _, command_line = finished.stdout.decode(errors="replace").partition("\n")
+    if finished.returncode == 0 and boot_id:
+        return Probe(boot_id.strip(), command_line.strip())
+    message = _last_line(finished.stderr)
+    return (
+        slow._replace(message=message or slow.message)
+        if time.monotonic() - began >= seconds
+        else NoAnswer(message)
+    )
 
 
 class Connection:
@@ -140,7 +124,13 @@ class Connection:
         BadHostName, MachineToolMissing, NotReached, SudoAsks, MachineInUse.
         """
         if not machine.is_host_name(host):
-            raise BadHostName(machine=NAME, host=host, allowed=machine.ALLOWED)
+            raise MachineUsageError(
+                f"Machine {NAME}: {host!r} is no name of a machine; allowed: {machine.ALLOWED}.",
+                hint=(
+                    'in the study file: [machine] kind = "ssh", host = "lab1"; ports and keys belong '
+                    "into ~/.ssh/config"
+                ),
+            )
         if shutil.which(SSH.name) is None:
             raise MachineToolMissing(machine=NAME, program=SSH.name, where="in PATH", package=SSH.package)
         self.host = host
@@ -152,7 +142,7 @@ class Connection:
         self._socket = Path(self._own.name) / "socket"
         self._master = self._connected()
         try:
-            self.directory = self._kept()
+            self.directory = self._start_keeper()
             self._tell(f"who {who()}\n".encode())
         except BaseException:
             self.close()
@@ -168,7 +158,7 @@ class Connection:
 
     def script(self, text: str, limit: float = _PATIENCE) -> bytes:
         """What a script of `/bin/sh` prints there. Raises ConnectionLost where it does not end well."""
-        return self._done(_SH, text.encode(), limit)
+        return self._output(_SH, text.encode(), limit)
 
     def attempt(self, text: str, limit: float = _PATIENCE) -> ShellResult:
         """How a script of `/bin/sh` ends there. Raises ConnectionLost where it cannot be known."""
@@ -176,20 +166,20 @@ class Connection:
 
     def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> ShellResult:
         """Run `remote`, ktrial's own text, there; `write` writes its input. Raises ConnectionLost."""
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as errors:
             child = subprocess.Popen(
                 self.command(remote),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=errors,
                 start_new_session=True,
             )
             if child.stdin is not None:
                 with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
                     write(pipe)
             status = child.wait()
-            said.seek(0)
-            last = _last_line(said.read())
+            errors.seek(0)
+            last = _last_line(errors.read())
         if status == _SSH_FAILED:
             self._lost(last or f"status {status}")
         return ShellResult(status, b"", last)
@@ -197,7 +187,7 @@ class Connection:
     def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
         """Put a program into the directory there, under a name of ktrial's own; return its path."""
         path = f"{self.directory}/{name}"
-        self._done(f"cat >{path} && chmod {mode:o} {path}", content, _PATIENCE)
+        self._output(f"cat >{path} && chmod {mode:o} {path}", content, _PATIENCE)
         return path
 
     def undo(self) -> None:
@@ -241,8 +231,8 @@ class Connection:
         config = os.environ.get(CONFIG)
         chosen = ["-F", config] if config else []
         options = [word for option in _NO_MORE for word in ("-o", option)]
-        said = Path(self._own.name) / "said"
-        with said.open("wb") as file:
+        errors_file = Path(self._own.name) / "said"
+        with errors_file.open("wb") as file:
             # A session of its own: a terminal's Ctrl-C reaches ktrial only.
             master = subprocess.Popen(
                 ["ssh", *chosen, "-M", "-N", "-T", "-S", str(self._socket), *options, "--", self.host],
@@ -256,13 +246,13 @@ class Connection:
             if master.poll() is not None or time.monotonic() > until:
                 master.kill()
                 master.wait()
-                problem = _last_line(said.read_bytes()) or f"no answer within {_PATIENCE:g} s"
+                problem = _last_line(errors_file.read_bytes()) or f"no answer within {_PATIENCE:g} s"
                 self._own.cleanup()
                 raise NotReached(machine=NAME, host=self.host, problem=problem)
             time.sleep(0.02)
         return master
 
-    def _kept(self) -> str:
+    def _start_keeper(self) -> str:
         """The keeper's directory, once it has one."""
         self._keeper = subprocess.Popen(
             self.command(command()),
@@ -279,19 +269,25 @@ class Connection:
         if directory == line or not _DIRECTORY.fullmatch(directory):
             problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
             if self._sudo and "sudo" in problem:
-                raise SudoAsks(machine=NAME, host=self.host, problem=problem)
+                raise MachineError(
+                    f"Machine {NAME}: sudo does not make you root on {self.host}: {problem}",
+                    hint=(
+                        "a line for visudo there: NAME ALL=(root) NOPASSWD: /bin/sh; or log in as root, and "
+                        "take sudo = true out of ktrial's configuration"
+                    ),
+                )
             raise NotReached(machine=NAME, host=self.host, problem=f"no POSIX shell answers: {problem}")
         return directory
 
-    def _done(self, remote: str, content: bytes, limit: float) -> bytes:
-        done = self._attempted(remote, content, limit)
-        if done.status:
-            self._lost(done.said or f"status {done.status}")
-        return done.printed
+    def _output(self, remote: str, content: bytes, limit: float) -> bytes:
+        result = self._attempted(remote, content, limit)
+        if result.status:
+            self._lost(result.message or f"status {result.status}")
+        return result.printed
 
     def _attempted(self, remote: str, content: bytes, limit: float) -> ShellResult:
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 self.command(remote),
                 input=content,
                 capture_output=True,
@@ -301,10 +297,10 @@ class Connection:
             )
         except subprocess.TimeoutExpired:
             self._lost(f"no answer within {limit:g} s")
-        said = _last_line(done.stderr)
-        if done.returncode == _SSH_FAILED:
-            self._lost(said or f"status {done.returncode}")
-        return ShellResult(done.returncode, done.stdout, said)
+        message = _last_line(finished.stderr)
+        if finished.returncode == _SSH_FAILED:
+            self._lost(message or f"status {finished.returncode}")
+        return ShellResult(finished.returncode, finished.stdout, message)
 
     def _beat(self) -> None:
         while not self._ended.wait(BEAT_SECONDS):
@@ -341,8 +337,8 @@ def _holders(printed: bytes) -> str:
     return f" ({named})" if named else ""
 
 
-def _last_line(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 
 
@@ -357,15 +353,9 @@ def _last_line(said: bytes) -> str:
 # booted the keeper also touches the lease (see `lease`), each time that it hears of ktrial.
 
 READY = "ktrial-directory "
-
-
 IN_USE = "ktrial-in-use"
-
-
 BEAT_SECONDS = 10.0
 """How often something is written to its standard input."""
-
-
 NUMBER = "n"
 """The file with the number of the last setting."""
 
@@ -384,8 +374,6 @@ undo() {
   rm -f "$D/n"; rmdir "$D/busy" 2>/dev/null;
 };
 """
-
-
 _SWEEP = """
 for D in /tmp/ktrial.* /var/tmp/ktrial.* "$HOME"/ktrial.*; do
   [ -d "$D" ] || continue;
@@ -408,8 +396,6 @@ done;
 [ -n "$D" ] || { echo "no directory may hold programs: /tmp, /var/tmp, $HOME" >&2; exit 4; };
 echo $$ >"$D/keeper";
 """
-
-
 _KEEP = """
 (
   exec 9<&- </dev/null >/dev/null 2>&1; k=0;
@@ -431,15 +417,11 @@ while read -r L; do
 done;
 undo 2>/dev/null; rm -rf "$D";
 """
-
-
 _WHO = """
 for W in /tmp/ktrial.*/who /var/tmp/ktrial.*/who; do
   [ -f "$W" ] && head -c 200 "$W" | tr -cd "[:alnum:]@._: -" && echo;
 done 2>/dev/null;
 """
-
-
 _SCRIPT = f"""
 umask 077; LC_ALL=C; export LC_ALL; trap "" HUP INT TERM PIPE; exec 9</;
 if command -v flock >/dev/null 2>&1; then flock -n 9 || {{ echo {IN_USE}; {_WHO} exit 3; }}; fi;
@@ -485,8 +467,8 @@ class Lease:
         """Whether nobody holds it any more."""
         if self.age > LEASE_SECONDS:
             return True
-        here = process_identity.same_boot(self.born, process_identity.born(os.getpid()))
-        return here and process_identity.born(self.process) != self.born
+        same_system = process_identity.same_boot(self.born, process_identity.born(os.getpid()))
+        return same_system and process_identity.born(self.process) != self.born
 
 
 @dataclass(frozen=True)

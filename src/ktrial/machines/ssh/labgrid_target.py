@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.05
 def main(arguments: list[str]) -> int:
     """Raises labgrid's own errors."""
     sys.tracebacklimit = 0  # the last line of its errors says what is wrong
-    file, name, what, *order = arguments
+    file, name, device, *order = arguments
     from labgrid import Environment
     from labgrid.protocol import ConsoleProtocol, PowerProtocol
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     if target is None:
         sys.exit(f"{file} has no target {name}; it has {', '.join(environment.config.get_targets())}")
     try:
-        if what == "power":
+        if device == "power":
             getattr(target.get_driver(PowerProtocol), order[0])()
         else:
             _print_all(target.get_driver(ConsoleProtocol))

@@ -25,30 +25,12 @@ import platformdirs
 from ktrial.machines.errors import BadOwnCommand
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
 
-# The user's own commands for a machine's power and console, from the user's configuration: no study has
-# any.
-#
-# `[machines.lab1]` of ~/.config/ktrial/config.toml: `power = "ipmitool -H bmc1 power"` is run here with
-# `off`, `on` or `cycle` behind it; `console = "ipmitool -H bmc1 sol activate"` runs as long as a trial
-# does, and what it prints is kept where the trial fails. No shell reads them. `boot` says how the machine
-# is booted into a kernel once, `sudo = true` that ktrial becomes root there by a sudo that asks nothing.
-
 _COMMANDS = ("power", "console")
-
-
 _KEYS = frozenset({*_COMMANDS, "labgrid", "target", "boot", "sudo"})
-
-
 _LABGRID = (sys.executable, "-m", "ktrial.machines.ssh.labgrid_target")
-
-
 _LABGRID_TARGET = "main"
 """Where none is named: as labgrid calls a file's only one."""
-
-
 POWER_SECONDS = 120.0
-
-
 _LONGEST = 64 * 1024
 
 
@@ -66,7 +48,7 @@ class OwnCommands:
     def cycle(self) -> str:
         """Take the power away and give it back; return why that failed, empty where it did not."""
         try:
-            done = subprocess.run(
+            finished = subprocess.run(
                 [*self.power, "cycle"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -77,9 +59,11 @@ class OwnCommands:
             return f"{self.power[0]}: {error}"
         except subprocess.TimeoutExpired:  # whose text has the whole command, with its passwords
             return f"{self.power[0]}: it has not ended within {POWER_SECONDS:g} s"
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = finished.stderr.decode(errors="replace").strip().splitlines()
         return (
-            f"{self.power[0]}: {said[-1] if said else f'status {done.returncode}'}" if done.returncode else ""
+            f"{self.power[0]}: {lines[-1] if lines else f'status {finished.returncode}'}"
+            if finished.returncode
+            else ""
         )
 
     @contextmanager
@@ -185,12 +169,12 @@ def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
 
 def _by_labgrid(table: dict[str, Any], where: str, file: Path) -> dict[str, tuple[str, ...]]:
     """Both commands, where labgrid is asked for. Raises BadOwnCommand."""
-    asked, target = table.get("labgrid"), table.get("target", _LABGRID_TARGET)
-    if asked is None and "target" not in table:
+    file_name, target = table.get("labgrid"), table.get("target", _LABGRID_TARGET)
+    if file_name is None and "target" not in table:
         return {}
-    place = file.parent / Path(asked).expanduser() if isinstance(asked, str) and asked else None
+    place = file.parent / Path(file_name).expanduser() if isinstance(file_name, str) and file_name else None
     if place is None or not place.is_file():
-        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {asked!r}")
+        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {file_name!r}")
     if not isinstance(target, str) or not target:
         raise BadOwnCommand(file=str(file), problem=f"{where} target is no name of a target in {place}")
     if importlib.util.find_spec("labgrid") is None:

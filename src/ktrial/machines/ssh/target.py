@@ -69,9 +69,9 @@ class SshTarget:
 
     def _run(self, runs: NumberedRuns) -> tuple[StepResult, ...]:
         place = WorkingPlace(self._boot.pin)
-        there = [(number, as_run_here(run, self._boot, self._argv(run))) for number, run in runs]
+        remote_runs = [(number, as_run_here(run, self._boot, self._argv(run))) for number, run in runs]
         try:
-            return self._launchers.run(Path(self._programs["launch"]), there, place)
+            return self._launchers.run(Path(self._programs["launch"]), remote_runs, place)
         except MachineError:
             if self._connection.answers():
                 raise
@@ -142,7 +142,7 @@ class ShellPrograms:
         """Run them one after another, each with its number. Raises ConnectionLost, MachineStopped,
         MachineError.
         """
-        return tuple(self._one(connection, number, run) for number, run in runs)
+        return tuple(self._run_command(connection, number, run) for number, run in runs)
 
     def stop(self) -> None:
         """End all commands: what reads their life line there kills them."""
@@ -151,10 +151,10 @@ class ShellPrograms:
             for child in self._alive:
                 _hang_up(child)
 
-    def _one(self, connection: Connection, number: int, run: Run) -> StepResult:
-        own, words = connection.directory, [f"{key}={value}" for key, value in run.environment.items()]
+    def _run_command(self, connection: Connection, number: int, run: Run) -> StepResult:
+        home, words = connection.directory, [f"{key}={value}" for key, value in run.environment.items()]
         script = SCRIPT.format(
-            own=shlex.quote(own),
+            own=shlex.quote(home),
             directory=shlex.quote(run.directory),
             words=shlex.join([*words, *run.argv]),
         )
@@ -230,10 +230,10 @@ class ShellTarget:
         return perform_in_rows(steps, self._boot, self._run, self._files.step)
 
     def _run(self, runs: NumberedRuns) -> tuple[StepResult, ...]:
-        there = [
+        remote_runs = [
             (number, as_run_here(run, self._boot, argv_there(self._connection, run))) for number, run in runs
         ]
-        return self._programs.run(self._connection, there)
+        return self._programs.run(self._connection, remote_runs)
 
 
 # Where programs lie on the other machine.
@@ -259,32 +259,20 @@ def argv_there(connection: Connection, run: Run) -> tuple[str, ...]:
 # Files of the other machine, read and written by `/bin/sh` and `cat`: all that POSIX promises.
 
 _READ_LIMIT = 1 << 20
-
-
 _MAY_READ = ("/proc/", "/sys/")
-
-
 _MAY_WRITE = ("/proc/sys/", "/sys/")
-
-
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
-
-
 _FUNCTIONS = """LC_ALL=C; export LC_ALL; T={token}
 D={directory}
 show() {{ {{ e=$( {{ cat "$1" >&3; }} 2>&1 ); s=$?; }} 3>&1; end; }}
 put() {{ e=$( {{ printf %s "$2" | cat >"$1"; }} 2>&1 ); s=$?; end; }}
 end() {{ printf '\\n%s %s %s\\n' "$T" "$s" "$(printf %s "$e" | tr '\\n' ' ')"; }}
 """
-
-
 _NOTED = """mkdir "$D/busy" || exit 9
 n=$(cat "$D/n" 2>/dev/null || echo 0); n=$((n+1))
 printf %s {path} >"$D/$n.path" && printf %s {old} >"$D/$n.old" && echo "$n" >"$D/n" || exit 9
 rmdir "$D/busy"
 """
-
-
 _SET = 'mkdir "$D/busy" || exit 9\nput {path} {value}\nrmdir "$D/busy"\n'
 
 
@@ -318,8 +306,8 @@ class RemoteFiles:
     def _read(self, path: str, empty: StepResult) -> StepResult:
         if failure := _outside(path, "read", _MAY_READ):
             return empty.model_copy(update={"failure": failure})
-        ((content, said),) = self._answers(f"show {shlex.quote(path)}\n")
-        failure = _named(f"read {path}", said)
+        ((content, message),) = self._answers(f"show {shlex.quote(path)}\n")
+        failure = _named(f"read {path}", message)
         if len(content) > _READ_LIMIT:
             failure = Failure(text=f"read {path}: longer than {_READ_LIMIT} bytes; the rest was left out")
         text = content[:_READ_LIMIT].decode(errors="replace")
@@ -346,18 +334,18 @@ class RemoteFiles:
         return tuple((parts[at], _reason(parts[at + 1], parts[at + 2])) for at in range(0, len(parts) - 1, 3))
 
 
-def _reason(status: bytes, said: bytes) -> str:
-    return (said.decode(errors="replace").strip() or f"status {status.decode()}") if status != b"0" else ""
+def _reason(status: bytes, message: bytes) -> str:
+    return (message.decode(errors="replace").strip() or f"status {status.decode()}") if status != b"0" else ""
 
 
-def _named(action: str, said: str) -> Failure | None:
+def _named(action: str, message: str) -> Failure | None:
     """With the errno that the message of the C locale stands for."""
-    if not said:
+    if not message:
         return None
     for text, number in _NUMBERS.items():
-        if said.endswith(text):
+        if message.endswith(text):
             return Failure(errno=number, name=errno.errorcode[number], text=f"{action}: {text}")
-    return Failure(text=f"{action}: {said}")
+    return Failure(text=f"{action}: {message}")
 
 
 def _outside(path: str, action: str, allowed: tuple[str, ...]) -> Failure | None:
@@ -377,15 +365,9 @@ def _value(content: bytes) -> str:
 # that system is a POSIX shell, `env`, `cat`, `dd` and `wc`.
 
 _BEGIN, _END = b"begin\n", b"end "
-
-
 _NO_DIRECTORY = 9
-
-
 _KILLED_BY = 128
 """What a shell adds to a signal's number."""
-
-
 SCRIPT = """D={own}; exec 3<&0 </dev/null
 down() {{
   for C in $(ps -A -o ppid= -o pid= 2>/dev/null | sed -n "s/^ *$1  *//p"); do down "$C"; done

@@ -32,11 +32,11 @@ def concerns(environment: Environment) -> tuple[DataWarning, ...]:
     return tuple(
         DataWarning(
             kind=WarningKind.ENVIRONMENT,
-            text=f"{each.name}: {each.value}: {each.concern}",
-            advice=each.advice,
+            text=f"{reading.name}: {reading.value}: {reading.concern}",
+            advice=reading.advice,
         )
-        for each in environment.readings
-        if each.concern
+        for reading in environment.readings
+        if reading.concern
     )
 
 
@@ -50,11 +50,11 @@ def changes(
     seconds = (after.taken - before.taken).total_seconds()
     warnings = []
     for then in before.readings:
-        now = after.reading(then.name)
-        if now is not None and not _is_of_study(then, changed_by_study):
-            text = _change(then, now, seconds)
+        reading = after.reading(then.name)
+        if reading is not None and not _is_of_study(then, changed_by_study):
+            text = _change(then, reading, seconds)
             if text:
-                warnings.append(_changed(then.name, text, now))
+                warnings.append(_changed(then.name, text, reading))
     return tuple(warnings)
 
 
@@ -74,14 +74,14 @@ def confounds(
     }
     places = [{name: place for place, name in enumerate(of_arm)} for of_arm in names]
     apart = sorted(
-        (one, other, places[one][name], name)
+        (arm, other_arm, places[arm][name], name)
         for name, by_arm in read.items()
-        for one, other in _pairs_apart(by_arm)
-        if not _is_of_study(by_arm[one][0], changed_by_study)
+        for arm, other_arm in _pairs_apart(by_arm)
+        if not _is_of_study(by_arm[arm][0], changed_by_study)
     )
     return tuple(
-        _confound(name, every[one], every[other], *_ranges(read[name][one], read[name][other]))
-        for one, other, _, name in apart
+        _confound(name, every[lower], every[higher], *_ranges(read[name][lower], read[name][higher]))
+        for lower, higher, _, name in apart
     )
 
 
@@ -90,7 +90,9 @@ def _pairs_apart(by_arm: Sequence[Sequence[Reading]]) -> Iterator[tuple[int, int
     kind = next((readings[0].kind for readings in by_arm if readings), ReadingKind.COUNTER)
     match kind:
         case ReadingKind.SETTING:
-            yield from _settings_apart([frozenset(one.value for one in readings) for readings in by_arm])
+            yield from _settings_apart(
+                [frozenset(reading.value for reading in readings) for readings in by_arm]
+            )
         case ReadingKind.LEVEL:
             yield from _levels_apart([_numbers(readings) for readings in by_arm])
 
@@ -103,43 +105,47 @@ def _settings_apart(values: Sequence[frozenset[str]]) -> Iterator[tuple[int, int
             arms.setdefault(of_arm, []).append(place)
     if arms and frozenset.intersection(*arms):
         return
-    for one, other in combinations(arms, 2):
-        if one.isdisjoint(other):
-            yield from ((min(pair), max(pair)) for pair in product(arms[one], arms[other]))
+    for first, second in combinations(arms, 2):
+        if first.isdisjoint(second):
+            yield from ((min(pair), max(pair)) for pair in product(arms[first], arms[second]))
 
 
 def _levels_apart(numbers: Sequence[Sequence[float]]) -> Iterator[tuple[int, int]]:
     """By each arm's smallest number, in order: all from one place on lie above an arm's largest."""
-    rising = sorted((min(each), place) for place, each in enumerate(numbers) if len(each) >= _FEWEST)
-    for place, each in enumerate(numbers):
-        if len(each) >= _FEWEST:
-            for _, above in rising[bisect_right(rising, (max(each), len(numbers))) :]:
+    rising = sorted((min(levels), place) for place, levels in enumerate(numbers) if len(levels) >= _FEWEST)
+    for place, arm_numbers in enumerate(numbers):
+        if len(arm_numbers) >= _FEWEST:
+            for _, above in rising[bisect_right(rising, (max(arm_numbers), len(numbers))) :]:
                 yield min(place, above), max(place, above)
 
 
-def _change(then: Reading, now: Reading, seconds: float) -> str:
+def _change(then: Reading, reading: Reading, seconds: float) -> str:
     match then.kind:
         case ReadingKind.SETTING:
-            return "" if then.value == now.value else f"{_shown(then)} became {_shown(now)}"
+            return "" if then.value == reading.value else f"{_shown(then)} became {_shown(reading)}"
         case ReadingKind.COUNTER:
-            if then.number is None or now.number is None:
+            if then.number is None or reading.number is None:
                 return ""
-            rise = now.number - then.number
+            rise = reading.number - then.number
             tolerated = _TOLERATED.get(then.name, 0.0) * max(seconds, 0.0)
             return f"it rose by {rise:g}" if rise > tolerated else ""
         case ReadingKind.LEVEL:
-            return f"{now.value} at the end: {now.concern}" if now.concern and not then.concern else ""
+            return (
+                f"{reading.value} at the end: {reading.concern}"
+                if reading.concern and not then.concern
+                else ""
+            )
 
 
 def _shown(reading: Reading) -> str:
     return reading.value or f"not readable ({reading.absent})"
 
 
-def _changed(name: str, text: str, now: Reading) -> DataWarning:
+def _changed(name: str, text: str, reading: Reading) -> DataWarning:
     return DataWarning(
         kind=WarningKind.ENVIRONMENT_CHANGED,
         text=f"{name} changed meanwhile: {text}",
-        advice=now.advice or "what was measured before and after may differ for that reason alone",
+        advice=reading.advice or "what was measured before and after may differ for that reason alone",
     )
 
 
@@ -150,16 +156,18 @@ def _is_of_study(reading: Reading, changed: Collection[str]) -> bool:
 
 
 def _names(environments: Iterable[Environment]) -> list[str]:
-    return list(dict.fromkeys(each.name for one in environments for each in one.readings))
+    return list(
+        dict.fromkeys(reading.name for environment in environments for reading in environment.readings)
+    )
 
 
 def _readings(environments: Iterable[Environment], name: str) -> list[Reading]:
-    readings = (one.reading(name) for one in environments)
-    return [each for each in readings if each is not None and each.value]
+    readings = (environment.reading(name) for environment in environments)
+    return [reading for reading in readings if reading is not None and reading.value]
 
 
 def _numbers(readings: Iterable[Reading]) -> list[float]:
-    return [each.number for each in readings if each.number is not None]
+    return [reading.number for reading in readings if reading.number is not None]
 
 
 def _ranges(mine: Sequence[Reading], theirs: Sequence[Reading]) -> tuple[str, str]:
@@ -169,15 +177,15 @@ def _ranges(mine: Sequence[Reading], theirs: Sequence[Reading]) -> tuple[str, st
 
 def _range(readings: Sequence[Reading]) -> str:
     if readings[0].kind is ReadingKind.SETTING:
-        return " or ".join(sorted({each.value for each in readings}))
+        return " or ".join(sorted({reading.value for reading in readings}))
     numbers = _numbers(readings)
     return f"{min(numbers):g} to {max(numbers):g}"
 
 
-def _confound(name: str, one: str, other: str, left: str, right: str) -> DataWarning:
+def _confound(name: str, first: str, second: str, left: str, right: str) -> DataWarning:
     return DataWarning(
         kind=WarningKind.CONFOUND,
-        text=f"{name} differs between treatments: {left} for {one}, {right} for {other}",
+        text=f"{name} differs between treatments: {left} for {first}, {right} for {second}",
         advice="what is measured may be this, and not the factor: make it the same for both, or a factor",
     )
 
@@ -236,16 +244,16 @@ def audit(root: Path = Path("/"), *, patient: bool = True) -> Environment:
 
 
 def _read(row: EnvironmentReader, root: Path) -> Reading:
-    known = Reading(name=row.name, kind=row.kind, places=row.places)
+    unread = Reading(name=row.name, kind=row.kind, places=row.places)
     try:
         value = row.read(root)
     except Absent as error:
-        return known.model_copy(update={"absent": str(error)})
+        return unread.model_copy(update={"absent": str(error)})
     except OSError as error:
-        return known.model_copy(update={"absent": _why(error)})
+        return unread.model_copy(update={"absent": _why(error)})
     except (ValueError, LookupError) as error:
-        return known.model_copy(update={"absent": f"it has an unknown form here: {error}"})
-    return known.model_copy(
+        return unread.model_copy(update={"absent": f"it has an unknown form here: {error}"})
+    return unread.model_copy(
         update={
             "value": value.value,
             "number": value.number,

@@ -19,8 +19,8 @@ class _MemInfo:
     def readings(self, texts: Mapping[str, str]) -> Iterator[Reading]:
         """`meminfo.MemFree` and so on, in KiB; huge pages are counted."""
         for line in texts.get(_FILE, "").splitlines():
-            name, colon, rest = line.partition(":")
-            value, *unit = rest.split() or [""]
+            name, colon, amount = line.partition(":")
+            value, *unit = amount.split() or [""]
             if colon and is_number(value):
                 # The kernel writes kB, and means 1024 bytes.
                 kib = unit == ["kB"]

@@ -89,10 +89,13 @@ class _PerfStat:
 
     def counted(self, printed: str) -> dict[str, float]:
         """`perf-stat.cycles` and so on; `perf-stat.task-clock_ms`."""
-        counts = [each for each in lines(printed) if each.value is not None]
+        counts = [counter for counter in lines(printed) if counter.value is not None]
         if not counts:
             raise ValueError("perf printed no count")
-        return {f"{NAME}.{each.event}{'_ms' * (each.unit == 'msec')}": each.value or 0.0 for each in counts}
+        return {
+            f"{NAME}.{line_counted.event}{'_ms' * (line_counted.unit == 'msec')}": line_counted.value or 0.0
+            for line_counted in counts
+        }
 
 
 @cache
@@ -121,8 +124,8 @@ def _counting(program: str) -> tuple[list[Counted], str]:
     All of them are tried together. A perf that does not know one of them takes none: then each for itself.
     """
     together, problem = _tried(program, EVENTS)
-    events = together or [each for event in EVENTS for each in _tried(program, (event,))[0]]
-    return [each for each in events if each.supported], problem
+    events = together or [counter for event in EVENTS for counter in _tried(program, (event,))[0]]
+    return [event_counted for event_counted in events if event_counted.supported], problem
 
 
 def _tried(program: str, events: Iterable[str]) -> tuple[list[Counted], str]:
@@ -135,7 +138,7 @@ def _tried(program: str, events: Iterable[str]) -> tuple[list[Counted], str]:
 def _said(*argv: str) -> tuple[str, str]:
     environment = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             argv,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -147,12 +150,12 @@ def _said(*argv: str) -> tuple[str, str]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unusable(f"{argv[0]} does not run: {error}", f"{INSTALL} {_PERF.package}") from None
-    return done.stdout, done.stderr
+    return finished.stdout, finished.stderr
 
 
 def _warnings(events: list[Counted]) -> Iterator[DataWarning]:
-    there = {each.event for each in events}
-    missing = [event for event in EVENTS if event not in there]
+    counted = {counter.event for counter in events}
+    missing = [event for event in EVENTS if event not in counted]
     if missing:
         yield DataWarning(
             kind=WarningKind.EVENTS_LEFT_OUT,
@@ -160,7 +163,7 @@ def _warnings(events: list[Counted]) -> Iterator[DataWarning]:
             advice="virtual machines often have no performance counters: give the guest a virtual PMU, "
             "or measure on hardware",
         )
-    shared = [each.event for each in events if each.percent < _WHOLE]
+    shared = [event_counted.event for event_counted in events if event_counted.percent < _WHOLE]
     if shared:
         yield DataWarning(
             kind=WarningKind.EVENTS_LEFT_OUT,

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.encoding import Encoding
-from ktrial.studyfile.errors import UnknownOptimiser
+from ktrial.studyfile.errors import TuningError
 
 
 class Evaluation(NamedTuple):
@@ -39,6 +39,6 @@ def optimiser(name: str, encoding: Encoding, objectives: int, seed: int) -> Opti
     here = import_module(package)
     known = sorted({each.name for each in iter_modules(here.__path__)} - {"protocol"})
     if name not in known:
-        raise UnknownOptimiser(name=name, known=", ".join(known))
+        raise TuningError(f"There is no optimiser {name}.", hint=f"there are {', '.join(known)}")
     made: Optimiser = import_module(f"{package}.{name}").make(encoding, objectives, seed)
     return made

@@ -37,10 +37,10 @@ class Cyclictest:
             problem = f"{len(threads)} of {report.get('num_threads')} threads are told of"
             raise OutputDamaged(format=self.name, where="thread", problem=problem)
         scale = self._scale(report.get("resolution_in_ns"))
-        read = [self._thread(name, each) for name, each in threads.items()]
+        read = [self._thread(name, facts) for name, facts in threads.items()]
         wakeups = sum(cycles for cycles, _, _ in read)
         mean = scale * sum(cycles * average for cycles, average, _ in read) / wakeups
-        worst = scale * max(each for _, _, each in read)
+        worst = scale * max(maximum for _, _, maximum in read)
         return Report(
             tuple(
                 Measured(column.metric, (value,), column.unit, column.direction)
@@ -56,9 +56,9 @@ class Cyclictest:
 
     def _thread(self, name: str, thread: Any) -> tuple[float, float, float]:
         """Wake-ups, mean, worst."""
-        told = object_of(thread, self.name, f"thread {name}")
+        facts = object_of(thread, self.name, f"thread {name}")
         cycles, mean, worst = (
-            measured(told.get(key), self.name, f"thread {name}, {key}") for key in ("cycles", "avg", "max")
+            measured(facts.get(key), self.name, f"thread {name}, {key}") for key in ("cycles", "avg", "max")
         )
         if not cycles:
             raise OutputDamaged(format=self.name, where=f"thread {name}", problem="it never woke up")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of, objects_of, text_of
 
@@ -46,11 +46,11 @@ class Fio:
         jobs = objects_of(json_report(text, self.name).get("jobs"), self.name, "jobs")
         names = [text_of(job.get("jobname")) or "job" for job in jobs]
         read: list[Measured] = []
-        failures: list[Told] = []
+        failures: list[Note] = []
         for name, job in zip(distinct(names), jobs, strict=True):
             if error := job.get("error"):
                 text = f"the job {name} reports error {error}: it is left out"
-                failures.append(Told(text, "look at what fio printed on standard error"))
+                failures.append(Note(text, "look at what fio printed on standard error"))
             else:
                 read += self._job(name, job)
         if not read:
@@ -70,7 +70,9 @@ class Fio:
                     raise OutputDamaged(format=self.name, where=where, problem=problem)
                 numbers = self._numbers(did, where)
                 for column in self.columns:
-                    if column.metric in (names := {f"{way} {what}": each for what, each in numbers.items()}):
+                    if column.metric in (
+                        names := {f"{way} {quantity}": number for quantity, number in numbers.items()}
+                    ):
                         value = (names[column.metric],)
                         yield Measured(column.metric, value, column.unit, column.direction, name)
 
@@ -102,15 +104,15 @@ class Fio:
         return measured(mean, self.name, f"{where}, lat") * _MICROSECOND_NS
 
 
-def _notes(names: list[str], read: list[Measured]) -> Iterator[Told]:
+def _notes(names: list[str], read: list[Measured]) -> Iterator[Note]:
     for name, count in Counter(names).items():
         if count > 1:
             text = f"{count} jobs are called {name}: each has its own numbers here"
-            yield Told(text, "fio --group_reporting adds them up")
+            yield Note(text, "fio --group_reporting adds them up")
     for way in _WAYS:
-        got = {each.metric for each in read}
+        got = {metric.metric for metric in read}
         if f"{way} rate" in got and f"{way} latency p99" not in got:
-            yield Told(f"fio tells no 99th percentile of the completion latency of {way}")
+            yield Note(f"fio tells no 99th percentile of the completion latency of {way}")
 
 
 FORMAT = Fio()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told
+from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import (
     finite,
@@ -56,7 +56,7 @@ class GoogleBenchmark:
             Measured(_REAL.metric, tuple(times), _REAL.unit, _REAL.direction, name)
             for name, times in values.items()
         )
-        failures = Told(
+        failures = Note(
             f"{len(runs) - len(good)} benchmarks report an error; they are left out",
             "look at their error_message",
         )
@@ -92,14 +92,14 @@ def _nothing(aggregates: bool) -> str:
     return "no benchmark has a real_time"
 
 
-def _notes(values: dict[str, list[float]], rows: list[dict[str, Any]]) -> Iterator[Told]:
+def _notes(values: dict[str, list[float]], rows: list[dict[str, Any]]) -> Iterator[Note]:
     """Rows that are missing, or too many: a file that was cut or joined, or two benchmarks of one name."""
-    wanted = {_name(row): row.get("repetitions") for row in rows}
+    expected = {_name(row): row.get("repetitions") for row in rows}
     for name, times in values.items():
-        repetitions = wanted[name]
+        repetitions = expected[name]
         if isinstance(repetitions, int) and repetitions and repetitions != len(times):
             text = f"{name}: {len(times)} values, where it ran {repetitions} repetitions"
-            yield Told(text, "look whether runs failed, or two benchmarks have one name")
+            yield Note(text, "look whether runs failed, or two benchmarks have one name")
 
 
 FORMAT = GoogleBenchmark()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, has_keys, json_report, objects_of, text_of
 
@@ -31,12 +31,12 @@ class Hyperfine:
     def read(self, text: str) -> Report:
         """A metric for each command. Raises OutputDamaged, OutputEmpty."""
         results = objects_of(json_report(text, self.name).get("results"), self.name, "results")
-        names = distinct([text_of(each.get("command")) or "command" for each in results])
+        names = distinct([text_of(entry.get("command")) or "command" for entry in results])
         commands = [self._command(name, result) for name, result in zip(names, results, strict=True)]
-        measured = tuple(each for each in commands if each.values)
+        measured = tuple(timed for timed in commands if timed.values)
         failures = tuple(_failures(commands))
         if not measured:
-            problem = "; ".join(each.text for each in failures) or "there is no result"
+            problem = "; ".join(failure.text for failure in failures) or "there is no result"
             raise OutputEmpty(format=self.name, problem=problem)
         return Report(measured, failures, tuple(_notes(measured)))
 
@@ -47,39 +47,41 @@ class Hyperfine:
         codes = result.get("exit_codes")
         failures = [code != 0 for code in codes] if isinstance(codes, list) else []
         failures += [False] * (len(values) - len(failures))
-        kept = tuple(
+        good = tuple(
             value for value, bad in zip(values, failures, strict=False) if value is not None and not bad
         )
-        if any(value < 0 for value in kept):
+        if any(value < 0 for value in good):
             raise OutputDamaged(format=self.name, where=name, problem="a time is below 0")
         parameters = result.get("parameters")
-        given = (
+        named = (
             {str(key): str(value) for key, value in parameters.items()}
             if isinstance(parameters, dict)
             else {}
         )
-        return Measured(_TIME.metric, kept, _TIME.unit, _TIME.direction, name, len(values) - len(kept), given)
+        return Measured(_TIME.metric, good, _TIME.unit, _TIME.direction, name, len(values) - len(good), named)
 
 
-def _failures(commands: list[Measured]) -> list[Told]:
-    told = [
-        f"all {each.failed} runs of {each.of} ended with an error: it is left out"
-        if each.failed
-        else f"{each.of} has no times: it is left out"
-        for each in commands
-        if not each.values
+def _failures(commands: list[Measured]) -> list[Note]:
+    texts = [
+        f"all {result.failed} runs of {result.of} ended with an error: it is left out"
+        if result.failed
+        else f"{result.of} has no times: it is left out"
+        for result in commands
+        if not result.values
     ]
-    if failed := sum(each.failed for each in commands if each.values):
-        told.append(f"{failed} runs ended with an error; their times are left out")
-    return [Told(text, _MEND) for text in told]
+    if failed := sum(timed.failed for timed in commands if timed.values):
+        texts.append(f"{failed} runs ended with an error; their times are left out")
+    return [Note(text, _MEND) for text in texts]
 
 
-def _notes(commands: tuple[Measured, ...]) -> list[Told]:
+def _notes(commands: tuple[Measured, ...]) -> list[Note]:
     advice = "hyperfine -N starts the command without a shell"
     return [
-        Told(f"{each.of}: {zeros} of its {len(each.values)} times are 0: faster than a shell's start", advice)
-        for each in commands
-        if (zeros := each.values.count(0.0))
+        Note(
+            f"{timed.of}: {zeros} of its {len(timed.values)} times are 0: faster than a shell's start", advice
+        )
+        for timed in commands
+        if (zeros := timed.values.count(0.0))
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told
+from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
 
@@ -78,13 +78,13 @@ class PerfStat:
                 raise OutputDamaged(format=self.name, where=name, problem=problem)
         read = tuple(
             Measured(
-                each.event,
-                (measured(each.value, self.name, each.event),),
-                _UNITS.get(each.unit, each.unit),
+                row.event,
+                (measured(row.value, self.name, row.event),),
+                _UNITS.get(row.unit, row.unit),
                 Direction.LOWER,
             )
-            for each in counts
-            if each.value not in _NOT
+            for row in counts
+            if row.value not in _NOT
         )
         if not read:
             raise OutputEmpty(format=self.name, problem="no event was counted")
@@ -99,8 +99,8 @@ class PerfStat:
             yield from self._of_csv(text)
 
     def _of_json(self, text: str) -> Iterator[_Count]:
-        for each in json_objects(text, self.name):
-            event = text_of(each.get("event"))
+        for json_object in json_objects(text, self.name):
+            event = text_of(json_object.get("event"))
             if not event:
                 continue  # a further metric of the event before
             if {
@@ -112,10 +112,15 @@ class PerfStat:
                 "node",
                 "thread",
                 "aggregate-number",
-            } & each.keys():
+            } & json_object.keys():
                 raise OutputDamaged(format=self.name, where=event, problem=_NO_PART)
-            value = text_of(each.get("counter-value"))
-            yield _Count(value, text_of(each.get("unit")), event, str(finite(each.get("pcnt-running")) or 0))
+            value = text_of(json_object.get("counter-value"))
+            yield _Count(
+                value,
+                text_of(json_object.get("unit")),
+                event,
+                str(finite(json_object.get("pcnt-running")) or 0),
+            )
 
     def _of_table(self, text: str) -> Iterator[_Count]:
         if text.count(_HEADING) > 1:
@@ -149,9 +154,9 @@ def _csv_fields(line: str) -> tuple[int, list[str]]:
         fields = line.strip(" \0").split(separator)
         for parts in range(_MOST_PARTS + 1):
             # -r has the spread of the runs before the time.
-            rest = [each for at, each in enumerate(fields[parts:]) if at != 3 or not each.endswith("%")]
-            if _is_count(rest):
-                return parts, rest
+            counted = [field for at, field in enumerate(fields[parts:]) if at != 3 or not field.endswith("%")]
+            if _is_count(counted):
+                return parts, counted
     return 0, []
 
 
@@ -173,16 +178,16 @@ def _plain(value: str, unit: str) -> str:
     return value.replace(",", "") if re.fullmatch(grouped, value) else value
 
 
-def _notes(counts: list[_Count], text: str) -> Iterator[Told]:
-    if missing := [each.event for each in counts if each.value in _NOT]:
-        yield Told(f"perf did not count {', '.join(missing)}")
-    shared = [each.event for each in counts if each.value not in _NOT and (_percent(each) < _WHOLE)]
+def _notes(counts: list[_Count], text: str) -> Iterator[Note]:
+    if missing := [row_of_event.event for row_of_event in counts if row_of_event.value in _NOT]:
+        yield Note(f"perf did not count {', '.join(missing)}")
+    shared = [row.event for row in counts if row.value not in _NOT and (_percent(row) < _WHOLE)]
     if shared:
-        yield Told(
+        yield Note(
             f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
         )
     if re.search(r"\(\d+ runs\):|^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
-        yield Told(
+        yield Note(
             "the means of several runs: how these scatter is lost", "ktrial repeats them itself: repeats = 5"
         )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told
+from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import measured, only, the_only
 
@@ -47,18 +47,21 @@ class Pgbench:
         if not read[_RATE]:
             raise OutputEmpty(format=self.name, problem="no transaction was processed")
         return Report(
-            tuple(Measured(each.metric, (value,), each.unit, each.direction) for each, value in read.items()),
+            tuple(
+                Measured(metric_column.metric, (value,), metric_column.unit, metric_column.direction)
+                for metric_column, value in read.items()
+            ),
             notes=tuple(_notes(text, self.name)),
         )
 
 
-def _notes(text: str, format: str) -> Iterator[Told]:
+def _notes(text: str, format: str) -> Iterator[Note]:
     failed = only(r"^number of failed transactions: (\d+)", text, format)
     if failed and int(failed):
-        yield Told(f"{failed} transactions failed: they are not among those that are counted")
+        yield Note(f"{failed} transactions failed: they are not among those that are counted")
     late = only(r"^number of transactions skipped: (\d+)", text, format)
     if late and int(late):
-        yield Told(f"{late} transactions were skipped, for they were late already")
+        yield Note(f"{late} transactions were skipped, for they were late already")
 
 
 FORMAT = Pgbench()

@@ -4,7 +4,7 @@ import statistics
 from typing import Any
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputEmpty
 from ktrial.program_outputs.reading import has_keys, json_report, measured, objects_of, text_of
 
@@ -33,18 +33,18 @@ class Pyperf:
 
     def read(self, text: str) -> Report:
         """A metric for each benchmark. Raises OutputDamaged, OutputEmpty."""
-        whole = json_report(text, self.name)
-        benchmarks = objects_of(whole.get("benchmarks"), self.name, "benchmarks")
-        facts = [{**_facts(whole), **_facts(each)} for each in benchmarks]
-        names = [each.get("name") or f"benchmark {at + 1}" for at, each in enumerate(facts)]
+        document = json_report(text, self.name)
+        benchmarks = objects_of(document.get("benchmarks"), self.name, "benchmarks")
+        facts = [{**_facts(document), **_facts(entry)} for entry in benchmarks]
+        names = [metadata.get("name") or f"benchmark {at + 1}" for at, metadata in enumerate(facts)]
         read = [
             self._benchmark(at, name, facts[at], benchmarks[at]) for at, name in enumerate(distinct(names))
         ]
-        present = tuple(each for each in read if each.values)
+        present = tuple(measurement for measurement in read if measurement.values)
         if not present:
             raise OutputEmpty(format=self.name, problem="no run has values")
-        told = [Told(f"{each.of} has no values: it is left out") for each in read if not each.values]
-        return Report(present, tuple(told))
+        notes = [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
+        return Report(present, tuple(notes))
 
     def _benchmark(self, at: int, name: str, facts: dict[str, str], benchmark: dict[str, Any]) -> Measured:
         where = f"benchmarks[{at}].runs"
@@ -59,7 +59,7 @@ class Pyperf:
         numbers = run.get("values")
         if not isinstance(numbers, list) or not numbers:
             return None
-        return statistics.fmean(measured(each, self.name, where) for each in numbers)
+        return statistics.fmean(measured(number, self.name, where) for number in numbers)
 
 
 def _facts(benchmark: dict[str, Any]) -> dict[str, str]:

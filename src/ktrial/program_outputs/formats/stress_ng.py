@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told, distinct
+from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import measured, objects_of, text_of
 
@@ -42,10 +42,10 @@ class StressNg:
         rows = objects_of(document["metrics"], self.name, "metrics")
         names = distinct([text_of(row.get("stressor")) or "stressor" for row in rows])
         read: list[Measured] = []
-        failures: list[Told] = []
+        failures: list[Note] = []
         for name, row in zip(names, rows, strict=True):
             if not measured(row.get("bogo-ops"), self.name, f"{name}, bogo-ops"):
-                failures.append(Told(f"{name} did no operation: it is left out"))
+                failures.append(Note(f"{name} did no operation: it is left out"))
                 continue
             for column, key in _KEYS.items():
                 value = measured(row.get(key), self.name, f"{name}, {key}")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Report, Told
+from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import measured, only, the_only
 
@@ -61,14 +61,19 @@ class Sysbench:
         if not events:
             raise OutputEmpty(format=self.name, problem="there was no event")
         values = dict(self._rates(text)) or {_EVENTS: self._events(text, events)}
-        notes: list[Told] = list(_notes(text, self.name))
+        notes: list[Note] = list(_notes(text, self.name))
         values |= self._latencies(text, events, notes)
-        read = (Measured(each.metric, (value,), each.unit, each.direction) for each, value in values.items())
+        read = (
+            Measured(column.metric, (value,), column.unit, column.direction)
+            for column, value in values.items()
+        )
         return Report(tuple(read), notes=tuple(notes))
 
     def _rates(self, text: str) -> Iterator[tuple[Column, float]]:
         for column, pattern in _RATES:
-            matches = [next(filter(None, each.groups())) for each in re.finditer(pattern, text, re.MULTILINE)]
+            matches = [
+                next(filter(None, match.groups())) for match in re.finditer(pattern, text, re.MULTILINE)
+            ]
             if len(matches) > 1:
                 raise OutputDamaged(
                     format=self.name, where=column.metric, problem=f"it is there {len(matches)} times"
@@ -87,7 +92,7 @@ class Sysbench:
     def _number(self, pattern: str, text: str) -> float:
         return measured(the_only(pattern, text, self.name), self.name, pattern.partition(":")[0].strip(" ^"))
 
-    def _latencies(self, text: str, events: float, notes: list[Told]) -> dict[Column, float]:
+    def _latencies(self, text: str, events: float, notes: list[Note]) -> dict[Column, float]:
         values = {}
         total = self._number(r"^ +sum: +(\S+)$", text)
         if total:
@@ -96,15 +101,15 @@ class Sysbench:
         if match and (value := measured(match[2], self.name, "percentile")) >= _RESOLUTION_MS:
             values[Column(f"latency p{match[1]}", _P95.unit, _P95.direction)] = value
         elif match:
-            notes.append(Told(f"the {match[1]}th percentile is printed as {match[2]} ms: it is left out"))
+            notes.append(Note(f"the {match[1]}th percentile is printed as {match[2]} ms: it is left out"))
         return values
 
 
-def _notes(text: str, format: str) -> Iterator[Told]:
-    for what in ("ignored errors", "reconnects"):
-        count = only(rf"^    {what}:\s+(\d+)", text, format)
+def _notes(text: str, format: str) -> Iterator[Note]:
+    for event in ("ignored errors", "reconnects"):
+        count = only(rf"^    {event}:\s+(\d+)", text, format)
         if count and int(count):
-            yield Told(f"{count} {what}")
+            yield Note(f"{count} {event}")
 
 
 FORMAT = Sysbench()

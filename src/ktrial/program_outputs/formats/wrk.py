@@ -12,7 +12,9 @@ from ktrial.program_outputs.reading import measured, only, the_only
 _RATE = Column("requests", "1/s", Direction.HIGHER)
 _THROUGHPUT = Column("throughput", "KiB/s", Direction.HIGHER)
 _LATENCY = Column("latency", "µs", Direction.LOWER)
-_PERCENTILES = tuple(Column(f"latency p{each}", "µs", Direction.LOWER) for each in ("50", "75", "90", "99"))
+_PERCENTILES = tuple(
+    Column(f"latency p{percentile}", "µs", Direction.LOWER) for percentile in ("50", "75", "90", "99")
+)
 _MICROSECONDS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _KIBIBYTES = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """format_binary: what wrk calls KB is 1024 bytes."""
@@ -48,7 +50,10 @@ class Wrk:
             **dict(self._percentiles(text)),
         }
         return Report(
-            tuple(Measured(one.metric, (value,), one.unit, one.direction) for one, value in values.items())
+            tuple(
+                Measured(column.metric, (value,), column.unit, column.direction)
+                for column, value in values.items()
+            )
         )
 
     def _percentiles(self, text: str) -> Iterator[tuple[Column, float]]:

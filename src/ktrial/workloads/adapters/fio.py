@@ -65,5 +65,5 @@ WORKLOAD = InstalledProgram(
     ),
     Program("fio", "fio", version_pattern=r"(fio-\S+)"),
     _arguments,
-    Reported("fio-json", optional=tuple(each.name for each in _METRICS)),
+    Reported("fio-json", optional=tuple(metric_of_way.name for metric_of_way in _METRICS)),
 )

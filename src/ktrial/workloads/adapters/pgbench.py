@@ -18,21 +18,7 @@ from ktrial.workloads.adapter import (
     word,
 )
 
-_SCRIPT = """
-quietly pgbench -h "$scratch" -U postgres -i -q -s "$1" bench
-pgbench --version
-pgbench -h "$scratch" -U postgres -c "$2" -j "$3" -T "$4" -b "$5" bench
-"""
-
-
-_PARAMETERS = (
-    choice("fsync", "whether a commit waits for the disk", "on", "off"),
-    word("shared-buffers", "the server's own cache", "128MB"),
-)
-
-
 # A PostgreSQL server of the workload's own, for pgbench and sysbench's oltp tests.
-
 _POSTGRES_SCRIPT = (
     PROLOGUE
     + """
@@ -61,6 +47,10 @@ shift 2
 """
 )
 """$1: fsync, $2: shared_buffers; the other words are left for what follows. The database is `bench`."""
+_PARAMETERS = (
+    choice("fsync", "whether a commit waits for the disk", "on", "off"),
+    word("shared-buffers", "the server's own cache", "128MB"),
+)
 
 
 def on_a_server(
@@ -81,7 +71,7 @@ def on_a_server(
     names = ("fsync", "shared-buffers", *handed)
 
     def arguments(settings: Settings) -> tuple[str, ...]:
-        return ("-c", _POSTGRES_SCRIPT + script, name, *(str(settings[each]) for each in names))
+        return ("-c", _POSTGRES_SCRIPT + script, name, *(str(settings[parameter]) for parameter in names))
 
     does = (
         f"Starts a PostgreSQL server of its own in a scratch directory below /tmp, {does}, and ends the "
@@ -96,6 +86,11 @@ def on_a_server(
     )
 
 
+_SCRIPT = """
+quietly pgbench -h "$scratch" -U postgres -i -q -s "$1" bench
+pgbench --version
+pgbench -h "$scratch" -U postgres -c "$2" -j "$3" -T "$4" -b "$5" bench
+"""
 WORKLOAD = on_a_server(
     (
         "pgbench",

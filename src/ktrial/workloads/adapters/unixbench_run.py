@@ -66,7 +66,7 @@ def _read(output: str, settings: Settings) -> dict[str, float]:
     for title, text in _parts(output, int(settings["copies"])):
         if title in names:
             scores[names[title]] = score(
-                [_pass(each) for each in re.split(r"^#### Pass ", text, flags=re.M)[1:]]
+                [_pass(text_of_pass) for text_of_pass in re.split(r"^#### Pass ", text, flags=re.M)[1:]]
             )
     if set(scores) == set(_TESTS):
         scores[_INDEX] = index(scores)
@@ -84,8 +84,8 @@ def _parts(log: str, copies: int) -> Iterator[tuple[str, str]]:
 
 def _pass(text: str) -> float:
     """COUNT over time, in units of its timebase; COUNT itself where that is 0. A copy is a paragraph."""
-    counts = [float(each) for each in re.findall(r"^# COUNT0: ([0-9.]+)", text, re.MULTILINE)]
-    bases = [float(each) for each in re.findall(r"^# COUNT1: ([0-9.]+)", text, re.MULTILINE)]
+    counts = [float(number) for number in re.findall(r"^# COUNT0: ([0-9.]+)", text, re.MULTILINE)]
+    bases = [float(digits) for digits in re.findall(r"^# COUNT1: ([0-9.]+)", text, re.MULTILINE)]
     times = [float(each) for each in re.findall(r"^# TIME: ([0-9.]+)", text, re.MULTILINE)]
     elapsed = [float(each) for each in re.findall(r"^# elapsed: ([0-9.]+)", text, re.MULTILINE)]
     if not counts or not bases:
@@ -98,10 +98,10 @@ def _pass(text: str) -> float:
 
 def score(passes: list[float]) -> float:
     """The geometric mean of the passes without the worst third, as Run's combinePassResults has it."""
-    kept = sorted(passes)[len(passes) // 3 :]
-    if not kept or min(kept) <= 0:
+    counted = sorted(passes)[len(passes) // 3 :]
+    if not counted or min(counted) <= 0:
         raise ValueError("a test without a pass that counts")
-    return math.exp(statistics.fmean(math.log(each) for each in kept))
+    return math.exp(statistics.fmean(math.log(rate) for rate in counted))
 
 
 def index(scores: dict[str, float]) -> float:

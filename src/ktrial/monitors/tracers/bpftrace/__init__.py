@@ -67,10 +67,12 @@ def parsed(text: str) -> Printed:
 
 def _maps(line: str) -> Iterator[tuple[str, object]]:
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return
-    data = said.get("data") if isinstance(said, dict) and said.get("type") in {"map", "hist"} else None
+    data = (
+        message.get("data") if isinstance(message, dict) and message.get("type") in {"map", "hist"} else None
+    )
     for name, value in data.items() if isinstance(data, dict) else ():
         yield name.removeprefix("@"), value
 
@@ -134,13 +136,15 @@ def _prepared(name: str, scripts: tuple[Path, ...], program: str) -> Prepared:
             refused = refused or f"{script.name} {error.facts['problem']}"
     lacks = missing()
     problem = "; ".join((*(each.problem for each in lacks), f"bpftrace: {refused}"))
-    remedy = next((each.remedy for each in lacks), "a kernel that has what the script's head names")
+    remedy = next(
+        (missing_part.remedy for missing_part in lacks), "a kernel that has what the script's head names"
+    )
     raise MonitorUnusable(monitor=name, problem=problem, remedy=remedy)
 
 
 def _version(name: str, program: str) -> str:
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             (program, "--version"),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -152,7 +156,7 @@ def _version(name: str, program: str) -> str:
         raise MonitorUnusable(
             monitor=name, problem=f"{program} does not run: {error}", remedy=_INSTALL
         ) from None
-    return done.stdout.strip()
+    return finished.stdout.strip()
 
 
 OPTIONS = (
@@ -252,9 +256,9 @@ class _PageCache(BpftraceMonitor):
     def counted(self, printed: str) -> dict[str, float]:
         """`page-cache.asked`, `.added`, `.hits`, `.reads`."""
         counts = super().counted(printed)
-        asked, added = (counts.get(f"{self.name}.{what}", 0.0) for what in ("asked", "added"))
+        requested, added = (counts.get(f"{self.name}.{counter}", 0.0) for counter in ("asked", "added"))
         # What was written, or mapped, was added too, and nobody asked for it by reading.
-        return counts | {f"{self.name}.hits": max(0.0, asked - added)}
+        return counts | {f"{self.name}.hits": max(0.0, requested - added)}
 
 
 MONITORS = (
