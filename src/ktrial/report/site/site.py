@@ -128,7 +128,7 @@ FileState = tuple[str, int, int]
 """A file's place, size and time of writing; -1 and 0 of one that is not there."""
 
 
-class _Note(NamedTuple):
+class _PageNote(NamedTuple):
     """What was written of a page."""
 
     key: str
@@ -137,7 +137,7 @@ class _Note(NamedTuple):
     files: tuple[FileState, ...]
 
 
-_NOTES = TypeAdapter(dict[str, _Note])
+_NOTES = TypeAdapter(dict[str, _PageNote])
 """By the place of a page."""
 
 
@@ -154,10 +154,10 @@ class WrittenPages:
     def __init__(self, directory: Path, notes: Path) -> None:
         """`notes`: a file outside of the site that says what was written there."""
         self._directory, self._file = directory, notes
-        self._before: dict[str, _Note] = {}
+        self._before: dict[str, _PageNote] = {}
         with suppress(OSError, ValidationError):  # without notes all is written
             self._before = _NOTES.validate_json(notes.read_bytes())
-        self._notes: dict[str, _Note] = {}
+        self._notes: dict[str, _PageNote] = {}
         self._places: set[str] = set()
         for folder in self._FOLDERS:
             (directory / folder).mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class WrittenPages:
 
     def note(self, key: str, outcome: KnownResult, *places: str) -> None:
         """Note that these files, which are one page, were written."""
-        self._notes[places[0]] = _Note(key, outcome, self._states(places))
+        self._notes[places[0]] = _PageNote(key, outcome, self._states(places))
 
     def write(self, place: str, text: str) -> None:
         """Put a file there as a whole."""
