@@ -11,7 +11,7 @@ from tests.support.noise_models import MODELS, Noise, independent
 from tests.support.rival_rules import SLOTS, Verdicts, ktrial, phoronix, plain_t, ten_runs_and_welch
 
 from bench.row import Row, seconds
-from ktrial.stats.sequential import SequentialDesign
+from ktrial.stats.sequential.design import SequentialDesign
 
 STUDIES = 10_000
 """So that the standard error of 5 % is 0.22 %."""

@@ -11,7 +11,7 @@ from ktrial.model.fidelity import CountBands, FidelityTable, SizeBand
 from ktrial.model.study import Study, perturbation
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadUse
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.store.store import open_store
 
 KERNELS = ("debian:6.1", "debian:6.12")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from tests.support.noise_models import Noise
 
-from ktrial.stats.sequential import SequentialDesign
+from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.repeated_intervals import claims, first_claims, interval_about, means
 from ktrial.stats.verdict_rules import Claim
 

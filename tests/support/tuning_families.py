@@ -25,7 +25,8 @@ from ktrial.model.tuning import Dimension, Goal, Guard, Objective, Observation, 
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.optimize.encoding import Encoding, coordinate, value_at
 from ktrial.optimize.evaluation_log import Ask
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.interim_analysis import look
 
 METRIC, MEMORY = "rate", "memory"
 

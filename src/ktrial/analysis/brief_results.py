@@ -26,20 +26,12 @@ from ktrial.store.study_rows import OF_RESULT, StoredStudy, StudySummaries
 
 _RULES = ("analysis", "model", "stats", "workloads")
 """The rooms that decide what a result says."""
-
-
 _LEVEL = 1
 """Of compression: ten times smaller, and quick."""
-
-
 _AT_ONCE = 50
 """Studies whose results are written in one transaction."""
-
-
-_TOLD = 5_000
-"""Trials that are worth a word: they take some seconds."""
-
-
+_MANY_TRIALS = 5_000
+"""Reading so many takes some seconds, which is worth a word."""
 Tell = Callable[[str], None]
 
 
@@ -65,36 +57,36 @@ def brief_results(
     Trials are read of those only of which nothing is kept that is true. Raises StoreError, TrialsDamaged
     among them.
     """
-    kept = store.summaries(OF_RESULT)
+    summaries = store.summaries(OF_RESULT)
     unchanged: dict[int, bytes] = {}
-    wanted: list[StoredStudy] = []
-    for one in studies:
-        own = kept.get(one.id)
-        if own and own.state == _true_for(states[one.id]):
-            unchanged[one.id] = own.content
+    stale: list[StoredStudy] = []
+    for study in studies:
+        summary = summaries.get(study.id)
+        if summary and summary.state == _true_for(states[study.id]):
+            unchanged[study.id] = summary.content
         else:
-            wanted.append(one)
-    return BriefResults(unchanged | _made_now(store, wanted, states, tell))
+            stale.append(study)
+    return BriefResults(unchanged | _made_now(store, stale, states, tell))
 
 
 def _made_now(
-    store: Store, wanted: Collection[StoredStudy], states: Mapping[int, str], tell: Tell
+    store: Store, stale: Collection[StoredStudy], states: Mapping[int, str], tell: Tell
 ) -> dict[int, bytes]:
-    every = sum(one.finished for one in wanted)
-    if every >= _TOLD:
-        tell(f"{store.name}: {every:,} trials are read, once, for the results of their studies in brief")
-    made: dict[int, bytes] = {}
+    total = sum(study.finished for study in stale)
+    if total >= _MANY_TRIALS:
+        tell(f"{store.name}: {total:,} trials are read, once, for the results of their studies in brief")
+    contents: dict[int, bytes] = {}
     waiting: list[StudySummaries] = []
-    for one in wanted:
-        summary = summary_of(record_of(store, one, store.trials(one.id, counted=False)), states[one.id])
-        made[one.id] = summary.by_workload[OF_RESULT]
+    for study in stale:
+        summary = summary_of(record_of(store, study, store.trials(study.id, counted=False)), states[study.id])
+        contents[study.id] = summary.by_workload[OF_RESULT]
         waiting.append(summary)
         if len(waiting) >= _AT_ONCE:
             store.keep_summaries(waiting)
             waiting = []
     if waiting:
         store.keep_summaries(waiting)
-    return made
+    return contents
 
 
 def summary_of(record: StudyRecord, state: str) -> StudySummaries:
@@ -105,10 +97,15 @@ def summary_of(record: StudyRecord, state: str) -> StudySummaries:
 def brief_of(record: StudyRecord) -> BriefResult:
     """From the whole result."""
     comparisons = record.result.comparisons
-    modes = {one.mode for one in comparisons}
+    modes = {comparison.mode for comparison in comparisons}
     modes |= {sample.mode for trial in record.trials for sample in trial.samples}
     failed = sum(trial.outcome is not Outcome.COMPLETED for trial in record.trials)
     started = min((trial.started for trial in record.trials), default=None)
+    # The result's warnings, then those of the trials, each once; by kind and advice.
+    of_trials = (warning for trial in record.trials for warning in trial.warnings)
+    groups: dict[tuple[str, str], list[DataWarning]] = {}
+    for warning in dict.fromkeys((*record.result.warnings, *of_trials)):
+        groups.setdefault((warning.kind, warning.advice), []).append(warning)
     return BriefResult(
         answer=record.result.answer,
         modes=tuple(mode for mode in Mode if mode in modes),
@@ -116,23 +113,14 @@ def brief_of(record: StudyRecord) -> BriefResult:
         completed=len(record.trials) - failed,
         failed=failed,
         started=started.isoformat() if started else "",
-        warnings=_alike(record),
-        rows=[list(one.model_dump(mode="json").values()) for one in comparisons],
+        warnings=tuple(WarningsAlike(alike[0], len(alike)) for alike in groups.values()),
+        rows=[list(comparison.model_dump(mode="json").values()) for comparison in comparisons],
     )
-
-
-def _alike(record: StudyRecord) -> tuple[WarningsAlike, ...]:
-    """The result's warnings, then those of the trials, each once; by kind and advice."""
-    of_trials = (warning for trial in record.trials for warning in trial.warnings)
-    groups: dict[tuple[str, str], list[DataWarning]] = {}
-    for warning in dict.fromkeys((*record.result.warnings, *of_trials)):
-        groups.setdefault((warning.kind, warning.advice), []).append(warning)
-    return tuple(WarningsAlike(alike[0], len(alike)) for alike in groups.values())
 
 
 def packed_brief(brief: BriefResult) -> bytes:
     """As the store keeps it."""
-    warnings = [(one.first.model_dump(mode="json"), one.number) for one in brief.warnings]
+    warnings = [(warning.first.model_dump(mode="json"), warning.number) for warning in brief.warnings]
     plain = brief._asdict() | {"warnings": warnings}
     return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), _LEVEL)
 
@@ -140,19 +128,21 @@ def packed_brief(brief: BriefResult) -> bytes:
 def unpacked_brief(content: bytes) -> BriefResult:
     """What `packed_brief` packed."""
     plain = from_json(zlib.decompress(content))
-    warnings = (WarningsAlike(DataWarning.model_validate(one), count) for one, count in plain["warnings"])
+    warnings = (
+        WarningsAlike(DataWarning.model_validate(warning), count) for warning, count in plain["warnings"]
+    )
     typed = {"modes": tuple(map(Mode, plain["modes"])), "warnings": tuple(warnings)}
     return BriefResult(**plain | typed)
-
-
-def _true_for(state: str) -> str:
-    """A study's state, and the rules by which its verdicts are reached."""
-    return sha256(f"{state} {_rules()}".encode()).hexdigest()
 
 
 @cache
 def _rules() -> str:
     return program_digest(*_RULES)
+
+
+def _true_for(state: str) -> str:
+    """A study's state, and the rules by which its verdicts are reached."""
+    return sha256(f"{state} {_rules()}".encode()).hexdigest()
 
 
 # At the end of a run what histories and sites ask of its study is kept: while its trials are at hand.
@@ -164,7 +154,8 @@ def record_kept(store: Store, number: int) -> StudyRecord:
     Where that cannot be written it is made when it is asked for. Raises StoreError, as `record`.
     """
     state = store.study_states(number).get(number)  # from before: trials of another run may come in between
-    made = record(store, number)
+    study_record = record(store, number)
     if state is not None:
-        store.keep_summaries([summaries_of(made, state), summary_of(made, state)])
-    return made
+        numbers = summaries_of(number, study_record.study, study_record.trials, state)
+        store.keep_summaries([numbers, summary_of(study_record, state)])
+    return study_record

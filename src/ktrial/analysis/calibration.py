@@ -14,20 +14,13 @@ from ktrial.importers.errors import NoMeasurements
 from ktrial.model.comparison import Calibration
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Stopping, Study, StudyRecord, Timing
-from ktrial.stats.sequential import Power, SequentialDesign, blocks_needed, calibrate, ratio_spread
+from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.power import Power, blocks_needed, calibrate, ratio_spread
 from ktrial.store.store import Store, open_store
 
-# A/A studies: the same treatment under two names, to learn what a machine can tell apart.
-
 ARMS = ("A", "B")
-
-
 BLOCKS = 20
-
-
 _FACTOR = "arm"
-
-
 _NAME = "calibration-"
 
 
@@ -48,16 +41,18 @@ def calibration_study(study: Study, blocks: int = BLOCKS) -> Study:
 def next_calibration(store: Store, study: Study) -> Study:
     """The newest stored one like this that was interrupted; otherwise this one, with a seed of its own."""
     like = [
-        each for each in store.studies() if each.study == study.model_copy(update={"seed": each.study.seed})
+        stored
+        for stored in store.studies()
+        if stored.study == study.model_copy(update={"seed": stored.study.seed})
     ]
-    for each in sorted(like, key=lambda one: -one.id):
-        if interim.blocks_wanted(each.study, store.trials(each.id), ()) is not None:
-            return each.study
+    for stored in sorted(like, key=lambda stored: -stored.id):
+        if interim.blocks_wanted(stored.study, store.trials(stored.id), ()) is not None:
+            return stored.study
     return study.model_copy(update={"seed": secrets.randbelow(2**31)})
 
 
 def calibration_of(study_record: StudyRecord) -> Calibration:
-    """What the A/A study says about studies with its margin. Raises NothingToCalibrate."""
+    """What the A/A study says about studies with its margin. Raises TimedError."""
     study, trials = study_record.study, study_record.trials
     timing = study.timing or Timing()
     design = SequentialDesign(margin=study.margin, alpha=timing.alpha)
@@ -74,15 +69,15 @@ def calibration_of(study_record: StudyRecord) -> Calibration:
 
 
 def newest_calibration(store: Store, machine: str) -> Calibration:
-    """That of the machine that was made last. Raises CalibrationNotThere, NothingToCalibrate."""
+    """That of the machine that was made last. Raises TimedError."""
     name = f"{_NAME}{machine}"
-    stored = [each for each in store.studies() if each.study.name == name]
+    stored = [stored_study for stored_study in store.studies() if stored_study.study.name == name]
     if not stored:
         raise TimedError(
             f"The machine {machine} has not been calibrated in this store.",
             hint=f"ktrial calibrate --machine {machine} --workload W",
         )
-    return calibration_of(record(store, max(each.id for each in stored)))
+    return calibration_of(record(store, max(stored_study.id for stored_study in stored)))
 
 
 # How many blocks a timed study needs.
@@ -160,8 +155,8 @@ def plan_from(
         margin=margin,
         power=power,
         ratio_spread=spread,
-        find_the_effect=blocks_needed(effect, spread, design, wanted=power),
-        show_equivalence=blocks_needed(0.0, spread, design, wanted=power),
-        find_if_independent=blocks_needed(effect, spread, replace(design, independent=True), wanted=power),
+        find_the_effect=blocks_needed(effect, spread, design, share=power),
+        show_equivalence=blocks_needed(0.0, spread, design, share=power),
+        find_if_independent=blocks_needed(effect, spread, replace(design, independent=True), share=power),
         block_seconds=block_seconds,
     )

@@ -1,4 +1,6 @@
-"""Whether the trials of two treatments may be compared at all: same kind of number, same machine."""
+"""The trials of one treatment: its numbers, what is missing of them, and whether they may be compared with
+another's at all: same kind of number, same machine.
+"""
 
 import re
 from collections import Counter
@@ -23,8 +25,6 @@ _MACHINE: dict[str, Callable[[Provenance], str]] = {
     "QEMU seed": lambda provenance: str(provenance.seed),
 }
 """What must be the same on both sides, and where it is found."""
-
-
 _PROGRAMS = {
     "workloads": "build of ktrial's workloads",
     "tasks": "build of ktrial's workloads of several tasks",
@@ -45,16 +45,14 @@ def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) ->
     for name, value_of in _MACHINE.items():
         values = sorted({value_of(provenance) for provenance in ran})
         if len(values) > 1:
-            return f"the trials ran with a different {name}: {' and '.join(map(_short, values))}"
-    return _program_difference(ran)
-
-
-def _program_difference(ran: Iterable[Provenance]) -> str:
+            short = (value if len(value) <= 60 else f"{value[:57]}…" for value in values)
+            return f"the trials ran with a different {name}: {' and '.join(short)}"
     executed = [provenance.executed for provenance in ran]
     for name, words in _PROGRAMS.items():
-        digests = sorted({one[name] for one in executed if name in one})
+        digests = sorted({programs[name] for programs in executed if name in programs})
         if len(digests) > 1:
-            return f"the trials ran with a different {words}: {' and '.join(one[:12] for one in digests)}"
+            builds = " and ".join(digest[:12] for digest in digests)
+            return f"the trials ran with a different {words}: {builds}"
     return ""
 
 
@@ -67,7 +65,9 @@ def kernel_difference(trials: Iterable[Trial]) -> str:
     }
     if len(kernels) < 2:
         return ""
-    names = sorted({f"{one.kernel_release} {one.kernel_digest[:12]}".strip() for one in kernels.values()})
+    names = sorted(
+        {f"{kernel.kernel_release} {kernel.kernel_digest[:12]}".strip() for kernel in kernels.values()}
+    )
     return f"its trials ran on different kernels: {' and '.join(names)}"
 
 
@@ -92,10 +92,6 @@ def warn(kind: WarningKind, reason: str, treatment: str) -> DataWarning:
     )
 
 
-def _short(value: str) -> str:
-    return value if len(value) <= 60 else f"{value[:57]}…"
-
-
 # Why a number that was planned is not there, in one sentence.
 
 
@@ -105,32 +101,35 @@ def why_missing(
     trials: Sequence[Trial],
     measured: set[int],
     planned: int,
-    others: Collection[str] = (),
+    beside: Collection[str] = (),
 ) -> str:
     """Why `workload` has no number under some of the perturbations; empty where it has one under each.
 
-    `measured` are the perturbations with a number, `planned` is how many there should be, `others` the
+    `measured` are the perturbations with a number, `planned` is how many there should be, `beside` the
     study's other workloads, which may have failed as well.
     """
     if len(measured) >= planned:
         return ""
     without = [trial for trial in trials if trial.planned.perturbation.number not in measured]
     if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
-        own = [one.model_copy(update={"reason": _own(one.reason, workload, others)}) for one in failed]
-        return f"{treatment}: {failures(own, planned)}"
+        of_workload = [
+            trial.model_copy(update={"reason": _of_workload(trial.reason, workload, beside)})
+            for trial in failed
+        ]
+        return f"{treatment}: {failures(of_workload, planned)}"
     if without:
         return f"{treatment}: {workload} gave no number in {len(without)} of {planned} trials"
     return f"{treatment}: {planned - len(measured)} of {planned} trials have not run yet"
 
 
-def _own(reason: str, workload: str, others: Collection[str]) -> str:
+def _of_workload(reason: str, workload: str, beside: Collection[str]) -> str:
     """What a reason says of one workload; all of it where it does not speak of that one."""
-    labels = "|".join(re.escape(label) for label in sorted({workload, *others}, key=len, reverse=True))
+    labels = "|".join(re.escape(label) for label in sorted({workload, *beside}, key=len, reverse=True))
     begins = list(re.finditer(rf"(?:^|{re.escape(BETWEEN_REASONS)})(?:Workload )?({labels}): ", reason))
     for begin, after in pairwise([*begins, None]):
         if begin and begin[1] == workload:
-            own = reason[begin.start() : after.start() if after else len(reason)]
-            return own.removeprefix(BETWEEN_REASONS)
+            part = reason[begin.start() : after.start() if after else len(reason)]
+            return part.removeprefix(BETWEEN_REASONS)
     return reason
 
 
@@ -139,11 +138,11 @@ def failures(failed: Sequence[Trial], planned: int) -> str:
     counts = Counter(trial.outcome for trial in failed)
     outcome, number = min(counts.items(), key=lambda item: (-item[1], item[0].value))
     reason = next((trial.reason for trial in failed if trial.outcome is outcome), "")
-    others = len(failed) - number
+    otherwise = len(failed) - number
     return (
         f"{number} of {planned} trials {OUTCOMES[outcome].predicate}"
         + (f" ({reason.rstrip('.')})" if reason else "")
-        + (f", {others} more failed otherwise" if others else "")
+        + (f", {otherwise} more failed otherwise" if otherwise else "")
     )
 
 
@@ -167,11 +166,11 @@ class TreatmentTrials:
     _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, treatment: Treatment, own: Sequence[Trial]) -> "TreatmentTrials":
+    def of(cls, study: Study, treatment: Treatment, ended: Sequence[Trial]) -> "TreatmentTrials":
         """Those of the study's trials that are the treatment's."""
-        planned = len(own) if study.timing else study.perturbations
+        planned = len(ended) if study.timing else study.perturbations
         labels = tuple(use.label for use in study.workloads)
-        return cls(treatment, tuple(own), planned, bool(study.timing), labels)
+        return cls(treatment, tuple(ended), planned, bool(study.timing), labels)
 
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
@@ -189,8 +188,8 @@ class TreatmentTrials:
     def instructions(self, label: str) -> dict[Perturbation, float]:
         """The workload's instructions; empty where it counts none."""
         for (workload, _), samples in self._by_metric.items():
-            if workload == label and any(one.unit == _INSTRUCTIONS for one in samples.values()):
-                return {self._perturbations[number]: one.value for number, one in samples.items()}
+            if workload == label and any(sample.unit == _INSTRUCTIONS for sample in samples.values()):
+                return {self._perturbations[number]: sample.value for number, sample in samples.items()}
         return {}
 
     @cached_property
@@ -203,24 +202,17 @@ class TreatmentTrials:
     def arm(self, label: str, metric: str) -> Arm:
         """The treatment's numbers for one metric, with what is missing of them."""
         if (label, metric) not in self._arms:
-            self._arms[label, metric] = self._arm(label, metric)
+            name, samples, missing = self.treatment.label, self.samples(label, metric), ""
+            if not (samples and self.some_will_do):
+                planned = max(1, self.planned)
+                missing = why_missing(name, label, self.trials, set(samples), planned, self.workloads)
+            values = {self._perturbations[number]: sample.value for number, sample in sorted(samples.items())}
+            self._arms[label, metric] = Arm(name, values, missing)
         return self._arms[label, metric]
 
     @cached_property
     def _perturbations(self) -> dict[int, Perturbation]:
         return {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
-
-    def _arm(self, label: str, metric: str) -> Arm:
-        samples = self.samples(label, metric)
-        return Arm(
-            label=self.treatment.label,
-            values={self._perturbations[number]: sample.value for number, sample in sorted(samples.items())},
-            missing="" if samples and self.some_will_do else self._why_missing(label, set(samples)),
-        )
-
-    def _why_missing(self, label: str, numbers: set[int]) -> str:
-        planned = max(1, self.planned)
-        return why_missing(self.treatment.label, label, self.trials, numbers, planned, self.workloads)
 
 
 def sides_of(study: Study, trials: Sequence[Trial]) -> list[TreatmentTrials]:
@@ -228,4 +220,6 @@ def sides_of(study: Study, trials: Sequence[Trial]) -> list[TreatmentTrials]:
     by_key: dict[str, list[Trial]] = {}
     for trial in trials:
         by_key.setdefault(trial.planned.treatment.key, []).append(trial)
-    return [TreatmentTrials.of(study, one, by_key.get(one.key, ())) for one in treatments(study)]
+    return [
+        TreatmentTrials.of(study, treatment, by_key.get(treatment.key, ())) for treatment in treatments(study)
+    ]

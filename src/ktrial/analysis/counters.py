@@ -51,22 +51,25 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     names = _names(completed, pattern)
     counted = [_counting(trial, names) for trial in completed]
     comparisons = result(study, counted, described=lambda use: ()).comparisons
-    rows = [CounterRow(_with_means(one, counted)) for one in comparisons]
+    rows = [CounterRow(_with_means(comparison, counted)) for comparison in comparisons]
     return tuple(sorted(rows, key=_rank(study)))
 
 
-def _with_means(one: Comparison, counted: list[Trial]) -> Comparison:
+def _with_means(comparison: Comparison, counted: list[Trial]) -> Comparison:
     """Where there is no ratio, because one side has zeros, timed statistics give no values either."""
-    if one.value is not None:
-        return one
-    means = [_mean(counted, one.workload, one.metric, label) for label in (one.baseline, one.treatment)]
-    return one.model_copy(update={"baseline_value": means[0], "value": means[1]})
+    if comparison.value is not None:
+        return comparison
+    means = [
+        _mean(counted, comparison.workload, comparison.metric, label)
+        for label in (comparison.baseline, comparison.treatment)
+    ]
+    return comparison.model_copy(update={"baseline_value": means[0], "value": means[1]})
 
 
 def _mean(counted: list[Trial], workload: str, name: str, treatment: str) -> float | None:
-    own = (trial for trial in counted if trial.planned.treatment.label == treatment)
-    samples = (sample for trial in own for sample in trial.samples)
-    values = [one.value for one in samples if (one.workload, one.metric) == (workload, name)]
+    of_treatment = (trial for trial in counted if trial.planned.treatment.label == treatment)
+    samples = (sample for trial in of_treatment for sample in trial.samples)
+    values = [sample.value for sample in samples if (sample.workload, sample.metric) == (workload, name)]
     return fmean(values) if values else None
 
 
@@ -74,8 +77,14 @@ def _rank(study: Study) -> Callable[[CounterRow], tuple[object, ...]]:
     order = {use.label: place for place, use in enumerate(study.workloads)}
 
     def rank(row: CounterRow) -> tuple[object, ...]:
-        one = row.comparison
-        return order.get(one.workload, 0), not row.changed, -row.distance, one.metric, one.treatment
+        comparison = row.comparison
+        return (
+            order.get(comparison.workload, 0),
+            not row.changed,
+            -row.distance,
+            comparison.metric,
+            comparison.treatment,
+        )
 
     return rank
 
@@ -92,8 +101,8 @@ def _names(trials: Iterable[Trial], pattern: str) -> dict[str, list[str]]:
 
 def _counting(trial: Trial, names: dict[str, list[str]]) -> Trial:
     """The trial, with its counters in the place of its samples."""
-    deltas = {(one.workload, one.name): one.delta for one in trial.counters}
-    modes = {one.workload: one.mode for one in reversed(trial.samples)}
+    deltas = {(counter.workload, counter.name): counter.delta for counter in trial.counters}
+    modes = {sample.workload: sample.mode for sample in reversed(trial.samples)}
     samples = [
         _sample(workload, name, deltas, modes[workload])
         for workload in modes

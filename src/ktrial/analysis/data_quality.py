@@ -30,8 +30,6 @@ from ktrial.workloads.errors import WorkloadError
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
-
-
 _APART = "of each pair one had it and one had not: the study's numbers are without it, its counts with it"
 
 
@@ -76,8 +74,8 @@ def _different(trials: _Trials) -> list[DataWarning]:
     for label, of_treatment in trials.items():
         if reason := kernel_difference(of_treatment):
             warnings.append(warn(WarningKind.DIFFERENT_KERNELS, reason, label))
-    baseline, *others = trials
-    for label in others:
+    baseline, *labels = trials
+    for label in labels:
         if reason := machine_difference(trials[baseline], trials[label]):
             warnings.append(warn(WarningKind.DIFFERENT_MACHINES, reason, f"{baseline} and {label}"))
     return warnings
@@ -105,19 +103,17 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
     return [
         DataWarning(
             kind=WarningKind.WIDE_SPREAD,
-            text=f"{one.workload}, {metric_name(one.metric, one.unit)}, {one.treatment}: the "
-            f"perturbations alone move its ratio to the baseline by {moved * 100:.3g} %, "
-            f"more than the margin of {study.margin * 100:.3g} %",
+            text=f"{comparison.workload}, {metric_name(comparison.metric, comparison.unit)}, "
+            f"{comparison.treatment}: the perturbations alone move its ratio to the baseline by "
+            f"{moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
             advice="only a change larger than that, or with a margin above it, can be decided",
         )
-        for one in comparisons
-        if (moved := _width(one)) > study.margin
+        for comparison in comparisons
+        if comparison.low
+        and comparison.high
+        # How far apart the ends of the interval lie.
+        and (moved := comparison.high / comparison.low - 1) > study.margin
     ]
-
-
-def _width(one: Comparison) -> float:
-    """How far apart the ends of the interval lie: largest / smallest - 1; 0 where there is none."""
-    return one.high / one.low - 1 if one.low and one.high else 0.0
 
 
 def monitor_costs(trials: Iterable[Trial]) -> tuple[DataWarning, ...]:
@@ -126,10 +122,12 @@ def monitor_costs(trials: Iterable[Trial]) -> tuple[DataWarning, ...]:
     """
     slowdowns: dict[str, dict[tuple[str, str], list[float]]] = {}
     for trial in trials:
-        for one in trial.provenance.monitored:
-            if one.slowdown:
-                of_monitor = slowdowns.setdefault(one.monitor, {})
-                of_monitor.setdefault((one.workload, one.metric), []).append(math.log(one.slowdown))
+        for monitored in trial.provenance.monitored:
+            if monitored.slowdown:
+                of_monitor = slowdowns.setdefault(monitored.monitor, {})
+                of_monitor.setdefault((monitored.workload, monitored.metric), []).append(
+                    math.log(monitored.slowdown)
+                )
     return tuple(
         DataWarning(
             kind=WarningKind.MONITOR_COST,
@@ -167,26 +165,14 @@ def _percent(log: float) -> str:
 
 _TICK_NS = 10_000_000
 """USER_HZ is 100 on every x86."""
-
-
 _IDLE = frozenset({"stat.cpu.idle", "stat.cpu.iowait", "stat.cpu.steal"})
-
-
 _PART_OF_USER = frozenset({"stat.cpu.guest", "stat.cpu.guest_nice"})
 """Counted in `user` and `nice` already (proc_stat(5))."""
-
-
 _OWN = ("rusage.tree_cpu_ns", "rusage.ktrial_ns")
-
-
 _MUCH_LOAD = 0.05
 """Of one CPU."""
-
-
 _MUCH_STEAL = 0.001
 """Of the CPUs' time."""
-
-
 _SHORT_NS = 20 * _TICK_NS
 """With fewer ticks than this the sums say little."""
 
@@ -196,20 +182,27 @@ def environment_warnings(study: Study, trials: Mapping[str, Sequence[Trial]]) ->
 
     `trials`: a treatment's label → its trials.
     """
-    arms = {label: _environments(of_treatment) for label, of_treatment in trials.items()}
-    in_order = sorted((each for arm in arms.values() for each in arm), key=lambda each: each.taken)
-    if not in_order:
-        return _not_looked_at(study, trials)
+    arms = {
+        label: [
+            # With what went on while the trial ran.
+            environment.model_copy(update={"readings": (*environment.readings, *while_running(trial))})
+            for trial in of_treatment
+            if (environment := trial.provenance.environment) is not None
+        ]
+        for label, of_treatment in trials.items()
+    }
+    in_order = sorted(
+        (environment for arm in arms.values() for environment in arm),
+        key=lambda environment: environment.taken,
+    )
     changed = _changed_by(study)
-    warnings = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
-    return tuple(dict.fromkeys(warnings))
-
-
-def _not_looked_at(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[DataWarning, ...]:
-    """Of a machine elsewhere nothing is known beside its trials: that is told, too."""
+    if in_order:
+        warnings = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
+        return tuple(dict.fromkeys(warnings))
     where = study.machine.host
     if not where or not any(trials.values()):
         return ()
+    # Of a machine elsewhere nothing is known beside its trials: that is told, too.
     warning = DataWarning(
         kind=WarningKind.ENVIRONMENT,
         text=f"the environment of {where} was not looked at: neither its governor, its temperature, the load "
@@ -224,18 +217,24 @@ class Confounds:
 
     def __init__(self, study: Study, baseline: Sequence[Trial]) -> None:
         self._changed = _changed_by(study)
-        self._baseline = [_settings_of(each) for each in _taken(baseline)]
+        self._baseline = self._settings(baseline)
 
     def of(self, treatment: Sequence[Trial]) -> str:
         """In one sentence; empty where none does.
 
         From two trials each: with one, a change in the middle of the study looks the same.
         """
-        settings = [_settings_of(each) for each in _taken(treatment)]
+        settings = self._settings(treatment)
         if min(len(self._baseline), len(settings)) < 2:
             return ""
         warnings = confounds({"the baseline": self._baseline, "the treatment": settings}, self._changed)
         return f"confounded: {warnings[0].text}" if warnings else ""
+
+    @staticmethod
+    def _settings(trials: Sequence[Trial]) -> list[Environment]:
+        """Each trial's, as they were just before."""
+        environments = (trial.provenance.environment for trial in trials)
+        return [_settings_of(environment) for environment in environments if environment is not None]
 
 
 def while_running(trial: Trial) -> tuple[Reading, ...]:
@@ -254,9 +253,9 @@ def while_running(trial: Trial) -> tuple[Reading, ...]:
     if elapsed < _SHORT_NS:
         return ()
     busy = sum(count for name, count in ticks.items() if name not in _IDLE) * _TICK_NS
-    others = max(0.0, busy - sum(totals.get(name, 0.0) for name in _OWN)) / elapsed
+    load = max(0.0, busy - sum(totals.get(name, 0.0) for name in _OWN)) / elapsed
     return (
-        _level("load of others while workloads ran", others, _MUCH_LOAD, _LOAD),
+        _level("load of others while workloads ran", load, _MUCH_LOAD, _LOAD),
         _level(
             "steal time while workloads ran",
             ticks.get("stat.cpu.steal", 0.0) * _TICK_NS / elapsed,
@@ -267,8 +266,6 @@ def while_running(trial: Trial) -> tuple[Reading, ...]:
 
 
 _LOAD = ("other programs used the CPUs meanwhile", "end them, or pin to CPUs that they leave alone")
-
-
 _STEAL = ("the hypervisor ran somebody else meanwhile", "measure on hardware, or in exact mode")
 
 
@@ -284,24 +281,9 @@ def _level(name: str, share: float, much: float, texts: tuple[str, str]) -> Read
     )
 
 
-def _environments(trials: Sequence[Trial]) -> list[Environment]:
-    """Each trial's, with what went on while it ran."""
-    return [
-        environment.model_copy(update={"readings": (*environment.readings, *while_running(trial))})
-        for trial in trials
-        if (environment := trial.provenance.environment) is not None
-    ]
-
-
-def _taken(trials: Sequence[Trial]) -> list[Environment]:
-    """Each trial's, as it was just before."""
-    every = (trial.provenance.environment for trial in trials)
-    return [environment for environment in every if environment is not None]
-
-
 def _settings_of(environment: Environment) -> Environment:
-    kept = tuple(each for each in environment.readings if each.kind is ReadingKind.SETTING)
-    return environment.model_copy(update={"readings": kept})
+    settings = tuple(reading for reading in environment.readings if reading.kind is ReadingKind.SETTING)
+    return environment.model_copy(update={"readings": settings})
 
 
 def _concerns(in_order: Sequence[Environment]) -> tuple[DataWarning, ...]:
@@ -309,36 +291,36 @@ def _concerns(in_order: Sequence[Environment]) -> tuple[DataWarning, ...]:
     worst: dict[str, Reading] = {}
     for environment in in_order:
         for reading in environment.readings:
-            known = worst.get(reading.name)
-            if known is None or (reading.number or 0.0) > (known.number or 0.0):
+            so_bad = worst.get(reading.name)
+            if so_bad is None or (reading.number or 0.0) > (so_bad.number or 0.0):
                 worst[reading.name] = reading
     first = in_order[0]
-    readings = tuple(worst[each.name] if each.kind is ReadingKind.LEVEL else each for each in first.readings)
+    readings = tuple(
+        worst[first_reading.name] if first_reading.kind is ReadingKind.LEVEL else first_reading
+        for first_reading in first.readings
+    )
     return concerns(first.model_copy(update={"readings": readings}))
 
 
 def _changes(in_order: Sequence[Environment], changed: frozenset[str]) -> tuple[DataWarning, ...]:
     """From the first to the last; and settings that were changed and set back in between."""
-    whole = changes(_without_running(in_order[0]), in_order[-1], changed)
-    told = {warning.text.partition(" changed")[0] for warning in whole}
+    first = in_order[0]
+    before = tuple(reading for reading in first.readings if not reading.name.endswith("while workloads ran"))
+    over_all = changes(first.model_copy(update={"readings": before}), in_order[-1], changed)
+    reported = {warning.text.partition(" changed")[0] for warning in over_all}
     steps = [
         warning
         for earlier, later in pairwise(in_order)
         for warning in changes(_settings_of(earlier), later, changed)
-        if warning.text.partition(" changed")[0] not in told
+        if warning.text.partition(" changed")[0] not in reported
     ]
-    return (*whole, *dict.fromkeys(steps))
-
-
-def _without_running(environment: Environment) -> Environment:
-    kept = tuple(each for each in environment.readings if not each.name.endswith("while workloads ran"))
-    return environment.model_copy(update={"readings": kept})
+    return (*over_all, *dict.fromkeys(steps))
 
 
 def _changed_by(study: Study) -> frozenset[str]:
     """Paths of the settings that are factors."""
     release = os.uname().release
-    settings = (each.target for each in study.factors if each.kind is FactorKind.SETTING)
+    settings = (factor.target for factor in study.factors if factor.kind is FactorKind.SETTING)
     return frozenset(lenient_reference(target).path_in(release) for target in settings)
 
 
@@ -347,8 +329,6 @@ def _changed_by(study: Study) -> frozenset[str]:
 # asked for.
 
 _OF_A_DISK = re.compile(r"/sys/(?:class/)?block/([^/]+)/")
-
-
 _GIVES = {
     Equipment.DISK: "[machine.disk] makes one: ktrial help studies",
     Equipment.SWAP: 'leave the factor out, or measure on a system that swaps (kind = "host", "ssh")',
@@ -396,27 +376,27 @@ def _of_disk(study: Study, factor: Factor) -> tuple[str, str] | None:
     """What is wrong with a setting of one disk."""
     if factor.kind is not FactorKind.SETTING:
         return None
-    own, named = study.machine.disk, _named(study, factor)
+    disk_of_study, named = study.machine.disk, _named(study, factor)
     disk = _OF_A_DISK.match(named.path_in())
-    is_own = bool(own) and named.instance == STUDYS_DISK
-    device = own.device if own and is_own else disk[1] if disk else ""
+    is_own = bool(disk_of_study) and named.instance == STUDYS_DISK
+    device = disk_of_study.device if disk_of_study and is_own else disk[1] if disk else ""
     return _problem(study, factor, device) if device else None
 
 
 def _problem(study: Study, factor: Factor, device: str) -> tuple[str, str] | None:
     """What is wrong, and what to do about it; None where nothing is."""
-    own = study.machine.disk
-    if own is None:
+    disk = study.machine.disk
+    if disk is None:
         text = f"{factor.name} is set on {device}, and the study has no disk: no workload uses {device}"
         return text, "[machine.disk] makes a disk, and NAME@disk is a setting of it"
-    if device != own.device:
+    if device != disk.device:
         text = (
-            f"{factor.name} is set on {device}, the study's disk is {own.device}: no workload uses {device}"
+            f"{factor.name} is set on {device}, the study's disk is {disk.device}: no workload uses {device}"
         )
         return text, f"name the study's disk: {factor.target.partition('@')[0]}@disk"
-    if not any(_works_on(own, use, study) for use in study.workloads):
-        text = f"{factor.name} is set on the study's disk, and no workload names a path on it ({own.path})"
-        return text, f'give a workload a path there: path = "{own.path}"'
+    if not any(_works_on(disk, use, study) for use in study.workloads):
+        text = f"{factor.name} is set on the study's disk, and no workload names a path on it ({disk.path})"
+        return text, f'give a workload a path there: path = "{disk.path}"'
     return None
 
 
@@ -437,6 +417,6 @@ def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
 def _defaults(use: WorkloadUse) -> dict[str, int | float | str]:
     """Of the parameters that it does not set; none where the workload is not known any more."""
     try:
-        return {one.name: one.default for one in workloads.find(use).description.parameters}
+        return {parameter.name: parameter.default for parameter in workloads.find(use).description.parameters}
     except (WorkloadError, GuestProgramsMissing):
         return {}

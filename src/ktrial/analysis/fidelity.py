@@ -33,32 +33,21 @@ from ktrial.model.workload import STRING_BYTES
 from ktrial.stats.verdict_rules import interval_verdict
 
 _TIME, _INSTRUCTIONS = "ns", "instructions"
-
-
 _WITH_BYTES = "instructions and bytes"
-
-
 _CYCLES = "cycles"
-
-
 CostsOf = Callable[[StudyRecord, str, str], dict[str, float]]
 """Record, workload and treatment → what modelled cycles moved by, by kind of cost."""
-
-
 SEED = 1
-
-
 Both = tuple[StudyRecord, StudyRecord]
 """One study that counts, one in real time."""
 
 
-def no_costs(record: StudyRecord, workload: str, treatment: str) -> dict[str, float]:
-    """Where nobody asks."""
-    return {}
-
-
-def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_costs) -> FidelityResult:
-    """Compare the studies' changes. Raises WrongMachineForFidelity and NotTheSameTreatments.
+def fidelity(
+    studies: Sequence[Both],
+    seed: int = SEED,
+    costs: CostsOf = lambda _record, _workload, _treatment: {},
+) -> FidelityResult:
+    """Compare the studies' changes. Raises FidelityUsageError.
 
     A treatment's own pair is left out where it changes a parameter of another workload: nothing can differ.
     `costs`: what modelled cycles are made of.
@@ -66,12 +55,20 @@ def fidelity(studies: Sequence[Both], seed: int = SEED, costs: CostsOf = no_cost
     pairs: list[FidelityPair] = []
     left_out: list[str] = []
     for exact, timed in studies:
-        _check(exact, timed)
+        for record, is_counted in ((exact, True), (timed, False)):
+            kind = record.study.machine.kind
+            if (kind in EXACT_MACHINES) is not is_counted:
+                needed = "that counts" if is_counted else "in real time"
+                raise FidelityUsageError(
+                    f"Study {record.id} ran on machine {kind}: a study {needed} is asked for there.",
+                    hint="name the study that counts first, then that in real time: "
+                    "ktrial fidelity EXACT TIMED",
+                )
         own_pairs, without = _pairs_of(exact, timed, costs)
         if not own_pairs:
             raise FidelityUsageError(
-                f"Studies {exact.id} and {timed.id} have no treatment with a number for the same "
-                "workload in both.",
+                f"Studies {exact.id} and {timed.id} have no treatment with a number for the same workload in "
+                "both.",
                 hint='run the same study file with machine = "exact" and machine = "host"',
             )
         pairs += own_pairs
@@ -104,90 +101,85 @@ def held_out(pairs: Sequence[FidelityPair], seed: int) -> frozenset[str]:
     return frozenset(random.Random(seed).sample(names, len(names) // 2))
 
 
-def _check(exact: StudyRecord, timed: StudyRecord) -> None:
-    for record, counts in ((exact, True), (timed, False)):
-        kind = record.study.machine.kind
-        if (kind in EXACT_MACHINES) is not counts:
-            raise FidelityUsageError(
-                f"Study {record.id} ran on machine {kind}: a study "
-                f"{('that counts' if counts else 'in real time')} is asked for there.",
-                hint="name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED",
-            )
-
-
 def _pairs_of(exact: StudyRecord, timed: StudyRecord, costs: CostsOf) -> tuple[list[FidelityPair], list[str]]:
     """The pairs of two studies, and what has none, each with the reason."""
     counted: dict[tuple[str, str], list[Comparison]] = {}
-    for one in exact.result.comparisons:
-        counted.setdefault((one.workload, one.treatment), []).append(one)
+    for comparison in exact.result.comparisons:
+        counted.setdefault((comparison.workload, comparison.treatment), []).append(comparison)
     pairs, left_out, changes = [], [], _changes(timed.study)
-    for one in timed.result.comparisons:
-        if one.unit != _TIME or _untouched(timed.study, one):
+    for comparison in timed.result.comparisons:
+        if comparison.unit != _TIME or _untouched(timed.study, comparison):
             continue
-        alike = counted.get((one.workload, one.treatment), ())
-        if alike and not any(each.metric == one.metric for each in alike):
+        alike = counted.get((comparison.workload, comparison.treatment), ())
+        if alike and not any(counted_row.metric == comparison.metric for counted_row in alike):
             continue  # another clock's: the time on the wall beside the CPU's
-        by_count, time = dict(_counts(one, alike, exact.study.margin)), _change_of(one)
-        treatment = changes.get(one.treatment) or one.treatment
+        by_count, time = dict(_counts(comparison, alike, exact.study.margin)), _change_of(comparison)
+        treatment = changes.get(comparison.treatment) or comparison.treatment
         if time and by_count:
-            moved = costs(exact, one.workload, one.treatment)
+            moved = costs(exact, comparison.workload, comparison.treatment)
             pairs.append(
                 FidelityPair(
-                    study=timed.study.name, exact_study=exact.id, workload=one.workload, metric=one.metric,
-                    direction=one.direction, treatment=treatment, label=one.treatment, baseline=one.baseline,
-                    time=time, exact=by_count, costs=moved,
+                    study=timed.study.name,
+                    exact_study=exact.id,
+                    workload=comparison.workload,
+                    metric=comparison.metric,
+                    direction=comparison.direction,
+                    treatment=treatment,
+                    label=comparison.treatment,
+                    baseline=comparison.baseline,
+                    time=time,
+                    exact=by_count,
+                    costs=moved,
                 )
-            )  # fmt: skip
+            )
         else:
-            reason = next((each.reason for each in (one, *alike) if each.reason), "")
+            reason = next((row.reason for row in (comparison, *alike) if row.reason), "")
             reason = reason or "the other study has no number"
-            left_out.append(f"{treatment}, {one.workload}, {one.metric}: {reason}")
+            left_out.append(f"{treatment}, {comparison.workload}, {comparison.metric}: {reason}")
     return pairs, left_out
 
 
-def _change_of(one: Comparison) -> Change | None:
+def _change_of(comparison: Comparison) -> Change | None:
     """None where there is no ratio."""
-    if one.ratio is None or one.ratio <= 0 or one.low is None or one.high is None:
+    if comparison.ratio is None or comparison.ratio <= 0 or comparison.low is None or comparison.high is None:
         return None
-    return Change(ratio=one.ratio, low=one.low, high=one.high, verdict=one.verdict)
+    return Change(
+        ratio=comparison.ratio, low=comparison.low, high=comparison.high, verdict=comparison.verdict
+    )
 
 
-def _untouched(study: Study, one: Comparison) -> bool:
+def _untouched(study: Study, comparison: Comparison) -> bool:
     """Whether all that the treatment changes are parameters of other workloads."""
-    treatment = _levels(study).get(one.treatment)
-    changed = [factor for factor in study.factors if treatment and treatment[factor.name] != factor.baseline]
-    own = one.workload.split("(")[0]
-    others = [
-        each for each in changed if each.kind is FactorKind.PARAMETER and each.target.split(".")[0] != own
-    ]
-    return bool(changed) and len(others) == len(changed)
+    levels = {treatment.label: treatment.levels for treatment in treatments(study)}.get(comparison.treatment)
+    changed = [factor for factor in study.factors if levels and levels[factor.name] != factor.baseline]
+    workload = comparison.workload.split("(")[0]
+    return bool(changed) and all(
+        factor.kind is FactorKind.PARAMETER and factor.target.split(".")[0] != workload for factor in changed
+    )
 
 
 def _changes(study: Study) -> dict[str, str]:
     """Label → the levels that are not the baseline's, by their factors' names."""
     baseline = {factor.name: factor.baseline for factor in study.factors}
     return {
-        label: " · ".join(f"{name}={level}" for name, level in chosen.items() if level != baseline[name])
-        for label, chosen in _levels(study).items()
-        if len(chosen) > 1
+        treatment.label: " · ".join(
+            f"{name}={level}" for name, level in treatment.levels.items() if level != baseline[name]
+        )
+        for treatment in treatments(study)
+        if len(treatment.levels) > 1
     }
 
 
-def _levels(study: Study) -> dict[str, dict[str, object]]:
-    """Label → levels."""
-    return {one.label: dict(one.levels) for one in treatments(study)}
-
-
 def _counts(timed: Comparison, counted: Sequence[Comparison], margin: float) -> Iterable[tuple[str, Change]]:
-    for one in counted:
-        change = _change_of(one)
-        if change is None or one.metric == STRING_BYTES.name:
+    for comparison in counted:
+        change = _change_of(comparison)
+        if change is None or comparison.metric == STRING_BYTES.name:
             continue
-        if one.metric == timed.metric and one.unit == _INSTRUCTIONS:
+        if comparison.metric == timed.metric and comparison.unit == _INSTRUCTIONS:
             yield _INSTRUCTIONS, change
-            yield _WITH_BYTES, _with_bytes(one, change, counted, margin)
-        elif one.unit == _CYCLES:
-            yield one.metric, change
+            yield _WITH_BYTES, _with_bytes(comparison, change, counted, margin)
+        elif comparison.unit == _CYCLES:
+            yield comparison.metric, change
 
 
 def _with_bytes(
@@ -197,7 +189,7 @@ def _with_bytes(
 
     The interval is as wide as that of the instructions.
     """
-    of_bytes = next((each for each in counted if each.metric == STRING_BYTES.name), None)
+    of_bytes = next((comparison for comparison in counted if comparison.metric == STRING_BYTES.name), None)
     before, after = instructions.baseline_value, instructions.value
     if of_bytes is None or not before or not after:
         return change
@@ -219,32 +211,35 @@ def workload_costs(studies: Sequence[tuple[StudyRecord, StudyRecord]]) -> tuple[
     """
     costs: dict[tuple[str, str], WorkloadCost] = {}
     for exact, timed in studies:
-        own = {use.label for use in timed.study.workloads if use.command is None}
+        built_in = {use.label for use in timed.study.workloads if use.command is None}
         counted: dict[str, list[Comparison]] = {}
-        for one in exact.result.comparisons:
-            counted.setdefault(one.workload, []).append(one)
-        for one in timed.result.comparisons:
-            if one.unit == _TIME and one.workload in own and one.baseline_value:
-                counts = dict(_cross_section_counts(one, counted.get(one.workload, ())))
+        for comparison in exact.result.comparisons:
+            counted.setdefault(comparison.workload, []).append(comparison)
+        for comparison in timed.result.comparisons:
+            if comparison.unit == _TIME and comparison.workload in built_in and comparison.baseline_value:
+                counts = dict(_baseline_counts(comparison, counted.get(comparison.workload, ())))
                 cost = WorkloadCost(
-                    workload=one.workload, metric=one.metric, time=one.baseline_value, exact=counts
+                    workload=comparison.workload,
+                    metric=comparison.metric,
+                    time=comparison.baseline_value,
+                    exact=counts,
                 )
                 if counts:
-                    costs.setdefault((one.workload, one.metric), cost)
+                    costs.setdefault((comparison.workload, comparison.metric), cost)
     return tuple(costs.values())
 
 
 def cross_sections(costs: Sequence[WorkloadCost], seed: int) -> tuple[CrossSection, ...]:
     """Of each count: ranks, and how far time for one of the count scatters over the workloads."""
-    counts = dict.fromkeys(count for one in costs for count in one.exact)
+    counts = dict.fromkeys(count for cost in costs for count in cost.exact)
     return tuple(_cross_section(count, costs, seed) for count in counts)
 
 
 def _cross_section(count: str, costs: Sequence[WorkloadCost], seed: int) -> CrossSection:
-    both = [one for one in costs if count in one.exact]
-    x = np.array([math.log(one.exact[count]) for one in both])
-    y = np.array([math.log(one.time) for one in both])
-    value, low, high = with_interval(spearman, x, y, [one.workload for one in both], seed)
+    both = [cost for cost in costs if count in cost.exact]
+    x = np.array([math.log(cost.exact[count]) for cost in both])
+    y = np.array([math.log(cost.time) for cost in both])
+    value, low, high = with_interval(spearman, x, y, [cost.workload for cost in both], seed)
     return CrossSection(
         count=count,
         workloads=len(both),
@@ -253,26 +248,24 @@ def _cross_section(count: str, costs: Sequence[WorkloadCost], seed: int) -> Cros
     )
 
 
-def _cross_section_counts(timed: Comparison, counted: Sequence[Comparison]) -> Iterable[tuple[str, float]]:
+def _baseline_counts(timed: Comparison, counted: Sequence[Comparison]) -> Iterable[tuple[str, float]]:
     """The first treatment's row has the baseline's value as well as every other one."""
-    rows = {one.metric: one for one in reversed(counted) if one.baseline_value}
-    own = rows.get(timed.metric)
-    if own and own.unit == _INSTRUCTIONS and own.baseline_value:
-        yield _INSTRUCTIONS, own.baseline_value
+    rows = {comparison.metric: comparison for comparison in reversed(counted) if comparison.baseline_value}
+    instructions = rows.get(timed.metric)
+    if instructions and instructions.unit == _INSTRUCTIONS and instructions.baseline_value:
+        yield _INSTRUCTIONS, instructions.baseline_value
         of_bytes = rows.get(STRING_BYTES.name)
         moved = of_bytes.baseline_value or 0 if of_bytes else 0
-        yield _WITH_BYTES, own.baseline_value + CycleModel().string_byte * moved
-    for one in rows.values():
-        if one.unit == _CYCLES and one.baseline_value:
-            yield one.metric, one.baseline_value
+        yield _WITH_BYTES, instructions.baseline_value + CycleModel().string_byte * moved
+    for comparison in rows.values():
+        if comparison.unit == _CYCLES and comparison.baseline_value:
+            yield comparison.metric, comparison.baseline_value
 
 
 # Figures of fidelity: signs, correlations, error and slope of one count against real time.
 
 BANDS = (1.0, 1.1, 1.3, 2.0, math.inf)
 """Edges of the sizes of changes, as ratios: up to 10 %, to 30 %, to twice as much, more."""
-
-
 Group = Callable[[FidelityPair], str]
 
 
@@ -281,7 +274,7 @@ def figures(count: str, pairs: Sequence[FidelityPair], group: Group, seed: int) 
     both = [pair for pair in pairs if count in pair.exact]
     in_time = [pair for pair in both if pair.time.decided]
     decided = [pair for pair in in_time if pair.exact[count].decided]
-    wrong = [pair for pair in decided if not _same_sign(pair, count)]
+    wrong = [pair for pair in decided if pair.exact[count].verdict is not pair.time.verdict]
     x = np.array([math.log(pair.exact[count].ratio) for pair in decided])
     y = np.array([math.log(pair.time.ratio) for pair in decided])
     groups = [group(pair) for pair in decided]
@@ -306,18 +299,19 @@ def figures(count: str, pairs: Sequence[FidelityPair], group: Group, seed: int) 
     )
 
 
-def _same_sign(pair: FidelityPair, count: str) -> bool:
-    return pair.exact[count].verdict is pair.time.verdict
-
-
 def _bands(count: str, pairs: Sequence[FidelityPair]) -> tuple[SizeBand, ...]:
     """Of the pairs that the count has decided, by the size of what it says."""
     counted = [pair for pair in pairs if pair.exact[count].decided]
+
+    def size(pair: FidelityPair) -> float:
+        ratio = pair.exact[count].ratio
+        return max(ratio, 1 / ratio)
+
     bands = []
     for low, high in pairwise(BANDS):
-        inside = [pair for pair in counted if low <= _size(pair, count) < high]
+        inside = [pair for pair in counted if low <= size(pair) < high]
         decided = [pair for pair in inside if pair.time.decided]
-        right = sum(_same_sign(pair, count) for pair in decided)
+        right = sum(pair.exact[count].verdict is pair.time.verdict for pair in decided)
         bands.append(
             SizeBand(
                 low=low,
@@ -330,11 +324,6 @@ def _bands(count: str, pairs: Sequence[FidelityPair]) -> tuple[SizeBand, ...]:
     return tuple(bands)
 
 
-def _size(pair: FidelityPair, count: str) -> float:
-    ratio = pair.exact[count].ratio
-    return max(ratio, 1 / ratio)
-
-
 # Constants of a machine model fitted to measured times: on half of the treatments, judged by the rest.
 
 RIDGE = 0.1
@@ -343,17 +332,9 @@ RIDGE = 0.1
 Ridge regression towards the values before (Hoerl and Kennard, 1970), with constants that cannot be negative
 (Lawson and Hanson, Solving Least Squares Problems, 1974).
 """
-
-
 FITTED = "fitted cycles"
-
-
 _MOST_ROUNDS = 200
-
-
 _LEAST = 1e-9
-
-
 ProfileOf = Callable[[StudyRecord, str, str], Profile | None]
 """Record, workload and treatment → what was counted."""
 
@@ -369,26 +350,43 @@ class _Operation:
     nanoseconds: float
 
 
+_Key = tuple[int, str, str]
+"""Id of the study that counts, workload, treatment."""
+
+
 def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf) -> FittedCosts:
-    """Fit to the half that is not held out. Raises NothingToFit, NoOneModel."""
+    """Fit to the half that is not held out. Raises FidelityUsageError."""
     machine = machine_of(studies)
     outside = held_out(result.pairs, result.seed)
-    known = dict(_operations(studies, profiles, machine))
-    inside = _fitted_to(result, known, outside)
+    operations: dict[_Key, _Operation] = {}
+    for exact, timed in studies:
+        for workload, treatment, nanoseconds in _times(timed.result.comparisons):
+            profile = profiles(exact, workload, treatment)
+            if profile and profile.region.cycles and nanoseconds:
+                scale = (exact.id, workload)
+                operation = _Operation(scale, costs(profile, machine), nanoseconds)
+                operations[exact.id, workload, treatment] = operation
+    # Fitted to baselines, and to the treatments of the pairs that are not held out.
+    of_pairs = (_keys(pair) for pair in result.pairs if group(pair) not in outside)
+    keys = dict.fromkeys(key for both in of_pairs for key in both)
+    inside = [operations[key] for key in keys if key in operations]
     if len(inside) < len(COSTS):
         raise FidelityUsageError(
-            f"Constants cannot be fitted to {len(inside)} operations: at least {len(COSTS)} need a "
-            "time and a profile.",
-            hint=(
-                "run more of the studies that count, with a machine model and calls by function (the plugin)"
-            ),
+            f"Constants cannot be fitted to {len(inside)} operations: at least {len(COSTS)} need a time "
+            "and a profile.",
+            hint="run more of the studies that count, with a machine model and calls by function (the "
+            "plugin)",
         )
     as_before = np.ones(len(COSTS))
     factors = _factors(inside)
     before = prices(machine)
-    others = [pair for pair in result.pairs if group(pair) in outside]
+    outside_pairs = [pair for pair in result.pairs if group(pair) in outside]
     margin = studies[0][0].study.margin
-    judged = [with_fitted for pair in others if (with_fitted := _predicted(pair, known, factors, margin))]
+    judged = [
+        with_fitted
+        for pair in outside_pairs
+        if (with_fitted := _predicted(pair, operations, factors, margin))
+    ]
     counts = {name: figures(name, judged, group, result.seed) for name in (FITTED, "modelled-cycles")}
     return FittedCosts(
         like=machine.reference,
@@ -404,53 +402,32 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
 
 
 def machine_of(studies: Sequence[Both]) -> ModelledMachine:
-    """On which all of them were counted. Raises NoOneModel."""
+    """On which all of them were counted. Raises FidelityUsageError."""
     models = {
         digest(model.model_dump()): model for exact, _ in studies if (model := exact.study.machine.model)
     }
     if len(models) != 1:
+        names = ", ".join(model.reference for model in models.values()) or "none"
         raise FidelityUsageError(
-            "Constants are fitted to studies that are all counted on one modelled machine, not on: "
-            f"{', '.join(model.reference for model in models.values()) or 'none'}.",
+            f"Constants are fitted to studies that are all counted on one modelled machine, not on: {names}.",
             hint="run them with --model default",
         )
     return next(iter(models.values()))
 
 
-_Key = tuple[int, str, str]
-"""Id of the study that counts, workload, treatment."""
-
-
-def _operations(
-    studies: Sequence[Both], profiles: ProfileOf, machine: ModelledMachine
-) -> Iterable[tuple[_Key, _Operation]]:
-    for exact, timed in studies:
-        for workload, treatment, nanoseconds in _times(timed.result.comparisons):
-            profile = profiles(exact, workload, treatment)
-            if profile and profile.region.cycles and nanoseconds:
-                key = (exact.id, workload, treatment)
-                yield key, _Operation(key[:2], costs(profile, machine), nanoseconds)
-
-
 def _times(comparisons: Iterable[Comparison]) -> Iterable[tuple[str, str, float]]:
     """The first metric of each workload that is a time, of the baseline and of each treatment."""
     seen: set[tuple[str, str]] = set()
-    for one in comparisons:
-        if one.unit != "ns":
+    for comparison in comparisons:
+        if comparison.unit != "ns":
             continue
-        for treatment, value in ((one.baseline, one.baseline_value), (one.treatment, one.value)):
-            if value and (one.workload, treatment) not in seen:
-                seen.add((one.workload, treatment))
-                yield one.workload, treatment, value
-
-
-def _fitted_to(
-    result: FidelityResult, known: Mapping[_Key, _Operation], outside: frozenset[str]
-) -> list[_Operation]:
-    """Baselines, and the treatments of the pairs that are not held out."""
-    inside = (pair for pair in result.pairs if group(pair) not in outside)
-    keys = dict.fromkeys(key for pair in inside for key in _keys(pair))
-    return [known[key] for key in keys if key in known]
+        for treatment, value in (
+            (comparison.baseline, comparison.baseline_value),
+            (comparison.treatment, comparison.value),
+        ):
+            if value and (comparison.workload, treatment) not in seen:
+                seen.add((comparison.workload, treatment))
+                yield comparison.workload, treatment, value
 
 
 def _keys(pair: FidelityPair) -> tuple[_Key, _Key]:
@@ -476,10 +453,13 @@ def _scales(operations: Sequence[_Operation], factors: Floats) -> _Scales:
     changes are to be foretold, not the levels of different workloads.
     """
     rates: dict[tuple[int, str], list[float]] = {}
-    for one in operations:
-        cycles = sum(one.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
-        rates.setdefault(one.workload, []).append(max(cycles, _LEAST) / one.nanoseconds)
-    return {workload: sum(rate**2 for rate in each) / sum(each) for workload, each in rates.items()}
+    for operation in operations:
+        cycles = sum(operation.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
+        rates.setdefault(operation.workload, []).append(max(cycles, _LEAST) / operation.nanoseconds)
+    return {
+        workload: sum(rate**2 for rate in of_workload) / sum(of_workload)
+        for workload, of_workload in rates.items()
+    }
 
 
 def _matrix(operations: Sequence[_Operation], scales: _Scales) -> Floats:
@@ -487,8 +467,8 @@ def _matrix(operations: Sequence[_Operation], scales: _Scales) -> Floats:
     is as it was modelled."""
     return np.array(
         [
-            [one.cycles[name] / (scales[one.workload] * one.nanoseconds) for name in COSTS]
-            for one in operations
+            [operation.cycles[name] / (scales[operation.workload] * operation.nanoseconds) for name in COSTS]
+            for operation in operations
         ]
     )
 
@@ -502,8 +482,8 @@ def _factors(operations: Sequence[_Operation]) -> Floats:
     for _ in range(_MOST_ROUNDS):
         before, rows = factors, _matrix(operations, _scales(operations, factors))
         rows = np.vstack([rows, math.sqrt(RIDGE) * np.eye(len(COSTS))])
-        wanted = np.concatenate([np.ones(len(operations)), math.sqrt(RIDGE) * np.ones(len(COSTS))])
-        factors = optimize.nnls(rows, wanted)[0]
+        targets = np.concatenate([np.ones(len(operations)), math.sqrt(RIDGE) * np.ones(len(COSTS))])
+        factors = optimize.nnls(rows, targets)[0]
         if np.allclose(before, factors, rtol=1e-4):
             break
     return factors
@@ -515,12 +495,12 @@ def _error(operations: Sequence[_Operation], factors: Floats) -> float:
 
 
 def _predicted(
-    pair: FidelityPair, known: Mapping[_Key, _Operation], factors: Floats, margin: float
+    pair: FidelityPair, operations: Mapping[_Key, _Operation], factors: Floats, margin: float
 ) -> FidelityPair | None:
     """The pair with what fitted prices say of it, beside the other counts; None where it was not profiled."""
     before, after = (
-        sum(known[key].cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
-        if key in known
+        sum(operations[key].cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
+        if key in operations
         else 0.0
         for key in _keys(pair)
     )
@@ -546,23 +526,19 @@ def text(fit: FittedCosts, machine: ModelledMachine, name: str, data: str) -> st
         'store_share = { value = 1, source = "misses of loads and stores were fitted together" }',
     ]
     cycles, factor = machine.cycles.model_dump(), fit.after[CLASSES]
-    for cost in (each for each in COSTS if each != CLASSES):
+    for cost in (kind for kind in COSTS if kind != CLASSES):
         value = 1 / fit.after[cost] if cost == "string_bytes" and fit.after[cost] else fit.after[cost]
         written = max(1, round(value)) if cost == "string_bytes" else float(f"{value:.6g}")
         lines.append(f'{cost} = {{ value = {written}, source = "{source}; was {cycles[cost]:g}" }}')
-    for cost in (each for each in cycles if each not in COSTS and each != "store_share"):
+    for cost in (kind for kind in cycles if kind not in COSTS and kind != "store_share"):
         was = cycles[cost]
-        said = f"{source}, all of this kind by one factor; was {was:g}"
-        lines.append(f'{cost} = {{ value = {was * factor:.6g}, source = "{said}" }}')
+        reason = f"{source}, all of this kind by one factor; was {was:g}"
+        lines.append(f'{cost} = {{ value = {was * factor:.6g}, source = "{reason}" }}')
     return "\n".join(lines) + "\n"
 
 
 Correlation = Callable[[Floats, Floats], float]
-
-
 _DRAWS = 1000
-
-
 _FEWEST = 3
 
 
@@ -587,15 +563,15 @@ def with_interval(
     Bootstrap, 1993, chapter 8): numbers of one group are not independent.
     """
     value = correlation(first, second)
-    members = [np.flatnonzero(np.array(groups) == one) for one in dict.fromkeys(groups)]
+    members = [np.flatnonzero(np.array(groups) == group) for group in dict.fromkeys(groups)]
     if np.isnan(value) or len(members) < _FEWEST:
         return (None if np.isnan(value) else value), None, None
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(_DRAWS):
-        chosen = np.concatenate([members[one] for one in rng.integers(len(members), size=len(members))])
+        chosen = np.concatenate([members[number] for number in rng.integers(len(members), size=len(members))])
         drawn.append(correlation(first[chosen], second[chosen]))
-    usable = [one for one in drawn if not np.isnan(one)]
+    usable = [value_drawn for value_drawn in drawn if not np.isnan(value_drawn)]
     if len(usable) < _DRAWS // 2:
         return value, None, None
     low, high = np.percentile(usable, [2.5, 97.5])

@@ -19,7 +19,7 @@ def table_of(result: FidelityResult, studies: Sequence[Both]) -> FidelityTable:
         names=tuple(dict.fromkeys(record.study.name for record in timed)),
         machine=result.timed_machine,
         cpu_models=tuple(dict.fromkeys(cpu for cpu in cpus if cpu)),
-        counts=tuple(CountBands(count=one.count, bands=one.bands) for one in result.all),
+        counts=tuple(CountBands(count=fidelity.count, bands=fidelity.bands) for fidelity in result.all),
     )
 
 
@@ -36,7 +36,9 @@ def kept(store: Store) -> tuple[FidelityTable, ...]:
     if not summaries:
         return ()
     states = store.study_states()
-    tables = ((FidelityTable.model_validate_json(one.content), one.state) for one in summaries.values())
+    tables = (
+        (FidelityTable.model_validate_json(summary.content), summary.state) for summary in summaries.values()
+    )
     return tuple(table for table, state in tables if _state(states, table) == state)
 
 
@@ -62,9 +64,9 @@ def cite(tables: Iterable[FidelityTable], count: str, ratio: float | None) -> Fi
             names=table.names,
         )
         for table in tables
-        for one in table.counts
-        if one.count == count
-        for band in one.bands
+        for counted in table.counts
+        if counted.count == count
+        for band in counted.bands
         if band.low <= size and (band.high is None or size < band.high)
     ]
     return max(citations, key=lambda citation: citation.band.decided, default=None)

@@ -108,7 +108,7 @@ def places(profile: Profile, part: TimePart) -> dict[TimePlace, float]:
     sums: dict[TimePlace, float] = {}
     for place, nanoseconds in _places(counts, part) if counts else ():
         sums[place] = sums.get(place, 0.0) + nanoseconds / profile.operations
-    return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0].name)))
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0].name)))
 
 
 def differences(before: Profile, after: Profile, part: TimePart) -> list[PlaceDifference]:
@@ -128,10 +128,10 @@ def _places(counts: CpuCounts, part: TimePart) -> Iterable[tuple[TimePlace, floa
             caller = _named(idle.caller, idle.caller_module)
             yield TimePlace(part, _named(idle.symbol, idle.module), caller), idle.ns
     else:
-        for each in counts.every:
-            spent = sum(_spent(share, part) for share in each.cpus)
+        for function in counts.every:
+            spent = sum(_spent(share, part) for share in function.cpus)
             if spent:
-                yield TimePlace(part, _named(each.symbol, each.module)), spent
+                yield TimePlace(part, _named(function.symbol, function.module)), spent
 
 
 def _spent(share: CpuShare, part: TimePart) -> int:
@@ -143,11 +143,13 @@ def _named(symbol: str, module: str) -> str:
 
 
 def _of_cpu(counts: CpuCounts, cpu: int, operations: int) -> CpuTime:
-    shares = [each.cpus[cpu] for each in counts.every]
-    entered = {each.symbol: each.cpus[cpu].entered for each in counts.functions if not each.module}
+    shares = [function.cpus[cpu] for function in counts.every]
+    entered = {
+        function.symbol: function.cpus[cpu].entered for function in counts.functions if not function.module
+    }
     instructions = sum(map(attrgetter("instructions"), shares))
     waited = sum(map(attrgetter("waited"), shares))
-    idle = sum(each.ns for each in counts.idle if each.cpu == cpu)
+    idle = sum(wait.ns for wait in counts.idle if wait.cpu == cpu)
     return CpuTime(
         work=(instructions - waited) / operations,
         waiting=sum(map(attrgetter("waiting_ns"), shares)) / operations,

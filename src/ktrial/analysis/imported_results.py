@@ -28,9 +28,10 @@ from ktrial.stats.independent_groups import (
     sd_interval,
     welch,
 )
-from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, confirm, verdict_of
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
-from ktrial.stats.verdict_rules import Claim
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.interim_analysis import Look, confirm
+from ktrial.stats.verdict_rules import Claim, verdict_of
 
 _DESIGN_FLAWS = {WarningKind.ORDER_CONFOUNDED, WarningKind.REPEATS_DISAGREE, WarningKind.COPIED_VALUES}
 _UNKNOWN_DIRECTION = "the file does not tell which way is better"
@@ -78,9 +79,9 @@ def _in_blocks(family: Family) -> bool:
 
 
 def _family(source: str, family: Family, choices: AnalysisOptions) -> FamilyAnalysis:
-    known = [moments(group) for group in family.groups]
-    scattering = [each for each in known if each.testable and each.sd]
-    testable = [each for each in known if each.testable]
+    group_moments = [moments(group) for group in family.groups]
+    scattering = [group for group in group_moments if group.testable and group.sd]
+    testable = [group for group in group_moments if group.testable]
     several = len(scattering) > 1
     base = _baseline(family, choices)
     direction = choices.direction or family.direction
@@ -92,15 +93,15 @@ def _family(source: str, family: Family, choices: AnalysisOptions) -> FamilyAnal
         direction=direction,
         baseline=family.groups[base].label,
         blocked=family.blocked,
-        groups=tuple(_group(each, len(scattering), choices.confidence) for each in known),
+        groups=tuple(_group(group, len(scattering), choices.confidence) for group in group_moments),
         anova=one_way(testable) if scattering and len(testable) > 1 and not family.blocked else None,
         welch=welch(scattering) if several and not family.blocked else None,
         pairs=()
         if family.blocked
         else tuple(
-            games_howell(each, known[base], len(scattering), choices.confidence)
-            for each in scattering
-            if known[base] in scattering and each is not known[base]
+            games_howell(group, group_moments[base], len(scattering), choices.confidence)
+            for group in scattering
+            if group_moments[base] in scattering and group is not group_moments[base]
         ),
         comparisons=_comparisons(family, base, direction, choices),
     )
@@ -131,22 +132,22 @@ def _comparisons(
     if _in_blocks(family):
         comparisons = _within_blocks(family, base, metric, choices)
     else:
-        others = [group for at, group in enumerate(family.groups) if at != base]
+        compared = [group for at, group in enumerate(family.groups) if at != base]
         # Bonferroni: the intervals of all comparisons of a family hold together.
-        level = 1 - (1 - choices.confidence) / max(1, len(others))
+        level = 1 - (1 - choices.confidence) / max(1, len(compared))
         comparisons = tuple(
-            _compared(family, family.groups[base], group, metric, level, choices.margin) for group in others
+            _compared(family, family.groups[base], group, metric, level, choices.margin) for group in compared
         )
     return comparisons if direction else tuple(map(_undirected, comparisons))
 
 
-def _undirected(one: Comparison) -> Comparison:
+def _undirected(comparison: Comparison) -> Comparison:
     """Better and worse are left open where nobody said which is which."""
-    if one.verdict not in (Verdict.BETTER, Verdict.WORSE):
-        return one
-    way = "above" if (one.ratio or 1.0) > 1 else "below"
+    if comparison.verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return comparison
+    way = "above" if (comparison.ratio or 1.0) > 1 else "below"
     reason = f"it lies {way} the baseline, but {_UNKNOWN_DIRECTION}"
-    return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+    return comparison.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
 
 
 def _blocks(family: Family) -> list[str]:
@@ -235,11 +236,13 @@ def _scores(files: Sequence[Imported]) -> tuple[RecomputedScore, ...]:
 
 
 def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning]) -> str:
-    comparisons = [one for family in families for one in family.comparisons]
-    counts = {verdict: sum(one.verdict is verdict for one in comparisons) for verdict in Verdict}
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    comparisons = [comparison for family in families for comparison in family.comparisons]
+    counts = {
+        verdict: sum(comparison.verdict is verdict for comparison in comparisons) for verdict in Verdict
+    }
+    in_words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     numbers = (
-        f"By the numbers alone, of {len(comparisons)} comparisons: {said}"
+        f"By the numbers alone, of {len(comparisons)} comparisons: {in_words}"
         if comparisons
         else "One group only"
     )

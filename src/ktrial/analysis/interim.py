@@ -14,12 +14,12 @@ from ktrial.model.design import Treatment
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, look
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.interim_analysis import Look, look
 
 GIVEN_UP_AFTER = 3
 """A treatment whose first trials all failed will not do better in the sixtieth block: it gets no more."""
 _FEWEST_BLOCKS = 3
-
 Metrics = Sequence[tuple[str, Metric]]
 """Every workload's label with each of its metrics."""
 
@@ -92,11 +92,11 @@ class InterimData:
         """
         if not self.whole_blocks:
             raise ValueError("no block has ended yet")
-        asked = tuple(metrics)
-        if asked not in self._looks:
+        key = tuple(metrics)
+        if key not in self._looks:
             last = self.whole_blocks >= self.study.blocks or self.budget_is_spent
-            self._looks[asked] = look(self.measured(metrics), design_of(self.study), final=last)
-        return self._looks[asked]
+            self._looks[key] = look(self.measured(metrics), design_of(self.study), final=last)
+        return self._looks[key]
 
     def measured(self, metrics: Metrics) -> list[BlockedMetric]:
         """Each metric's values in the whole blocks, of the treatments that were not given up.
@@ -107,8 +107,8 @@ class InterimData:
 
     def blocks_wanted(self, metrics: Metrics) -> int | None:
         """How many blocks there must be before the next look; None: the study is over."""
-        _, *others = (treatment.key for treatment in self.treatments)
-        hopeless = self.baseline_is_given_up or self.given_up.issuperset(others)
+        _, *treated = (treatment.key for treatment in self.treatments)
+        hopeless = self.baseline_is_given_up or self.given_up.issuperset(treated)
         if self.whole_blocks >= self.study.blocks or hopeless or self.budget_is_spent:
             return None
         first_look = design_of(self.study).next_look(0) or _FEWEST_BLOCKS
@@ -124,7 +124,11 @@ class InterimData:
     @cached_property
     def _by_block(self) -> dict[str, dict[int, Trial]]:
         """Label of a treatment that was not given up → block → trial."""
-        labels = {one.key: one.label for one in self.treatments if one.key not in self.given_up}
+        labels = {
+            treatment.key: treatment.label
+            for treatment in self.treatments
+            if treatment.key not in self.given_up
+        }
         by_block: dict[str, dict[int, Trial]] = {label: {} for label in labels.values()}
         for trial in self.trials:
             label = labels.get(trial.planned.treatment.key)

@@ -1,11 +1,18 @@
-"""What differs between two kernels, from what is known about them here: nothing is booted or built."""
+"""What differs between two kernels, from what is known about them here: nothing is booted or built.
 
-from collections.abc import Iterable, Sequence
+And what differs between a study's kernels: worked out once while they are at hand, kept with the study.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from ktrial.kernels import Progress, silent
+from ktrial.analysis.kernel_confounds import kernel_digests
+from ktrial.kernels import Progress, kernel_registry, silent
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError
+from ktrial.kernels.image_difference import called, code_difference, same_image
 from ktrial.kernels.kernel_difference import (
     Rules,
     changed_modules,
@@ -19,6 +26,7 @@ from ktrial.kernels.kernel_difference import (
 )
 from ktrial.kernels.kernel_registry import obtain
 from ktrial.model.kernel import (
+    CodeDifference,
     Kernel,
     KernelDifference,
     KernelSide,
@@ -27,9 +35,17 @@ from ktrial.model.kernel import (
     OptionChange,
     Patch,
     PatchDifference,
+    Reach,
     RenamedOption,
     Respect,
 )
+from ktrial.model.profile import Profile
+from ktrial.model.study import Study, kernel_name, treatments
+from ktrial.model.trial import Trial
+from ktrial.store.store import Store
+
+_MOST_NAMED = 5
+"""Functions that are named of those that differ."""
 
 
 @dataclass
@@ -91,11 +107,13 @@ def _options(
     if missing or same:
         return (), (), False
     rules = _rules(a, b, sources, notes, progress)
-    known = [known_of(kernel, one) for kernel, one in zip((a, b), rules, strict=True)]
-    assert known[0] is not None, "their configurations are there"
-    assert known[1] is not None
+    sides = [
+        known_of(kernel, rules_of_kernel_) for kernel, rules_of_kernel_ in zip((a, b), rules, strict=True)
+    ]
+    assert sides[0] is not None, "their configurations are there"
+    assert sides[1] is not None
     alike = _source_respect(side_of(a), side_of(b)) is None
-    pair = paired(known[0], known[1])
+    pair = paired(sides[0], sides[1])
     changes = changed_options(pair.before, pair.after, same_source=alike)
     return _with_old_names(changes, pair.renamed), pair.renamed, None not in rules
 
@@ -104,12 +122,14 @@ def _with_old_names(
     changes: Iterable[OptionChange], renamed: Iterable[RenamedOption]
 ) -> tuple[OptionChange, ...]:
     """Of an option that was renamed, the sources tell two names: somebody has decided on its value."""
-    older = {one.newer: one.before if one.forward else one.after for one in renamed}
+    older = {renaming.newer: renaming.before if renaming.forward else renaming.after for renaming in renamed}
     return tuple(
-        one.model_copy(update={"renamed_from": older[one.option], "cause": OptionCause.OWN, "follows": ""})
-        if one.option in older
-        else one
-        for one in changes
+        change.model_copy(
+            update={"renamed_from": older[change.option], "cause": OptionCause.OWN, "follows": ""}
+        )
+        if change.option in older
+        else change
+        for change in changes
     )
 
 
@@ -126,7 +146,7 @@ def _rules(
         except KernelError as error:
             notes.add(f"which options follow from others: {error.message}")
             rules.append(None)
-    unknown = [kernel.name for kernel, one in zip((a, b), rules, strict=True) if one is None]
+    unknown = [kernel.name for kernel, rules_ in zip((a, b), rules, strict=True) if rules_ is None]
     if unknown:
         notes.add(
             f"which options follow from others: the source of {' and '.join(unknown)} is not at hand "
@@ -139,15 +159,15 @@ def _rules(
 def _patches(
     before: KernelSide, after: KernelSide, notes: _Notes
 ) -> tuple[tuple[PatchDifference, ...], bool]:
-    others = [side.name for side in (before, after) if not side.built]
-    if others:
+    not_built = [side.name for side in (before, after) if not side.built]
+    if not_built:
         if before.digest != after.digest:
-            notes.add(f"patches and compiler flags: ktrial did not build {' and '.join(others)}")
+            notes.add(f"patches and compiler flags: ktrial did not build {' and '.join(not_built)}")
         return (), False
     old, new = ([patch.digest for patch in side.patches] for side in (before, after))
     patches = (
-        *(_patch(one, in_first=True) for one in before.patches if one.digest not in new),
-        *(_patch(one, in_first=False) for one in after.patches if one.digest not in old),
+        *(_patch(patch, in_first=True) for patch in before.patches if patch.digest not in new),
+        *(_patch(patch, in_first=False) for patch in after.patches if patch.digest not in old),
     )
     return patches, not patches and old != new
 
@@ -170,9 +190,9 @@ def _modules(a: Kernel, b: Kernel, notes: _Notes) -> tuple[ModuleChange, ...]:
 def _respects(before: KernelSide, after: KernelSide, options: Iterable[OptionChange]) -> Iterable[Respect]:
     if source := _source_respect(before, after):
         yield source
-    if [one.digest for one in before.patches] != [one.digest for one in after.patches]:
+    if [patch.digest for patch in before.patches] != [patch.digest for patch in after.patches]:
         yield Respect.PATCHES
-    if any(one.cause is OptionCause.OWN and not one.of_command_line for one in options):
+    if any(option.cause is OptionCause.OWN and not option.of_command_line for option in options):
         yield Respect.OPTIONS
     if before.compiler and after.compiler and before.compiler != after.compiler:
         yield Respect.COMPILER
@@ -191,3 +211,107 @@ def _source_respect(before: KernelSide, after: KernelSide) -> Respect | None:
     if before.version != after.version:
         return Respect.VERSION
     return Respect.SOURCE if before.built and after.built and before.source != after.source else None
+
+
+def remember(store: Store, study_id: int, study: Study, at_hand: Mapping[str, Kernel | KernelError]) -> None:
+    """Store what differs from the baseline's kernel to the others that trials ran on, where it is not stored.
+
+    `at_hand`: kernels by name; others come from the cache, if they are there and still the same. Raises
+    StoreError.
+    """
+    trials = store.trials(study_id)
+    digests = kernel_digests(study, trials)
+    differences = store.kernel_differences(study_id)
+    stored = {(difference.before.digest, difference.after.digest) for difference in differences}
+    baseline, *names = dict.fromkeys(kernel_name(study, treatment) for treatment in treatments(study))
+    for name in names:
+        pair = digests.get(baseline, ""), digests.get(name, "")
+        if "" in pair or pair in stored:
+            continue
+        before, after = (_kernel(kernel, digests[kernel], at_hand) for kernel in (baseline, name))
+        if before and after:
+            # Another ktrial may take a kernel out of the cache meanwhile; the trials are stored all the same.
+            with contextlib.suppress(FileNotFoundError):
+                profiles = _profiles(store, study_id, study, trials, (baseline, name))
+                difference = with_reach(difference_of(before, after), before, after, profiles)
+                store.add_kernel_difference(study_id, difference)
+
+
+def _kernel(name: str, digest: str, at_hand: Mapping[str, Kernel | KernelError]) -> Kernel | None:
+    kernel = at_hand.get(name)
+    if kernel is None:
+        try:
+            kernel = kernel_registry.get(name)
+        except KernelError:
+            return None
+    return kernel if isinstance(kernel, Kernel) and kernel.digest == digest else None
+
+
+def _profiles(
+    store: Store, study_id: int, study: Study, trials: Sequence[Trial], kernel_names: tuple[str, str]
+) -> dict[str, tuple[list[Profile], list[Profile]]]:
+    """Workload's label → its profiles on the two kernels, one of each treatment."""
+
+    def of(kernel: str, label: str) -> Iterator[Profile]:
+        for treatment in treatments(study):
+            of_treatment = (trial.planned for trial in trials if trial.planned.treatment.key == treatment.key)
+            if kernel_name(study, treatment) == kernel:
+                profiles = (store.profile(study_id, planned.key, label) for planned in of_treatment)
+                yield from islice((profile for profile in profiles if profile), 1)
+
+    before, after = kernel_names
+    profiled = store.profiled(study_id)
+    return {
+        use.label: (list(of(before, use.label)), list(of(after, use.label)))
+        if use.label in profiled
+        else ([], [])
+        for use in study.workloads
+    }
+
+
+def with_reach(
+    difference: KernelDifference,
+    before: Kernel,
+    after: Kernel,
+    profiles: Mapping[str, tuple[Sequence[Profile], Sequence[Profile]]],
+) -> KernelDifference:
+    """The difference, with what only images and profiles tell.
+
+    `profiles`: a workload's label → its profiles on the one kernel, and on the other.
+    """
+    known_options = {new_option.option for new_option in before.origin.new_options}
+    updates: dict[str, object] = {
+        "new_options": tuple(
+            new_option for new_option in after.origin.new_options if new_option.option not in known_options
+        ),
+        "same_image": same_image(before, after),
+    }
+    built = (
+        before.origin.build
+        and after.origin.build
+        and not {Respect.VERSION, Respect.SOURCE}.intersection(difference.respects)
+    )
+    if built and not updates["same_image"] and (code := code_difference(before, after)):
+        updates["reach"] = reach(code, profiles)
+    return difference.model_copy(update=updates)
+
+
+def reach(code: CodeDifference, profiles: Mapping[str, tuple[Sequence[Profile], Sequence[Profile]]]) -> Reach:
+    """In which workloads a function ran that differs, on one of the two kernels."""
+    differing = frozenset(code.functions)
+    ran = {
+        label: any(
+            function.instructions and called(function.symbol, function.module) in differing
+            for profile in (*of_one, *of_other)
+            for function in profile.region.functions
+        )
+        for label, (of_one, of_other) in profiles.items()
+        if of_one and of_other
+    }
+    return Reach(
+        functions=len(code.functions),
+        data=len(code.data),
+        named=(code.functions or code.data)[:_MOST_NAMED],
+        ran=tuple(label for label, has_run in ran.items() if has_run),
+        not_run=tuple(label for label, has_run in ran.items() if not has_run),
+    )

@@ -5,7 +5,7 @@ and Medicine, Reproducibility and Replicability in Science, 2019, chapter 5): a 
 where verdict and interval agree, not where both are 'significant'.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ktrial.model.comparison import Comparison, Verdict
@@ -22,11 +22,9 @@ from ktrial.model.replication import (
 )
 from ktrial.model.study import Study, StudyRecord
 from ktrial.model.trial import ReadingKind, Trial
-from ktrial.model.workload import ALL_INSTRUCTIONS, EXACT_MODES, STRING_BYTES, Sample
+from ktrial.model.workload import ALL_INSTRUCTIONS, EXACT_MODES, STRING_BYTES
 
 _OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}
-
-
 _ORDER = (
     Agreement.DIFFERENT,
     Agreement.MISSING,
@@ -38,59 +36,73 @@ _ORDER = (
 
 def compared(
     before: StudyRecord,
-    now: StudyRecord,
+    again: StudyRecord,
     kernels: Sequence[KernelHad] = (),
     only: Sequence[str] = (),
     signer: str = "",
 ) -> Replication:
-    """What running it again says. `now` may have fewer workloads, and fewer perturbations."""
-    pairs = tuple(_pairs(before, now))
+    """What running it again says. `again` may have fewer workloads, and fewer perturbations."""
+    pairs = tuple(_pairs(before, again))
+    study = before.study
     exact = bool(pairs) and all(sample.mode in EXACT_MODES for old, _ in pairs for sample in old.samples)
     changed = circumstances(pairs)
-    bounded = only_qemu_differs(changed, own_files=_takes_own_files(before.study))
+    # Whether the study's guests are given files of the system that it runs on.
+    own_files = bool(study.machine.files) or any(use.command for use in study.workloads)
+    bounded = only_qemu_differs(changed, own_files=own_files)
     numbers = tuple(_numbers(pairs, bounded=bounded)) if exact else ()
-    verdicts = tuple(_verdicts(before, now, _bounds(before.study, exact=exact, bounded=bounded)))
+    # Where something else differs than QEMU, exact ratios agree as far as the study's margin.
+    bounds = _Bounds(bounded, workloads_on_disk(study), study.margin if exact else 0.0)
+    verdicts = tuple(_verdicts(before, again, bounds))
     differing = tuple(_differing_counters(pairs))
     total = sum(len(old.counters) for old, _ in pairs)
-    told = {"kernels": tuple(kernels), "only": tuple(only), "signer": signer}
-    made = Replication(
-        study=before.study.name,
+    replication = Replication(
+        study=study.name,
         exact=exact,
         outcome=Outcome.UNDECIDED,
         said="",
-        numbers=tuple(sorted(numbers, key=lambda one: _ORDER.index(one.agreement))),
+        numbers=tuple(sorted(numbers, key=lambda number: _ORDER.index(number.agreement))),
         verdicts=verdicts,
         counters=(total - len(differing), total) if exact else (0, 0),
         differing_counters=differing if exact else (),
         circumstances=changed,
         trials=(sum(new is not None for _, new in pairs), len(pairs)),
-        **told,
+        kernels=tuple(kernels),
+        only=tuple(only),
+        signer=signer,
     )
-    outcome = _outcome(made, same=exact and (not changed or bounded))
+    outcome = _outcome(replication, same=exact and (not changed or bounded))
     reason = likely_reason(changed) if outcome is not Outcome.IDENTICAL else ""
-    return made.model_copy(update={"outcome": outcome, "said": _said(made, outcome), "likely": reason})
+    return replication.model_copy(
+        update={"outcome": outcome, "said": _sentence(replication, outcome), "likely": reason}
+    )
 
 
 Pair = tuple[Trial, Trial | None]
 
 
-def _pairs(before: StudyRecord, now: StudyRecord) -> Iterator[Pair]:
+def _pairs(before: StudyRecord, again: StudyRecord) -> Iterator[Pair]:
     """Every trial of the first time that the second one plans, with that."""
-    wanted = {use.label for use in now.study.workloads}
-    again = {trial.planned.key: trial for trial in now.trials}
+    labels = {use.label for use in again.study.workloads}
+    by_key = {trial.planned.key: trial for trial in again.trials}
     for trial in before.trials:
-        if trial.planned.perturbation.number < now.study.blocks or now.study.timing:
-            kept = tuple(sample for sample in trial.samples if sample.workload in wanted)
-            counted = tuple(one for one in trial.counters if one.workload in wanted)
-            new = again.get(trial.planned.key)
-            yield trial.model_copy(update={"samples": kept, "counters": counted}), new
+        if trial.planned.perturbation.number < again.study.blocks or again.study.timing:
+            samples = tuple(sample for sample in trial.samples if sample.workload in labels)
+            counters = tuple(counter for counter in trial.counters if counter.workload in labels)
+            old = trial.model_copy(update={"samples": samples, "counters": counters})
+            yield old, by_key.get(trial.planned.key)
 
 
 def _numbers(pairs: Iterable[Pair], *, bounded: bool) -> Iterator[NumberPair]:
     for old, new in pairs:
-        values_now = {(one.workload, one.metric): one.value for one in new.samples} if new else {}
+        values_now = (
+            {(repeated.workload, repeated.metric): repeated.value for repeated in new.samples} if new else {}
+        )
         for sample in old.samples:
             value = values_now.get((sample.workload, sample.metric))
+            agreed = agreement(sample.value, value, bounded=bounded)
+            without_bound = bounded and not has_bound(sample.metric, sample.unit)
+            if without_bound and agreed in {Agreement.WITHIN, Agreement.DIFFERENT}:
+                agreed = Agreement.UNBOUNDED
             yield NumberPair(
                 workload=sample.workload,
                 metric=sample.metric,
@@ -99,39 +111,35 @@ def _numbers(pairs: Iterable[Pair], *, bounded: bool) -> Iterator[NumberPair]:
                 perturbation=old.planned.perturbation.number,
                 before=sample.value,
                 now=value,
-                agreement=_agreement(sample, value, bounded=bounded),
+                agreement=agreed,
             )
 
 
-def _agreement(sample: Sample, now: float | None, *, bounded: bool) -> Agreement:
-    said = agreement(sample.value, now, bounded=bounded)
-    without = bounded and not has_bound(sample.metric, sample.unit)
-    return Agreement.UNBOUNDED if without and said in {Agreement.WITHIN, Agreement.DIFFERENT} else said
-
-
-def agreement(before: float, now: float | None, *, bounded: bool) -> Agreement:
+def agreement(before: float, again: float | None, *, bounded: bool) -> Agreement:
     """How two exact numbers compare. `bounded`: another QEMU counted, and nothing else differs."""
-    if now is None:
+    if again is None:
         return Agreement.MISSING
-    if now == before:
+    if again == before:
         return Agreement.IDENTICAL
-    within = bounded and abs(now - before) <= COUNT_BOUND * abs(before)
+    within = bounded and abs(again - before) <= COUNT_BOUND * abs(before)
     return Agreement.WITHIN if within else Agreement.DIFFERENT
 
 
 def _differing_counters(pairs: Iterable[Pair]) -> Iterator[CounterPair]:
     for old, new in pairs:
-        deltas_now = {(one.workload, one.name): one.delta for one in new.counters} if new else {}
-        for one in old.counters:
-            now = deltas_now.get((one.workload, one.name))
-            if now != one.delta:
+        deltas_now = (
+            {(counter.workload, counter.name): counter.delta for counter in new.counters} if new else {}
+        )
+        for counter in old.counters:
+            again = deltas_now.get((counter.workload, counter.name))
+            if again != counter.delta:
                 yield CounterPair(
-                    workload=one.workload,
-                    counter=one.name,
+                    workload=counter.workload,
+                    counter=counter.name,
                     treatment=old.planned.treatment.label,
                     perturbation=old.planned.perturbation.number,
-                    before=one.delta,
-                    now=now,
+                    before=counter.delta,
+                    now=again,
                 )
 
 
@@ -142,108 +150,85 @@ class _Bounds(NamedTuple):
     on_disk: frozenset[str]
     otherwise: float
 
-    def slack(self, one: Comparison) -> float:
-        return ratio_bound(one, self.on_disk) if self.of_another_qemu else self.otherwise
-
-    def word(self, one: Comparison, now: Comparison | None) -> tuple[Word, str]:
-        said, reason = word(one, now, self.slack(one))
-        without = self.of_another_qemu and not has_bound(one.metric, one.unit)
-        if without and now is not None and said is not Word.CONSISTENT:
-            return Word.UNBOUNDED, f"{reason}; for what another QEMU makes of it no bound is stated"
-        return said, reason
-
-
-def _bounds(study: Study, *, exact: bool, bounded: bool) -> _Bounds:
-    """Where something else differs than QEMU, exact ratios agree as far as the study's margin."""
-    return _Bounds(bounded, workloads_on_disk(study), study.margin if exact else 0.0)
+    def judged(self, before: Comparison, again: Comparison | None) -> VerdictPair:
+        slack = ratio_bound(before, self.on_disk) if self.of_another_qemu else self.otherwise
+        judgement, reason = word(before, again, slack)
+        without_bound = self.of_another_qemu and not has_bound(before.metric, before.unit)
+        if without_bound and again is not None and judgement is not Word.CONSISTENT:
+            judgement = Word.UNBOUNDED
+            reason = f"{reason}; for what another QEMU makes of it no bound is stated"
+        return VerdictPair(before=before, now=again, word=judgement, reason=reason)
 
 
-def _takes_own_files(study: Study) -> bool:
-    """Whether its guests are given files of the system that it runs on."""
-    return bool(study.machine.files) or any(use.command for use in study.workloads)
+def _verdicts(before: StudyRecord, again: StudyRecord, bounds: _Bounds) -> Iterator[VerdictPair]:
+    def place(comparison: Comparison) -> tuple[str, str, str, str]:
+        return comparison.workload, comparison.metric, comparison.baseline, comparison.treatment
+
+    labels = {use.label for use in again.study.workloads}
+    repeated = {place(comparison): comparison for comparison in again.result.comparisons}
+    for comparison in before.result.comparisons:
+        if comparison.workload in labels:
+            yield bounds.judged(comparison, repeated.get(place(comparison)))
 
 
-def _verdicts(before: StudyRecord, now: StudyRecord, bounds: _Bounds) -> Iterator[VerdictPair]:
-    wanted = {use.label for use in now.study.workloads}
-    again = {_place(one): one for one in now.result.comparisons}
-    for one in before.result.comparisons:
-        if one.workload in wanted:
-            new = again.get(_place(one))
-            said, reason = bounds.word(one, new)
-            yield VerdictPair(before=one, now=new, word=said, reason=reason)
-
-
-def _place(one: Comparison) -> tuple[str, str, str, str]:
-    return one.workload, one.metric, one.baseline, one.treatment
-
-
-def word(before: Comparison, now: Comparison | None, slack: float) -> tuple[Word, str]:
+def word(before: Comparison, again: Comparison | None, slack: float) -> tuple[Word, str]:
     """The word for one comparison, and why. `slack`: how far apart ratios may lie that still agree."""
-    if now is not None and before.ratio is None and now.ratio is None:
-        return _without_ratios(before, now)
-    if now is None or now.ratio is None:
+    if again is not None and before.ratio is None and again.ratio is None:
+        # Where the baseline is nothing both times: 0 → 416 bytes.
+        decided = before.verdict is again.verdict and before.verdict is not Verdict.INCONCLUSIVE
+        counted = None not in {before.baseline_value, before.value, again.baseline_value, again.value}
+        if decided and counted:
+            return Word.CONSISTENT, f"{again.verdict.value} again, of a baseline that is nothing"
+        return Word.UNDECIDED, "there is no ratio, neither then nor now"
+    if again is None or again.ratio is None:
         return Word.UNDECIDED, "there is no number now"
     if before.ratio is None:
         return Word.UNDECIDED, "there was no number"
-    if (before.verdict, now.verdict) in _OPPOSITE:
-        return Word.CONTRADICTED, f"{before.verdict.value} became {now.verdict.value}"
-    if not _meet(before, now, slack):
+    if (before.verdict, again.verdict) in _OPPOSITE:
+        return Word.CONTRADICTED, f"{before.verdict.value} became {again.verdict.value}"
+    (low, high), (low_again, high_again) = _interval(before), _interval(again)
+    if low > high_again + slack or low_again > high + slack:
         return Word.CONTRADICTED, "the intervals do not meet"
-    if Verdict.INCONCLUSIVE in {before.verdict, now.verdict}:
+    if Verdict.INCONCLUSIVE in {before.verdict, again.verdict}:
         when = "then" if before.verdict is Verdict.INCONCLUSIVE else "now"
         return Word.UNDECIDED, f"it is inconclusive {when}, and the intervals meet"
-    if before.verdict is not now.verdict:
-        return Word.UNDECIDED, f"{before.verdict.value} became {now.verdict.value}, and the intervals meet"
-    return Word.CONSISTENT, f"{now.verdict.value} again, and the intervals meet"
+    if before.verdict is not again.verdict:
+        return Word.UNDECIDED, f"{before.verdict.value} became {again.verdict.value}, and the intervals meet"
+    return Word.CONSISTENT, f"{again.verdict.value} again, and the intervals meet"
 
 
-def _without_ratios(before: Comparison, now: Comparison) -> tuple[Word, str]:
-    """Where the baseline is nothing both times: 0 → 416 bytes."""
-    judged = before.verdict is now.verdict and before.verdict is not Verdict.INCONCLUSIVE
-    counted = None not in {before.baseline_value, before.value, now.baseline_value, now.value}
-    if judged and counted:
-        return Word.CONSISTENT, f"{now.verdict.value} again, of a baseline that is nothing"
-    return Word.UNDECIDED, "there is no ratio, neither then nor now"
+def _interval(comparison: Comparison) -> tuple[float, float]:
+    ratio = comparison.ratio if comparison.ratio is not None else 1.0
+    low, high = comparison.low, comparison.high
+    return ratio if low is None else low, ratio if high is None else high
 
 
-def _meet(before: Comparison, now: Comparison, slack: float) -> bool:
-    low, high = _interval(before)
-    other_low, other_high = _interval(now)
-    return low <= other_high + slack and other_low <= high + slack
-
-
-def _interval(one: Comparison) -> tuple[float, float]:
-    ratio = one.ratio if one.ratio is not None else 1.0
-    return (ratio if one.low is None else one.low), (ratio if one.high is None else one.high)
-
-
-def _outcome(made: Replication, *, same: bool) -> Outcome:
+def _outcome(replication: Replication, *, same: bool) -> Outcome:
     """`same`: all that was executed is the same, or only QEMU is another."""
-    counts = {each: made.count(each) for each in Agreement}
-    words = {one.word for one in made.verdicts}
-    if made.exact and counts[Agreement.IDENTICAL] == len(made.numbers) and Word.CONTRADICTED not in words:
+    words = {verdict.word for verdict in replication.verdicts}
+    contradicted = Word.CONTRADICTED in words
+    identical = replication.count(Agreement.IDENTICAL) == len(replication.numbers)
+    if replication.exact and identical and not contradicted:
         return Outcome.IDENTICAL
-    if Word.CONTRADICTED in words or (same and counts[Agreement.DIFFERENT]):
+    if contradicted or (same and replication.count(Agreement.DIFFERENT)):
         return Outcome.CONTRADICTED
-    if counts[Agreement.MISSING] or Word.UNDECIDED in words or not words:
+    if replication.count(Agreement.MISSING) or Word.UNDECIDED in words or not words:
         return Outcome.UNDECIDED
     return Outcome.WITHIN if same else Outcome.CONSISTENT
 
 
-def _said(made: Replication, outcome: Outcome) -> str:
-    words: Mapping[Word, int] = {each: made.said_of(each) for each in Word}
-    told = ", ".join(f"{count} {each.value}" for each, count in words.items() if count)
-    verdicts = f"{len(made.verdicts)} verdicts: {told or 'none'}"
-    if not made.exact:
+def _sentence(replication: Replication, outcome: Outcome) -> str:
+    counts = {judgement: replication.said_of(judgement) for judgement in Word}
+    words = ", ".join(f"{count} {judgement.value}" for judgement, count in counts.items() if count)
+    verdicts = f"{len(replication.verdicts)} verdicts: {words or 'none'}"
+    if not replication.exact:
         return f"{outcome.value.capitalize()}. Of {verdicts}."
-    digits = f"{made.count(Agreement.IDENTICAL)} of {len(made.numbers)} numbers are identical"
-    return f"{outcome.value.capitalize()}: {digits}{_beyond_identical(made)}. Of {verdicts}."
-
-
-def _beyond_identical(made: Replication) -> str:
-    within, unbounded = made.count(Agreement.WITHIN), made.count(Agreement.UNBOUNDED)
-    bounds = f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted" if within else ""
-    return f"{bounds}, {unbounded} differ for which no bound is stated" if unbounded else bounds
+    digits = f"{replication.count(Agreement.IDENTICAL)} of {len(replication.numbers)} numbers are identical"
+    if within := replication.count(Agreement.WITHIN):
+        digits += f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted"
+    if unbounded := replication.count(Agreement.UNBOUNDED):
+        digits += f", {unbounded} differ for which no bound is stated"
+    return f"{outcome.value.capitalize()}: {digits}. Of {verdicts}."
 
 
 # What another QEMU may count otherwise: the bounds that are stated for it, and where none is.
@@ -258,12 +243,8 @@ def _beyond_identical(made: Replication) -> str:
 
 COUNT_BOUND = 0.02
 """The most by which a count of instructions may differ, as a fraction of it."""
-
-
 RATIO_BOUND = 0.005
 """The most by which a ratio of two kernels' instructions may differ."""
-
-
 RATIO_BOUND_ON_DISK = 0.02
 """The same, of a workload that waits for the guest's disk."""
 
@@ -282,63 +263,40 @@ def workloads_on_disk(study: Study) -> frozenset[str]:
     return frozenset(label for label, path in paths if path == disk.path or path.startswith(f"{disk.path}/"))
 
 
-def ratio_bound(one: Comparison, on_disk: frozenset[str]) -> float:
+def ratio_bound(comparison: Comparison, on_disk: frozenset[str]) -> float:
     """How far apart two ratios of the comparison may lie, counted by two releases of QEMU."""
-    return RATIO_BOUND_ON_DISK if one.workload in on_disk else RATIO_BOUND
+    return RATIO_BOUND_ON_DISK if comparison.workload in on_disk else RATIO_BOUND
 
 
 # What differs between two runs of the same trials beside their numbers, and which of it is likely why.
 
 KERNEL, QEMU, PROGRAMS, DISK = "kernel", "QEMU", "guest program", "initial RAM disk"
-
-
 COMMAND_LINE, CPU, OUTCOME, ENVIRONMENT = "kernel's command line", "CPU model", "outcome", "machine"
-
-
 _KTRIAL, _SETTING, _HOST_PROGRAM = "ktrial", "setting", "program"
-
-
 _DISK_MAKERS = ("mke2fs", "mkfs.xfs", "mkfs.btrfs")
-
-
 _TOLD_APART = ("image", "symbols", "plugin", DISK)
-
-
 PLUGIN = "plugin in QEMU"
-
-
 _BESIDE_QEMU = frozenset({QEMU, _KTRIAL, PLUGIN, CPU})
 """What may differ where only QEMU does: its plugin goes with its version, and so does what its CPU has; the
 version of ktrial alone executes nothing in the guest."""
 
 
-class _Rank(NamedTuple):
-    what: str
-    why: str
-
-
 _MADE_BY = frozenset(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
-
-
 _MAKING_THE_DISK = _MADE_BY | {DISK}
 """The initial RAM disk has the program."""
-
-
 _LIKELY = (
-    _Rank(KERNEL, "another kernel was booted"),
-    _Rank(PROGRAMS, "ktrial's guest programs are others"),
-    _Rank(_SETTING, "a setting was another"),
-    _Rank(COMMAND_LINE, "the kernel was started with other parameters"),
-    _Rank(QEMU, "another QEMU counted"),
-    *(_Rank(f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
-    _Rank(_HOST_PROGRAM, "a program that is measured is another"),
-    _Rank(CPU, "the guest's CPU is another"),
-    _Rank(DISK, "something in the initial RAM disk is another"),
-    _Rank(ENVIRONMENT, "the machine is another"),
-    _Rank(OUTCOME, "trials ended otherwise"),
+    (KERNEL, "another kernel was booted"),
+    (PROGRAMS, "ktrial's guest programs are others"),
+    (_SETTING, "a setting was another"),
+    (COMMAND_LINE, "the kernel was started with other parameters"),
+    (QEMU, "another QEMU counted"),
+    *((f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
+    (_HOST_PROGRAM, "a program that is measured is another"),
+    (CPU, "the guest's CPU is another"),
+    (DISK, "something in the initial RAM disk is another"),
+    (ENVIRONMENT, "the machine is another"),
+    (OUTCOME, "trials ended otherwise"),
 )
-
-
 NOTHING = (
     "nothing that was executed differs: a number of the bundle was changed after it was measured, or one of "
     "the two machines does not repeat itself (ktrial verify tells whether this one does)"
@@ -352,13 +310,16 @@ def circumstances(pairs: Iterable[tuple[Trial, Trial | None]]) -> tuple[Circumst
     for old, new in pairs:
         if new is not None:
             labels[old.planned.treatment.label] = None
-            for what in _differing(old, new):
-                treatments_of.setdefault(what, {})[old.planned.treatment.label] = None
+            then, after = dict(_facts(old)), dict(_facts(new))
+            for kind in dict.fromkeys([*then, *after]):
+                if then.get(kind) != after.get(kind):
+                    difference = (kind, then.get(kind, ""), after.get(kind, ""))
+                    treatments_of.setdefault(difference, {})[old.planned.treatment.label] = None
     return tuple(
         Circumstance(
-            what=what, before=before, now=now, treatments=() if len(held) == len(labels) else tuple(held)
+            what=kind, before=before, now=after, treatments=() if len(held) == len(labels) else tuple(held)
         )
-        for (what, before, now), held in treatments_of.items()
+        for (kind, before, after), held in treatments_of.items()
     )
 
 
@@ -368,52 +329,39 @@ def only_qemu_differs(changed: Sequence[Circumstance], *, own_files: bool = Fals
     Where no files of the system that the study runs on are measured (`own_files`), the program that makes the
     guest's disk may be another: its file system is the same, and it is not what is counted.
     """
-    kinds = {one.what for one in changed}
+    kinds = {circumstance.what for circumstance in changed}
     beside = _BESIDE_QEMU if own_files else _BESIDE_QEMU | _MAKING_THE_DISK
     return QEMU in kinds and kinds <= beside and (DISK not in kinds or bool(kinds & _MADE_BY))
 
 
 def likely_reason(changed: Sequence[Circumstance]) -> str:
     """The first of what usually is why, in a sentence without its end."""
-    for rank in _LIKELY:
-        for one in changed:
-            if one.what == rank.what or one.what.startswith(f"{rank.what} "):
-                return f"{rank.why}: {one.now or 'none'} in place of {one.before or 'none'}"
+    for kind, why in _LIKELY:
+        for circumstance in changed:
+            if circumstance.what == kind or circumstance.what.startswith(f"{kind} "):
+                return f"{why}: {circumstance.now or 'none'} in place of {circumstance.before or 'none'}"
     return NOTHING
 
 
-def _differing(old: Trial, new: Trial) -> Iterator[tuple[str, str, str]]:
-    then, now = dict(_facts(old)), dict(_facts(new))
-    for what in dict.fromkeys([*then, *now]):
-        if then.get(what) != now.get(what) and not _new(what, then):
-            yield what, then.get(what, ""), now.get(what, "")
-
-
-def _new(what: str, then: dict[str, str]) -> bool:
-    """Whether an older ktrial did not note it: then it cannot differ."""
-    made = tuple(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
-    return what not in then and what.startswith((PROGRAMS, DISK, PLUGIN, *made))
-
-
 def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
-    """What → value. What an older ktrial did not note is left out."""
-    one = trial.provenance
-    yield KERNEL, f"{one.kernel_release} ({one.kernel_digest[:12]})"
-    yield _KTRIAL, one.ktrial
-    yield QEMU, one.qemu
-    yield CPU, one.cpu_model
-    yield COMMAND_LINE, one.command_line
+    """Kind of fact → value."""
+    provenance = trial.provenance
+    yield KERNEL, f"{provenance.kernel_release} ({provenance.kernel_digest[:12]})"
+    yield _KTRIAL, provenance.ktrial
+    yield QEMU, provenance.qemu
+    yield CPU, provenance.cpu_model
+    yield COMMAND_LINE, provenance.command_line
     yield OUTCOME, trial.outcome.value
-    for what, digest in one.executed.items():
-        if what not in _TOLD_APART:
-            yield f"{PROGRAMS} {what}", digest[:12]
-    for what, name in ((DISK, DISK), ("plugin", PLUGIN)):
-        if what in one.executed:
-            yield name, one.executed[what][:12]
-    for program, version in one.programs.items():
+    for program_kind, digest in provenance.executed.items():
+        if program_kind not in _TOLD_APART:
+            yield f"{PROGRAMS} {program_kind}", digest[:12]
+    for program_kind, name in ((DISK, DISK), ("plugin", PLUGIN)):
+        if program_kind in provenance.executed:
+            yield name, provenance.executed[program_kind][:12]
+    for program, version in provenance.programs.items():
         yield f"{_HOST_PROGRAM} {program}", version
     for path, value in trial.settings.items():
         yield f"{_SETTING} {path}", value
-    for reading in one.environment.readings if one.environment else ():
+    for reading in provenance.environment.readings if provenance.environment else ():
         if reading.kind is ReadingKind.SETTING and reading.value:
             yield f"{ENVIRONMENT} {reading.name}", reading.value

@@ -23,7 +23,7 @@ from ktrial.model.profile import CycleModel
 from ktrial.model.study import REAL_MACHINES, Study, StudyRecord, plan, treatments
 from ktrial.model.trial import Outcome, Trial, TrialSampled
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, MetricRule, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
 from ktrial.stats.dispersion import PairedArms, variability
 from ktrial.stats.interactions import (
     FactorialCells,
@@ -40,15 +40,9 @@ from ktrial.workloads.errors import WorkloadError
 
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
-
-
 _TIME = "ns"
 """The unit of the same where a clock is read."""
-
-
 _VARIABILITY_ALPHA = 0.05
-
-
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
@@ -63,15 +57,21 @@ def record(store: Store, study: int | str) -> StudyRecord:
 
 def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> StudyRecord:
     """The same, of a study whose trials were read before. Raises StoreError."""
-    differences = store.kernel_differences(stored.id)
+    study, differences = stored.study, store.kernel_differences(stored.id)
+    if study.timing is None:
+        planned = len(plan(study).trials)
+    else:
+        # In real time: how many there must be before the next look.
+        blocks = interim.blocks_wanted(study, trials, metrics_of(study, trials))
+        planned = max(len(trials), (blocks or 0) * len(treatments(study)))
     return StudyRecord(
         id=stored.id,
-        study=stored.study,
+        study=study,
         study_digest=stored.digest,
         created=stored.created,
-        planned=_planned(stored.study, trials),
+        planned=planned,
         trials=trials,
-        result=with_kernels(stored.study, trials, result(stored.study, trials), differences),
+        result=with_kernels(study, trials, result(study, trials), differences),
         kernels=differences,
         sampled=tuple(_sampled(store, stored, trials)),
         proofs=store.proofs(stored.id),
@@ -87,16 +87,8 @@ def _sampled(store: Store, stored: StoredStudy, trials: Sequence[Trial]) -> Iter
         treatment = trial.planned.treatment
         if trial.outcome is Outcome.COMPLETED and treatment.key not in seen:
             seen.add(treatment.key)
-            for each in store.sampled(stored.id, trial.planned.key):
-                yield TrialSampled(trial=trial.planned.key, treatment=treatment.label, sampled=each)
-
-
-def _planned(study: Study, trials: Sequence[Trial]) -> int:
-    """How many trials there will be; in real time, how many there must be before the next look."""
-    if study.timing is None:
-        return len(plan(study).trials)
-    wanted = interim.blocks_wanted(study, trials, metrics_of(study, trials))
-    return max(len(trials), (wanted or 0) * len(treatments(study)))
+            for sampled in store.sampled(stored.id, trial.planned.key):
+                yield TrialSampled(trial=trial.planned.key, treatment=treatment.label, sampled=sampled)
 
 
 def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
@@ -104,7 +96,10 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
     if use.command and use.command.metrics:
         return tuple(
             Metric(
-                name=rule.name or rule.format, unit=rule.unit or _clock_unit(rule), direction=rule.direction
+                name=rule.name or rule.format,
+                # A rule that reads nothing in the output means the clock.
+                unit=rule.unit or ("" if rule.regex or rule.json_path or rule.format else _TIME),
+                direction=rule.direction,
             )
             for rule in use.command.metrics
         )
@@ -112,11 +107,6 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
         return workloads.find(use).description.metrics
     except (WorkloadError, GuestProgramsMissing):
         return ()
-
-
-def _clock_unit(rule: MetricRule) -> str:
-    """Of a rule that reads nothing in the output, and so means the clock."""
-    return "" if rule.regex or rule.json_path or rule.format else _TIME
 
 
 def result(study: Study, trials: Iterable[Trial], described: Described = metrics_in_catalogue) -> Result:
@@ -139,11 +129,11 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
     interacting = interactions(study, sides, metrics, incomparable)
     unsteady = _variability(study, sides, comparisons)
-    said = (answer(comparisons, study.margin, interacting), variability_answer(unsteady))
+    sentences = (answer(comparisons, study.margin, interacting), variability_answer(unsteady))
     return Result(
         study=study.name,
         question=study.question,
-        answer=" ".join(filter(None, said)),
+        answer=" ".join(filter(None, sentences)),
         comparisons=comparisons,
         interactions=interacting,
         variability=unsteady,
@@ -195,41 +185,47 @@ def _at_last_look(
     warnings: tuple[DataWarning, ...] = ()
     if data.whole_blocks and not data.baseline_is_given_up:
         look = data.look(metrics_of(study, trials))
-        decided = {(one.workload, one.metric, one.treatment): one for one in look.comparisons}
-        warnings = tuple(_with_name(one, study) for one in look.warnings)
+        decided = {_place(comparison): comparison for comparison in look.comparisons}
+        warnings = tuple(_with_name(warning, study) for warning in look.warnings)
     confounds = data_quality.Confounds(study, baseline.trials)
     confounded = {side.treatment.label: confounds.of(side.trials) for side in sides[1:]}
 
-    def with_verdict(one: Comparison) -> Comparison:
-        side = by_label[one.treatment]
-        reason = _why_not_compared(one, baseline, side, incomparable) or confounded[one.treatment]
-        own = decided.get((one.workload, one.metric, one.treatment))
-        if own and not reason:
-            return own
-        nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
-        return one.model_copy(update={**nothing, "reason": reason or "no block has ended yet"})
+    def with_verdict(comparison: Comparison) -> Comparison:
+        workload, metric, label = _place(comparison)
+        both = (baseline, by_label[label])
+        missing = (side.arm(workload, metric).missing for side in both)
+        reason = (
+            mode_difference(_modes(both, workload, metric))
+            or incomparable[both[1].treatment.key]
+            or next(filter(None, missing), "")
+            or confounded[label]
+        )
+        judged = decided.get((workload, metric, label))
+        if judged and not reason:
+            return judged
+        return _without_verdict(comparison, reason or "no block has ended yet")
 
     return tuple(map(with_verdict, comparisons)), warnings
+
+
+def _place(comparison: Comparison) -> tuple[str, str, str]:
+    return comparison.workload, comparison.metric, comparison.treatment
+
+
+def _without_verdict(comparison: Comparison, reason: str) -> Comparison:
+    nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
+    return comparison.model_copy(update={**nothing, "reason": reason})
 
 
 def _with_name(warning: DataWarning, study: Study) -> DataWarning:
     """With advice that a shell takes as it stands."""
     sets = study.machine.kind in REAL_MACHINES and any(
-        one.kind is FactorKind.SETTING for one in study.factors
+        factor.kind is FactorKind.SETTING for factor in study.factors
     )
     needed = sets or study.machine.boots
     leave = " --allow-host-changes" if needed and "STUDY" in warning.advice else ""
     advice = f"{warning.advice.replace('STUDY', shlex.quote(study.name))}{leave}"
     return warning.model_copy(update={"advice": advice})
-
-
-def _why_not_compared(
-    one: Comparison, baseline: TreatmentTrials, treatment: TreatmentTrials, incomparable: Incomparable
-) -> str:
-    sides = (baseline, treatment)
-    missing = (side.arm(one.workload, one.metric).missing for side in sides)
-    modes = _modes(sides, one.workload, one.metric)
-    return mode_difference(modes) or incomparable[treatment.treatment.key] or next(filter(None, missing), "")
 
 
 def metrics_of(
@@ -249,24 +245,24 @@ def metrics_of(
     metrics: dict[tuple[str, str], Metric] = {}
     for use in study.workloads:
         of_use = [
-            Metric(name=one.metric, unit=one.unit, direction=one.direction)
-            for one in sampled.get(use.label, {}).values()
-            if one.metric != STRING_BYTES.name or use.label in moved_bytes
+            Metric(name=sample.metric, unit=sample.unit, direction=sample.direction)
+            for sample in sampled.get(use.label, {}).values()
+            if sample.metric != STRING_BYTES.name or use.label in moved_bytes
         ]
-        for metric in of_use or [_in_mode(study, use, one) for one in described(use)]:
+        for metric in of_use or _in_units_of(study, use, described(use)):
             metrics.setdefault((use.label, metric.name), metric)
     return [(label, metric) for (label, _), metric in metrics.items()]
 
 
-def _in_mode(study: Study, use: WorkloadUse, described: Metric) -> Metric:
-    """A described metric in the unit that samples would have: where the guest's clock counts instructions,
+def _in_units_of(study: Study, use: WorkloadUse, described: Iterable[Metric]) -> Iterator[Metric]:
+    """Described metrics in the unit that samples would have: where the guest's clock counts instructions,
     what takes time elsewhere is so many instructions. Who gave a unit means it.
     """
-    exact = study.machine.kind == "exact"
-    own_units = {rule.name for rule in use.command.metrics if rule.unit} if use.command else set()
-    if described.name in own_units or described.unit != (_TIME if exact else _INSTRUCTIONS):
-        return described
-    return described.model_copy(update={"unit": _INSTRUCTIONS if exact else _TIME})
+    usual, unit = (_TIME, _INSTRUCTIONS) if study.machine.kind == "exact" else (_INSTRUCTIONS, _TIME)
+    set_units = {rule.name for rule in use.command.metrics if rule.unit} if use.command else set()
+    for metric in described:
+        is_usual = metric.name not in set_units and metric.unit == usual
+        yield metric.model_copy(update={"unit": unit}) if is_usual else metric
 
 
 def _comparison(
@@ -296,19 +292,28 @@ def _variability(
     What must not be compared is not compared here either.
     """
     by_label = {side.treatment.label: side for side in sides}
-    pairs = [_paired_arms(one, by_label) for one in comparisons if one.ratio is not None]
+
+    def paired(comparison: Comparison) -> PairedArms:
+        # In real time a block has a perturbation of its own number.
+        below, above = (
+            {
+                number: sample.value
+                for number, sample in by_label[label].samples(comparison.workload, comparison.metric).items()
+            }
+            for label in (comparison.baseline, comparison.treatment)
+        )
+        return PairedArms(
+            workload=comparison.workload,
+            metric=Metric(name=comparison.metric, unit=comparison.unit, direction=comparison.direction),
+            mode=comparison.mode,
+            baseline=comparison.baseline,
+            treatment=comparison.treatment,
+            below=below,
+            above=above,
+        )
+
+    pairs = [paired(comparison) for comparison in comparisons if comparison.ratio is not None]
     return variability(pairs, study.margin, study.timing.alpha if study.timing else _VARIABILITY_ALPHA)
-
-
-def _paired_arms(one: Comparison, sides: dict[str, TreatmentTrials]) -> PairedArms:
-    metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
-    below, above = (_by_number(sides[label], one) for label in (one.baseline, one.treatment))
-    return PairedArms(one.workload, metric, one.mode, one.baseline, one.treatment, below, above)
-
-
-def _by_number(side: TreatmentTrials, one: Comparison) -> dict[int, float]:
-    """In real time a block has a perturbation of its own number."""
-    return {number: sample.value for number, sample in side.samples(one.workload, one.metric).items()}
 
 
 def _modes(sides: Iterable[TreatmentTrials], label: str, metric: str) -> list[Mode]:
@@ -350,14 +355,22 @@ def interactions(
     """
     by_key = {side.treatment.key: side for side in sides}
     questions = [
-        (InteractionQuestion(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
+        (_question(pair, four, label, metric), four)
         for label, metric in metrics
         if metric.name != STRING_BYTES.name
         for pair, four in _fours(study, by_key)
     ]
     if study.timing:
         return _in_time(study, sides, questions, incomparable)
-    return tuple(_exact(study, place, four, incomparable) for place, four in questions)
+    return tuple(
+        exact_interaction(
+            place,
+            [side.arm(place.workload, place.metric.name) for side in four],
+            margin=study.margin,
+            incomparable=_incomparable(place, four, incomparable),
+        )
+        for place, four in questions
+    )
 
 
 def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[FactorPair, Sides]]:
@@ -367,13 +380,15 @@ def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[F
     """
     planned = {treatment.key for treatment in treatments(study)}
     baseline: dict[str, LevelValue] = {factor.name: factor.baseline for factor in study.factors}
-    for first, one, second, other in _pairs_changed(study):
-        alone, beside = {first.name: one}, {second.name: other}
+    for first, first_level, second, second_level in _pairs_changed(study):
+        alone, beside = {first.name: first_level}, {second.name: second_level}
         every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
         keys = [Treatment(levels=levels).key for levels in every]
         if planned.issuperset(keys):
             a, b, c, d = (by_key[key] for key in keys)
-            pair = FactorPair(first.name, (first.baseline, one), second.name, (second.baseline, other))
+            pair = FactorPair(
+                first.name, (first.baseline, first_level), second.name, (second.baseline, second_level)
+            )
             yield pair, (a, b, c, d)
 
 
@@ -388,39 +403,38 @@ def _pairs_changed(study: Study) -> list[tuple[Factor, LevelValue, Factor, Level
             if (level := treatment.levels[factor.name]) != factor.baseline and level in levels[place]
         ]
         if len(changed) == 2:
-            (first, one), (second, other) = changed
-            places.add((first, second, one, other))
+            (first, first_level), (second, second_level) = changed
+            places.add((first, second, first_level, second_level))
     factors = study.factors
     return [
-        (factors[first], factors[first].levels[one], factors[second], factors[second].levels[other])
-        for first, second, one, other in sorted(places)
+        (
+            factors[first],
+            factors[first].levels[first_level],
+            factors[second],
+            factors[second].levels[second_level],
+        )
+        for first, second, first_level, second_level in sorted(places)
     ]
-
-
-def _exact(study: Study, place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> Interaction:
-    a, b, c, d = (side.arm(place.workload, place.metric.name) for side in four)
-    reason = _incomparable(place, four, incomparable)
-    return exact_interaction(place, (a, b, c, d), margin=study.margin, incomparable=reason)
 
 
 def _in_time(
     study: Study,
     sides: Sequence[TreatmentTrials],
-    asked: Sequence[tuple[InteractionQuestion, Sides]],
+    places: Sequence[tuple[InteractionQuestion, Sides]],
     incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
     """After whole blocks only, and of treatments that were not given up."""
-    if not asked:
+    if not places:
         return ()
-    trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
+    trials = sorted((trial for side in sides for trial in side.trials), key=lambda trial: trial.planned.order)
     data = interim.InterimData(study, trials)
     if not data.whole_blocks or data.baseline_is_given_up:
         return ()
-    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in asked))
-    measured = {(each.workload, each.metric.name): each for each in data.measured(metrics)}
+    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in places))
+    measured = {(blocked.workload, blocked.metric.name): blocked for blocked in data.measured(metrics)}
     questions = [
         (place, measured[place.workload, place.metric.name])
-        for place, four in asked
+        for place, four in places
         if data.given_up.isdisjoint(side.treatment.key for side in four)
         and not _incomparable(place, four, incomparable)
     ]
@@ -428,22 +442,17 @@ def _in_time(
     return timed_interactions(questions, interim.design_of(study), final=over)
 
 
-def _labels(four: Sides) -> FactorialCells:
-    return FactorialCells(*(side.treatment.label for side in four))
-
-
 def _incomparable(place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> str:
-    modes = [
-        sample.mode for side in four for sample in side.samples(place.workload, place.metric.name).values()
-    ]
+    modes = _modes(four, place.workload, place.metric.name)
     reasons = (incomparable[side.treatment.key] for side in four[1:])
-    return mode_difference(modes) or next((reason for reason in reasons if reason), "")
+    return mode_difference(modes) or next(filter(None, reasons), "")
 
 
-def _mode(four: Sides, label: str, metric: Metric) -> Mode:
-    """Of the first number that there is; before there is one it does not matter."""
-    met = (sample.mode for side in four for sample in side.samples(label, metric.name).values())
-    return next(met, Mode.EXACT_PLUGIN)
+def _question(pair: FactorPair, four: Sides, label: str, metric: Metric) -> InteractionQuestion:
+    cells = FactorialCells(*(side.treatment.label for side in four))
+    # The mode of the first number that there is; before there is one it does not matter.
+    modes = _modes(four, label, metric.name)
+    return InteractionQuestion(pair, cells, label, metric, modes[0] if modes else Mode.EXACT_PLUGIN)
 
 
 # What string bytes weigh beside instructions: a row of bytes has no verdict of its own below what matters.
@@ -454,15 +463,17 @@ Values = Mapping[Perturbation, float]
 """Perturbation → a sample's value."""
 
 
-def weighed(comparison: Comparison, below: Values, above: Values, whole: Values, margin: float) -> Comparison:
+def weighed(
+    comparison: Comparison, below: Values, above: Values, instructions: Values, margin: float
+) -> Comparison:
     """The comparison of string bytes; equivalent, with the reason, where all that differs is too light.
 
-    `below`, `above`: the bytes of both sides. `whole`: the baseline's instructions, of which `margin` is the
-    smallest part that matters.
+    `below`, `above`: the bytes of both sides. `instructions`: the baseline's instructions, of which `margin`
+    is the smallest part that matters.
     """
-    if comparison.verdict is Verdict.EQUIVALENT or not (below and above and whole):
+    if comparison.verdict is Verdict.EQUIVALENT or not (below and above and instructions):
         return comparison
-    cost, least = CycleModel().string_byte, min(whole.values())
+    cost, least = CycleModel().string_byte, min(instructions.values())
     weight = max(abs(after - before) * cost for before, after in held_together(below, above))
     if weight > margin * least:
         return comparison
@@ -490,27 +501,26 @@ def pair_record(
     of the study, which correct for all of its treatments; others have values and no verdict.
     Raises StoreError.
     """
-    own = tuple(one for one in trials if one.planned.treatment.key in {before.key, after.key})
-    record = record_of(store, replace(stored, study=_of_two(stored.study, before, after)), own)
+    baselines = (
+        factor.model_copy(update={"baseline": before.levels[factor.name]}) for factor in stored.study.factors
+    )
+    of_two = {"factors": tuple(baselines), "design": Design.LISTED, "listed": (dict(after.levels),)}
+    of_pair = tuple(trial for trial in trials if trial.planned.treatment.key in {before.key, after.key})
+    record = record_of(store, replace(stored, study=stored.study.model_copy(update=of_two)), of_pair)
     if stored.study.timing is None:
         return record
     if before == treatments(stored.study)[0]:
-        whole = record_of(store, stored, tuple(trials)).result
-        comparisons = tuple(one for one in whole.comparisons if one.treatment == after.label)
+        of_study = record_of(store, stored, tuple(trials)).result
+        comparisons = tuple(
+            comparison for comparison in of_study.comparisons if comparison.treatment == after.label
+        )
     else:
-        comparisons = tuple(map(_unjudged, record.result.comparisons))
+        comparisons = tuple(
+            _without_verdict(
+                comparison,
+                comparison.reason if None in {comparison.baseline_value, comparison.value} else NOT_JUDGED,
+            )
+            for comparison in record.result.comparisons
+        )
     changes = {"comparisons": comparisons, "answer": "", "variability": ()}
     return record.model_copy(update={"result": record.result.model_copy(update=changes)})
-
-
-def _of_two(study: Study, before: Treatment, after: Treatment) -> Study:
-    factors = tuple(one.model_copy(update={"baseline": before.levels[one.name]}) for one in study.factors)
-    return study.model_copy(
-        update={"factors": factors, "design": Design.LISTED, "listed": (dict(after.levels),)}
-    )
-
-
-def _unjudged(one: Comparison) -> Comparison:
-    nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
-    reason = one.reason if None in {one.baseline_value, one.value} else NOT_JUDGED
-    return one.model_copy(update={**nothing, "reason": reason})

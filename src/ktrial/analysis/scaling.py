@@ -13,8 +13,6 @@ from ktrial.model.workload import Direction, Sample
 
 THROUGHPUT = "throughput"
 """The metric of workloads that tell it themselves: operations a second of all tasks."""
-
-
 _Seeds = Mapping[int, float]
 """Perturbation → operations a second."""
 
@@ -31,14 +29,14 @@ def curves(record: StudyRecord) -> tuple[ScalingCurve, ...]:
     throughputs: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for trial in record.trials:
         if trial.outcome is Outcome.COMPLETED:
-            cpus, others = apart(trial.planned.treatment, name)
+            cpus, elsewhere = apart(trial.planned.treatment, name)
             for workload, throughput in _throughputs(trial):
-                throughputs[workload, others][cpus][trial.planned.perturbation.number] = throughput
+                throughputs[workload, elsewhere][cpus][trial.planned.perturbation.number] = throughput
     uses = {use.label: place for place, use in enumerate(record.study.workloads)}
-    places = {apart(one, name)[1]: place for place, one in enumerate(treatments(record.study))}
+    places = {apart(treatment, name)[1]: place for place, treatment in enumerate(treatments(record.study))}
     keys = sorted(throughputs, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places))))
-    made = (_curve(*key, throughputs[key]) for key in keys)
-    return tuple(curve for curve in made if curve is not None)
+    fitted_curves = (_curve(*key, throughputs[key]) for key in keys)
+    return tuple(curve for curve in fitted_curves if curve is not None)
 
 
 def cpus_factor(study: Study) -> str:
@@ -48,22 +46,22 @@ def cpus_factor(study: Study) -> str:
 
 def apart(treatment: Treatment, name: str) -> tuple[int, str]:
     """The number of CPUs, and the label of what else the treatment is."""
-    others = {factor: level for factor, level in treatment.levels.items() if factor != name}
-    return int(treatment.levels[name]), label(others) if others else ""
+    levels = {factor: level for factor, level in treatment.levels.items() if factor != name}
+    return int(treatment.levels[name]), label(levels) if levels else ""
 
 
 def _throughputs(trial: Trial) -> Iterator[tuple[str, float]]:
     first: dict[str, Sample] = {}
-    told: dict[str, Sample] = {}
+    reported: dict[str, Sample] = {}
     for sample in trial.samples:
         first.setdefault(sample.workload, sample)
         if sample.metric == THROUGHPUT:
-            told[sample.workload] = sample
+            reported[sample.workload] = sample
     for workload, sample in first.items():
-        value = told.get(workload, sample).value
+        value = reported.get(workload, sample).value
         if not 0 < value < math.inf:
             continue
-        is_rate = workload in told or sample.direction is Direction.HIGHER
+        is_rate = workload in reported or sample.direction is Direction.HIGHER
         yield workload, value if is_rate else 1e9 / value
 
 
@@ -93,9 +91,9 @@ def _curve(workload: str, treatment: str, by_cpus: Mapping[int, _Seeds]) -> Scal
 def _fitted(curve: ScalingCurve, of_seeds: list[dict[int, float]]) -> ScalingCurve:
     fits = [fit(throughput) for throughput in of_seeds]
     contention, coherence = (
-        over_seeds([getattr(one, name) for one in fits]) for name in ("contention", "coherence")
+        over_seeds([getattr(fit, name) for fit in fits]) for name in ("contention", "coherence")
     )
-    rate = _mean([one.rate for one in fits])
+    rate = _mean([fit.rate for fit in fits])
     peak = Coefficients(rate, contention.value, coherence.value).peak
     return curve.model_copy(
         update={
@@ -126,9 +124,9 @@ def waits(record: StudyRecord) -> tuple[Waits, ...]:
     uses = {use.label: place for place, use in enumerate(record.study.workloads)}
     counted: dict[tuple[str, str, int], Waits] = {}
     for trial in record.trials:
-        for one in _of_trial(record, trial):
-            counted.setdefault((one.workload, one.treatment, one.cpus), one)
-    places = {_apart(record, one)[1]: place for place, one in enumerate(treatments(record.study))}
+        for of_trial in _of_trial(record, trial):
+            counted.setdefault((of_trial.workload, of_trial.treatment, of_trial.cpus), of_trial)
+    places = {_apart(record, treatment)[1]: place for place, treatment in enumerate(treatments(record.study))}
     order = sorted(
         counted, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places)), key[2])
     )
@@ -142,20 +140,20 @@ def _apart(record: StudyRecord, treatment: Treatment) -> tuple[int, str]:
 
 
 def _of_trial(record: StudyRecord, trial: Trial) -> Iterator[Waits]:
-    cpus, others = _apart(record, trial.planned.treatment)
+    cpus, label_ = _apart(record, trial.planned.treatment)
     by_workload: dict[str, dict[str, float]] = {}
     for counter in trial.counters:
         by_workload.setdefault(counter.workload, {})[counter.name] = counter.delta
     for workload, counted in by_workload.items():
-        whole = sum(counted.get(name, 0.0) for name in (_WORK, _WAITING, _LINES, _IDLE))
-        if whole > 0:
+        total = sum(counted.get(name, 0.0) for name in (_WORK, _WAITING, _LINES, _IDLE))
+        if total > 0:
             yield Waits(
                 workload=workload,
-                treatment=others,
+                treatment=label_,
                 cpus=cpus,
-                waiting=(counted.get(_WAITING, 0.0) + counted.get(_LINES, 0.0)) / whole,
+                waiting=(counted.get(_WAITING, 0.0) + counted.get(_LINES, 0.0)) / total,
                 waiting_in=_waiting_in(counted),
-                idle=counted.get(_IDLE, 0.0) / whole,
+                idle=counted.get(_IDLE, 0.0) / total,
                 asleep_in=_first(counted, "idle")[1],
             )
 
@@ -168,8 +166,8 @@ def _waiting_in(counted: Mapping[str, float]) -> str:
 def _first(counted: Mapping[str, float], part: str) -> tuple[float, str]:
     """Nanoseconds of the place that has most of a part, and the place; 0 and nothing where there is none."""
     start = waits_counter(part, "")
-    there = [(spent, name) for name, spent in counted.items() if name.startswith(start) and spent > 0]
-    spent, name = min(there, key=lambda one: (-one[0], one[1]), default=(0.0, start))
+    of_part = [(spent, name) for name, spent in counted.items() if name.startswith(start) and spent > 0]
+    spent, name = min(of_part, key=lambda item: (-item[0], item[1]), default=(0.0, start))
     return spent, name.removeprefix(start)
 
 
@@ -188,8 +186,6 @@ def _first(counted: Mapping[str, float], part: str) -> tuple[float, str]:
 
 FEWEST_COUNTS = 3
 """Different numbers of CPUs without which the three coefficients cannot be told apart."""
-
-
 _LEVEL = 0.95
 
 

@@ -28,30 +28,30 @@ class _Study(Protocol):
     def workloads(self) -> Sequence[_Workload]: ...
 
 
-def label_of(studies: Iterable[_Study], wanted: str) -> str:
+def label_of(studies: Iterable[_Study], name: str) -> str:
     """The label of the workload that is meant: just this one, else the only one with this name.
 
     `seq-read` stands for `seq-read(path=/mnt, size=8)` where no study has another one. What no study has is
-    returned as it is. Raises WorkloadAmbiguous.
+    returned as it is. Raises HistoryUsageError.
     """
     uses = [use for study in studies for use in study.workloads]
-    labels = _labels(uses, wanted)
+    labels = _labels(uses, name)
     if len(labels) > 1:
         raise HistoryUsageError(
-            f"{len(labels)} workloads are called {wanted}: {'; '.join(labels)}.",
+            f"{len(labels)} workloads are called {name}: {'; '.join(labels)}.",
             hint="give one as it is written there, in quotes",
         )
-    return labels[0] if labels else wanted
+    return labels[0] if labels else name
 
 
-def labels_of(studies: Sequence[_Study], wanted: Iterable[str]) -> list[str]:
-    """`label_of` each, every label once. Raises WorkloadAmbiguous."""
-    return list(dict.fromkeys(label_of(studies, one) for one in wanted))
+def labels_of(studies: Sequence[_Study], names: Iterable[str]) -> list[str]:
+    """`label_of` each, every label once. Raises HistoryUsageError."""
+    return list(dict.fromkeys(label_of(studies, name) for name in names))
 
 
-def _labels(uses: Iterable[_Workload], wanted: str) -> list[str]:
-    named = dict.fromkeys(use.label for use in uses if wanted in (use.label, use.name))
-    return [wanted] if wanted in named else list(named)
+def _labels(uses: Iterable[_Workload], name: str) -> list[str]:
+    named = dict.fromkeys(use.label for use in uses if name in (use.label, use.name))
+    return [name] if name in named else list(named)
 
 
 def profile_of(store: Store, record: StudyRecord, treatment: Treatment, workload: str) -> Profile | None:
@@ -60,8 +60,8 @@ def profile_of(store: Store, record: StudyRecord, treatment: Treatment, workload
     Of the treatment's first trial, in the order of perturbations, that has one. Perturbation 0 changes
     nothing and has the tree of calls (`region.nodes`), the others have functions only. Raises StoreError.
     """
-    own = [trial.planned for trial in record.trials if trial.planned.treatment.key == treatment.key]
-    for planned in sorted(own, key=lambda one: one.perturbation.number):
+    of_treatment = [trial.planned for trial in record.trials if trial.planned.treatment.key == treatment.key]
+    for planned in sorted(of_treatment, key=lambda planned_: planned_.perturbation.number):
         if profile := store.profile(record.id, planned.key, workload):
             return profile
     return None
@@ -81,23 +81,23 @@ class RunningStudy:
     """Whether any of them runs."""
 
 
-def running_studies(store: Store, now: datetime | None = None) -> tuple[RunningStudy, ...]:
+def running_studies(store: Store, at: datetime | None = None) -> tuple[RunningStudy, ...]:
     """By their numbers. Raises StoreError."""
-    moment = now or datetime.now(UTC)
+    moment = at or datetime.now(UTC)
     by_study: dict[int, list[Activity]] = {}
     for study_id, activity in store.activities():
         by_study.setdefault(study_id, []).append(activity)
     return tuple(_running(study_id, runs, moment) for study_id, runs in sorted(by_study.items()))
 
 
-def _running(study_id: int, runs: Sequence[Activity], now: datetime) -> RunningStudy:
-    alive = [one for one in runs if is_alive(one, now)]
-    shown = sorted(alive or runs, key=lambda one: (one.started, one.key))
+def _running(study_id: int, runs: Sequence[Activity], at: datetime) -> RunningStudy:
+    alive = [activity for activity in runs if is_alive(activity, at)]
+    shown = sorted(alive or runs, key=lambda activity: (activity.started, activity.key))
     return RunningStudy(study_id, tuple(shown), bool(alive))
 
 
-def is_alive(one: Activity, now: datetime) -> bool:
+def is_alive(activity: Activity, at: datetime) -> bool:
     """Whether the process runs: on this host it is looked for, else it was heard of not too long ago."""
-    if one.host == socket.gethostname() and same_boot(one.born, born(os.getpid())):
-        return born(one.process) == one.born
-    return abs((now - one.heard).total_seconds()) <= one.silence_seconds
+    if activity.host == socket.gethostname() and same_boot(activity.born, born(os.getpid())):
+        return born(activity.process) == activity.born
+    return abs((at - activity.heard).total_seconds()) <= activity.silence_seconds

@@ -16,7 +16,8 @@ from ktrial.experiment.single_kernel import Measurement
 from ktrial.format import number_format
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential import SequentialDesign, blocks_needed
+from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.power import blocks_needed
 from ktrial.stats.sequential.repeated_intervals import claims, interval_about, means
 from ktrial.stats.verdict_rules import Arm, Claim, compare
 
@@ -288,7 +289,7 @@ class SequentialJudge(Generic[Candidate]):
             math.expm1(effect / 2),
             spread * math.sqrt(0.75),
             design,
-            wanted=self.decisions.wanted_power,
+            share=self.decisions.wanted_power,
         )
         if needed is None or needed.blocks > MOST_BLOCKS:
             self.most_blocks = MOST_BLOCKS

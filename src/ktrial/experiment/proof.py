@@ -90,7 +90,7 @@ def prove(question: AttributionQuestion, proving: Proving) -> Proven:
     """Explain the difference, and measure the share of everything that can be taken back.
 
     Trials are kept as those of any study, and taken over from other studies in the store; what is there is
-    not run again. Raises OtherMachine, NotCounted, UnknownCandidate, and what `session.run` raises.
+    not run again. Raises ExplanationError, and what `session.run` raises.
     """
     if question.study.machine.kind != EXACT:
         raise ExplanationError(

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
-from ktrial.analysis import interim, kernel_confounds
+from ktrial.analysis import interim
 from ktrial.analysis.brief_results import record_kept
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
@@ -117,7 +117,10 @@ def run(
             session.run()
             session.check_measured()
             fault_point("session: all trials stored")
-            kernel_confounds.remember(store, session.study_id, study, session.kernels.known)
+            # What reads patches and Kconfig files takes a second to load.
+            from ktrial.analysis.kernel_diff import remember
+
+            remember(store, session.study_id, study, session.kernels.known)
             interruption.check()
         except KeyboardInterrupt:
             raise session.interrupted() from None

@@ -162,7 +162,7 @@ def _counted(use: WorkloadUse) -> WorkloadUse:
 
 
 def confirmation_of(study: Study, blocks: int) -> Study:
-    """The study again, with other draws, in a number of blocks that is fixed. Raises NothingToConfirm.
+    """The study again, with other draws, in a number of blocks that is fixed. Raises TimedUsageError.
 
     An effect that ended its study early looks larger than it is. What ended the first study has no part in
     the second: its estimates are not inflated by it. (Whitehead, 'On the bias of maximum likelihood

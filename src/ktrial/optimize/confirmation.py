@@ -19,8 +19,9 @@ from ktrial.optimize.gaussian_process import Array
 from ktrial.optimize.response_model import Surrogate
 from ktrial.stats import verdict_rules
 from ktrial.stats.resolution import resolution, rounding
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign, checks, look
-from ktrial.stats.sequential.design import usual_looks
+from ktrial.stats.sequential.data_warnings import checks
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign, usual_looks
+from ktrial.stats.sequential.interim_analysis import look
 from ktrial.stats.sequential.repeated_intervals import Intervals, claims
 from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
 from ktrial.stats.verdict_rules import Claim, verdict_of

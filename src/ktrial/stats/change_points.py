@@ -22,42 +22,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Change points of a series with noise, with a controlled rate of false alarms.
-#
-# Stretches of many lengths are searched for a step, each by the maximally selected rank statistic, after
-# the series' autocorrelation is taken out. The stretches are those of seeded binary segmentation (Kovács,
-# Li, Bühlmann and Munk, Biometrika 110, 2023): lengths shrink by a factor, and neighbours of one length
-# overlap by half, so that every change has a stretch in which it is alone, and all of them together have
-# some n log n points. The chance α of a false alarm anywhere in the series is split evenly over the
-# lengths, and over the stretches of one length (Bonferroni). Of the stretches that hold a step the shortest
-# one is taken first (narrowest over threshold: Baranowski, Chen and Fryzlewicz, JRSS B 81, 2019), all that
-# contain its change are dropped, and so on.
-#
-# A step that was found is then placed exactly, by least squares between its neighbours. `shifts_of_all`
-# judges many series at once.
-#
-# Nothing is drawn by chance: the same series has the same change points.
-
 Array = NDArray[np.float64]
-
-
+ALPHA = 0.05
+"""The chance that a series without any change shows one."""
 _LEAST_LENGTH = 16
-
-
 _SHRINKS = 2.0
-
-
 _WILD = 3.0
 """Robust standard deviations beyond both levels: values further out are brought in to there."""
-
-
 _TO_SD = 1.4826
 """Median absolute deviation → standard deviation of a normal distribution."""
-
-
 _MOST_POINTS = 4096
-
-
 _AROUND = 2
 
 
@@ -83,7 +57,7 @@ class _LevelStep:
     p: float
 
 
-def shifts(values: ArrayLike, *, alpha: float = 0.05, autocorrelated: bool = True) -> tuple[Shift, ...]:
+def shifts(values: ArrayLike, *, alpha: float = ALPHA, autocorrelated: bool = True) -> tuple[Shift, ...]:
     """Where the level of a series changes, in order. `values` has the shape (points,), the oldest first.
 
     A series without changes shows any with a chance of at most `alpha`: for independent noise of any
@@ -103,7 +77,7 @@ def p_of_any(values: ArrayLike, *, autocorrelated: bool = True) -> float:
     """The p value of 'this series has no change at all'; 1 for fewer than 16 points. Raises as `shifts`."""
     series = _checked(values)
     phi = autoregression(series) if autocorrelated and len(series) >= _LEAST_LENGTH else 0.0
-    return min((one.p for one in _steps(whitened(series, phi), 1.0)), default=1.0)
+    return min((step.p for step in _steps(whitened(series, phi), 1.0)), default=1.0)
 
 
 def _checked(values: ArrayLike) -> Array:
@@ -140,11 +114,11 @@ def _starts(points: int, length: int) -> NDArray[np.intp]:
 
 def _chosen(steps: list[_LevelStep]) -> list[_LevelStep]:
     chosen: list[_LevelStep] = []
-    for step in sorted(steps, key=lambda one: (one.length, one.p, one.first)):
+    for step in sorted(steps, key=lambda candidate: (candidate.length, candidate.p, candidate.first)):
         inside = range(step.first + 1, step.first + step.length)
-        if not any(other.place in inside for other in chosen):
+        if not any(earlier.place in inside for earlier in chosen):
             chosen.append(step)
-    return sorted(chosen, key=lambda one: one.place)
+    return sorted(chosen, key=lambda step_: step_.place)
 
 
 def _settled(series: Array, candidates: list[_LevelStep], phi: float, alpha: float) -> dict[int, float]:
@@ -153,15 +127,15 @@ def _settled(series: Array, candidates: list[_LevelStep], phi: float, alpha: flo
     One that the stretch between its neighbours does not show is none: it was its neighbour, seen twice.
     """
     lost = len(series) - len(whitened(series, phi))
-    kept, known = list(candidates), significant_autoregression(series) if phi else 0.0
-    while kept:
-        places = placed(series, [one.place + lost for one in kept], known)
+    remaining, autocorrelation = list(candidates), significant_autoregression(series) if phi else 0.0
+    while remaining:
+        places = placed(series, [step.place + lost for step in remaining], autocorrelation)
         edges = [0, *places, len(series)]
-        p = np.array([_p_between(series[edges[n] : edges[n + 2]], phi) for n in range(len(kept))])
+        p = np.array([_p_between(series[edges[n] : edges[n + 2]], phi) for n in range(len(remaining))])
         if p.max() <= alpha and all(first < second for first, second in pairwise(edges)):
-            return {place: one.p for place, one in zip(places, kept, strict=True)}
+            return {place: step.p for place, step in zip(places, remaining, strict=True)}
         p[np.diff(edges[:-1]) <= 0] = 2.0  # two changes in one place
-        kept = [one for one, weak in zip(kept, _weakest(p, alpha), strict=True) if not weak]
+        remaining = [step for step, weak in zip(remaining, _weakest(p, alpha), strict=True) if not weak]
     return {}
 
 
@@ -189,7 +163,7 @@ def _described(series: Array, p_by_place: dict[int, float]) -> tuple[Shift, ...]
 
 
 def shifts_of_all(
-    series: Mapping[str, ArrayLike], *, alpha: float = 0.05, autocorrelated: bool = True
+    series: Mapping[str, ArrayLike], *, alpha: float = ALPHA, autocorrelated: bool = True
 ) -> dict[str, tuple[Shift, ...]]:
     """Name → its changes. Any false change in any series has a chance of at most `alpha`.
 
@@ -198,7 +172,7 @@ def shifts_of_all(
     """
     p = {name: p_of_any(values, autocorrelated=autocorrelated) for name, values in series.items()}
     changes: dict[str, tuple[Shift, ...]] = dict.fromkeys(series, ())
-    for passed, name in enumerate(sorted(p, key=lambda one: p[one])):
+    for passed, name in enumerate(sorted(p, key=lambda name_: p[name_])):
         level = alpha / (len(p) - passed)
         if p[name] > level:
             break
@@ -226,8 +200,8 @@ def _best(series: Array, first: int, place: int, last: int, phi: float) -> int:
     if not first < place < last:
         return place
     near = _tamed(series[first:place], series[place:last])
-    gain, rest = _gain(near, phi)
-    return first + 1 + _likeliest(gain, rest / max(1, len(near) - 3))
+    gain, residual = _gain(near, phi)
+    return first + 1 + _likeliest(gain, residual / max(1, len(near) - 3))
 
 
 def _likeliest(gain: Array, variance: float) -> int:
@@ -261,15 +235,15 @@ def _gain(near: Array, phi: float) -> tuple[Array, float]:
     """
     n, first = len(near), float(np.sqrt(1 - phi**2))
     e = np.concatenate([[first * near[0]], near[1:] - phi * near[:-1]])
-    one = np.concatenate([[first], np.full(n - 1, 1 - phi)])
+    constant = np.concatenate([[first], np.full(n - 1, 1 - phi)])
     # The step at k, whitened: 0 before k, 1 at k, 1 - φ after it.
     tail_e = np.cumsum(e[::-1])[::-1]
     k = np.arange(1, n)
     after = n - 1 - k
     ge = e[k] + (1 - phi) * (tail_e[k] - e[k])
-    g1 = one[k] + (1 - phi) ** 2 * after
+    g1 = constant[k] + (1 - phi) ** 2 * after
     gg = 1 + (1 - phi) ** 2 * after
-    oe, oo = float(one @ e), float(one @ one)
+    oe, oo = float(constant @ e), float(constant @ constant)
     top = ge - g1 * oe / oo
     bottom = gg - g1**2 / oo
     gain = np.zeros(n - 1)
@@ -287,16 +261,10 @@ def _gain(near: Array, phi: float) -> tuple[Array, float]:
 
 _WINDOWS = (12, 25, 200)
 """A window is a fourth of a short series, 25 points of most, and a tenth of a long one, within these."""
-
-
 _MOST = 0.95
 """Beyond it a series and its sums are hard to tell apart."""
-
-
 _ALLOWANCE = 0.7
 """Standard errors: found by simulation, so that false alarms stay rare up to φ = 0.9."""
-
-
 _OF_A_MEDIAN = 1.6
 """The variance of a median over that of a mean (π/2), and windows that overlap by half."""
 
@@ -357,8 +325,6 @@ def _standard_error(values: Array) -> float:
 # the splits that there are.
 
 Places = NDArray[np.intp]
-
-
 LEAST_SIDE = 3
 """Points that each side of a split has at least."""
 

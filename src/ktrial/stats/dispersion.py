@@ -31,7 +31,6 @@ from ktrial.stats.sequential.data_warnings import best_split
 from ktrial.stats.sequential.familywise import holm
 
 Array = NDArray[np.float64]
-
 FEWEST = 3
 FEWEST_FOR_RANKS = 8
 """Numbers an arm, from which on nothing is asked of their distribution."""
@@ -71,36 +70,38 @@ def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05)
 
     The family-wise error over all pairs and both questions is `alpha`.
     """
-    asked = [(pair, logs) for pair in pairs if (logs := pair.logs) is not None]
+    usable = [(pair, logs) for pair in pairs if (logs := pair.logs) is not None]
     findings: list[tuple[int, Variability]] = []
-    spreads = [(place, spread_p(*logs, _FLOOR * margin)) for place, (_, logs) in enumerate(asked)]
+    spreads = [(place, spread_p(*logs, _FLOOR * margin)) for place, (_, logs) in enumerate(usable)]
     held = _held(spreads, alpha / 2)
     # What is exchanged was chosen by the same numbers: half of the level makes up for that.
     findings += [
-        (place, one)
+        (place, finding)
         for place, p in held
-        if _stands(asked[place][1], alpha / 4 / len(held))
-        and (one := _of_spread(*asked[place], p, margin)) is not None
+        if _stands(usable[place][1], alpha / 4 / len(held))
+        and (finding := _of_spread(*usable[place], p, margin)) is not None
     ]
     modes = [
         (place, p)
-        for place, (pair, logs) in enumerate(asked)
+        for place, (pair, logs) in enumerate(usable)
         if (p := _modes_p(logs, exact=pair.mode in EXACT_MODES)) is not None
     ]
     dips = _held(modes, alpha / 2)
     findings += [
-        (place, one)
+        (place, finding)
         for place, p in dips
-        if dips_differ(*asked[place][1], alpha / 4 / len(dips))
-        and (one := _of_modes(*asked[place], p, margin)) is not None
+        if dips_differ(*usable[place][1], alpha / 4 / len(dips))
+        and (finding := _of_modes(*usable[place], p, margin)) is not None
     ]
-    return tuple(one for _, one in sorted(findings, key=lambda each: each[0]))
+    return tuple(
+        finding for _, finding in sorted(findings, key=lambda place_and_finding: place_and_finding[0])
+    )
 
 
-def _held(asked: Sequence[tuple[int, float]], alpha: float) -> list[tuple[int, float]]:
+def _held(p_values: Sequence[tuple[int, float]], alpha: float) -> list[tuple[int, float]]:
     """Those that Holm's procedure claims at this level, with their adjusted p values."""
-    adjusted = holm([p for _, p in asked]).tolist() if asked else []
-    return [(place, p) for (place, _), p in zip(asked, adjusted, strict=True) if p <= alpha]
+    adjusted = holm([p for _, p in p_values]).tolist() if p_values else []
+    return [(place, p) for (place, _), p in zip(p_values, adjusted, strict=True) if p <= alpha]
 
 
 def spread_p(below: Array, above: Array, floor: float = 0.0) -> float:
@@ -162,10 +163,10 @@ def dips_differ(below: Array, above: Array, level: float) -> bool:
     """Whether 'both arms' dips are alike' is refused at this level: logarithms, paired."""
     from diptest import dipstat
 
-    def apart(one: Array, other: Array) -> float:
-        return abs(float(dipstat(np.sort(one))) - float(dipstat(np.sort(other))))
+    def apart(first: Array, second: Array) -> float:
+        return abs(float(dipstat(np.sort(first))) - float(dipstat(np.sort(second))))
 
-    arms = np.stack([each - _between_modes(each) for each in (below, above)])
+    arms = np.stack([arm - _between_modes(arm) for arm in (below, above)])
     observed, most = apart(*arms) * (1 - 1e-12), _most(level)
     reached = 1
     for swap in _exchanges(len(below)):
@@ -188,10 +189,10 @@ def spreads_differ(below: Array, above: Array, level: float) -> bool:
     def deviation(arms: Array) -> Array:
         return np.asarray(np.abs(arms - np.median(arms, axis=-1, keepdims=True)).mean(axis=-1))
 
-    one, other = (each - np.median(each) for each in (below, above))
+    first, second = (arm - np.median(arm) for arm in (below, above))
     swap = _exchanges(len(below))
-    apart = deviation(np.where(swap, other, one)) - deviation(np.where(swap, one, other))
-    observed = abs(float(deviation(one) - deviation(other))) * (1 - 1e-12)
+    apart = deviation(np.where(swap, second, first)) - deviation(np.where(swap, first, second))
+    observed = abs(float(deviation(first) - deviation(second))) * (1 - 1e-12)
     return bool(1 + np.count_nonzero(np.abs(apart) >= observed) <= _most(level))
 
 

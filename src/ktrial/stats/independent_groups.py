@@ -16,12 +16,6 @@ from ktrial.model.imported import Anova, Group, Pair, Rounded, Summary
 from ktrial.stats.resolution import FEWEST_ALIKE, Rounding, resolution, rounding
 from ktrial.stats.sequential.repeated_intervals import typical
 
-# Independent groups compared: analysis of variance, pairs of means, ratios.
-#
-# From run counts, means and standard deviations: Fisher's and Welch's one-way analysis of variance, Welch's
-# t for one pair of means and Games and Howell's procedure among several, and the ratio of two means with
-# its interval.
-
 ENOUGH_RUNS = 10
 """Of fewer, rare spikes in one group do not make more false differences than there should be."""
 
@@ -64,14 +58,14 @@ def one_way(groups: Sequence[Moments]) -> Anova:
     """Fisher's: equal variances assumed. Raises ValueError: one group, one run, or no spread in any."""
     from scipy import stats
 
-    known = _known(groups)
-    total = sum(runs for runs, _, _ in known)
-    grand = sum(runs * mean for runs, mean, _ in known) / total
-    between = sum(runs * (mean - grand) ** 2 for runs, mean, _ in known)
-    within = sum((runs - 1) * sd * sd for runs, _, sd in known)
+    of_groups = _known(groups)
+    total = sum(runs for runs, _, _ in of_groups)
+    grand = sum(runs * mean for runs, mean, _ in of_groups) / total
+    between = sum(runs * (mean - grand) ** 2 for runs, mean, _ in of_groups)
+    within = sum((runs - 1) * sd * sd for runs, _, sd in of_groups)
     if not within:
         raise ValueError("no group has any spread to compare the means with")
-    df_between, df_within = len(known) - 1, total - len(known)
+    df_between, df_within = len(of_groups) - 1, total - len(of_groups)
     f = (between / df_between) / (within / df_within)
     return Anova(
         f=f,
@@ -87,18 +81,19 @@ def welch(groups: Sequence[Moments]) -> Anova:
     """Welch's (Biometrika 38, 1951): variances may differ. Raises ValueError as above, or for an SD of 0."""
     from scipy import stats
 
-    known = _known(groups)
-    if any(sd == 0 for _, _, sd in known):
+    of_groups = _known(groups)
+    if any(sd == 0 for _, _, sd in of_groups):
         raise ValueError("a group without any spread has no weight in Welch's test")
-    k = len(known)
-    weights = [runs / sd**2 for runs, _, sd in known]
-    whole = sum(weights)
-    grand = sum(weight * mean for weight, (_, mean, _) in zip(weights, known, strict=True)) / whole
+    k = len(of_groups)
+    weights = [runs / sd**2 for runs, _, sd in of_groups]
+    total = sum(weights)
+    grand = sum(weight * mean for weight, (_, mean, _) in zip(weights, of_groups, strict=True)) / total
     lack = sum(
-        (1 - weight / whole) ** 2 / (runs - 1) for weight, (runs, _, _) in zip(weights, known, strict=True)
+        (1 - weight / total) ** 2 / (runs - 1)
+        for weight, (runs, _, _) in zip(weights, of_groups, strict=True)
     )
     numerator = sum(
-        weight * (mean - grand) ** 2 for weight, (_, mean, _) in zip(weights, known, strict=True)
+        weight * (mean - grand) ** 2 for weight, (_, mean, _) in zip(weights, of_groups, strict=True)
     ) / (k - 1)
     f = numerator / (1 + 2 * (k - 2) / (k * k - 1) * lack)
     within = (k * k - 1) / (3 * lack)
@@ -111,30 +106,30 @@ def _known(groups: Sequence[Moments]) -> list[tuple[int, float, float]]:
     return [(group.known[0], group.mean, group.known[1]) for group in groups]
 
 
-def welch_df(one: Moments, other: Moments) -> float:
+def welch_df(first: Moments, second: Moments) -> float:
     """Welch and Satterthwaite's degrees of freedom, not rounded. Raises ValueError: no spread at all."""
-    squares = one.squared_error, other.squared_error
+    squares = first.squared_error, second.squared_error
     if not any(squares):
-        raise ValueError(f"{one.label} and {other.label} have no spread at all")
+        raise ValueError(f"{first.label} and {second.label} have no spread at all")
     parts = (
-        square * square / (group.known[0] - 1) for square, group in zip(squares, (one, other), strict=True)
+        square * square / (group.known[0] - 1) for square, group in zip(squares, (first, second), strict=True)
     )
     return float(sum(squares) ** 2 / sum(parts))
 
 
-def games_howell(one: Moments, other: Moments, groups: int, confidence: float = 0.95) -> Pair:
-    """`one` - `other` among so many groups (Games and Howell, Journal of Educational Statistics 1, 1976).
+def games_howell(first: Moments, second: Moments, groups: int, confidence: float = 0.95) -> Pair:
+    """`first` - `second` among so many groups (Games and Howell, Journal of Educational Statistics 1, 1976).
 
     Tukey and Kramer's interval on Welch's degrees of freedom: q / sqrt(2) standard errors. All pairs'
     intervals hold together. Raises ValueError where a group has no spread.
     """
-    error = math.sqrt(one.squared_error + other.squared_error)
-    df = welch_df(one, other)
-    difference = one.mean - other.mean
+    error = math.sqrt(first.squared_error + second.squared_error)
+    df = welch_df(first, second)
+    difference = first.mean - second.mean
     half = critical(groups, df, confidence) * error
     return Pair(
-        group=one.label,
-        against=other.label,
+        group=first.label,
+        against=second.label,
         difference=difference,
         standard_error=error,
         df=df,
@@ -147,9 +142,9 @@ def games_howell(one: Moments, other: Moments, groups: int, confidence: float = 
 def games_howell_pairs(groups: Sequence[Moments], confidence: float = 0.95) -> tuple[Pair, ...]:
     """All pairs, each group minus every one before it."""
     return tuple(
-        games_howell(one, other, len(groups), confidence)
-        for at, one in enumerate(groups)
-        for other in groups[:at]
+        games_howell(first, second, len(groups), confidence)
+        for at, first in enumerate(groups)
+        for second in groups[:at]
     )
 
 
@@ -190,7 +185,7 @@ def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     """
     from scipy import stats
 
-    step = resolution([np.asarray(each.values, dtype=np.float64) for each in (baseline, treatment)])
+    step = resolution([np.asarray(group.values, dtype=np.float64) for group in (baseline, treatment)])
     below, above = _logarithm(baseline, step), _logarithm(treatment, step)
     difference = above.mean - below.mean
     error = math.sqrt(above.squared_error + below.squared_error)
@@ -199,13 +194,13 @@ def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     if min(len(baseline.values), len(treatment.values)) >= ENOUGH_RUNS:
         typical_difference, typical_error = _typical(baseline, treatment)
         ends += [typical_difference - quantile * typical_error, typical_difference + quantile * typical_error]
-    hidden = sum(_rounding(each, step).bias for each in (baseline, treatment))
+    hidden = sum(_rounding(group, step).bias for group in (baseline, treatment))
     return Ratio(math.exp(difference), math.exp(min(ends) - hidden), math.exp(max(ends) + hidden))
 
 
 def _typical(baseline: Group, treatment: Group) -> tuple[float, float]:
     """How far the typical logarithms lie apart, and the standard error of that."""
-    below, above = (typical(np.log(np.asarray(each.values))) for each in (baseline, treatment))
+    below, above = (typical(np.log(np.asarray(group.values))) for group in (baseline, treatment))
     return float(above[0] - below[0]), math.hypot(float(below[1]), float(above[1]))
 
 

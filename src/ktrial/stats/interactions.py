@@ -49,8 +49,6 @@ from ktrial.stats.sequential.familywise import Finding, benjamini_hochberg, judg
 from ktrial.stats.verdict_rules import Arm, Claim, interval_verdict, verdict_of
 
 Array = NDArray[np.float64]
-
-
 LEAST_BLOCKS = 3
 """Fewer say too little of a machine's noise."""
 
@@ -85,20 +83,24 @@ class InteractionQuestion:
 
 
 def exact_interaction(
-    place: InteractionQuestion, arms: tuple[Arm, Arm, Arm, Arm], *, margin: float, incomparable: str = ""
+    place: InteractionQuestion, arms: Sequence[Arm], *, margin: float, incomparable: str = ""
 ) -> Interaction:
     """The interaction in exact numbers. `arms`: of the treatments in the order of `FactorialCells`.
 
     `incomparable` says why these numbers must not be compared.
     """
     reason = incomparable or next((arm.missing for arm in arms if arm.missing), "")
-    common = [each for each in arms[0].values if all(each in arm.values for arm in arms)]
-    table = np.array([[arm.values[each] for each in common] for arm in arms], dtype=np.float64)
+    common = [
+        perturbation for perturbation in arms[0].values if all(perturbation in arm.values for arm in arms)
+    ]
+    table = np.array(
+        [[arm.values[perturbation] for perturbation in common] for arm in arms], dtype=np.float64
+    )
     if incomparable or not common or np.any(table <= 0):
         return _without_numbers(place, reason or "a ratio needs values above zero")
     logs = np.log(table)
-    each = np.exp(logs[3] - logs[2] - logs[1] + logs[0])
-    low, high = float(np.min(each)), float(np.max(each))
+    ratios = np.exp(logs[3] - logs[2] - logs[1] + logs[0])
+    low, high = float(np.min(ratios)), float(np.max(ratios))
     verdict = Verdict.INCONCLUSIVE
     if not reason:
         verdict = interval_verdict(low, high, place.metric.direction, margin)
@@ -108,7 +110,7 @@ def exact_interaction(
         place,
         effect=float(np.exp(np.mean(logs[1] - logs[0]))),
         effect_beside=float(np.exp(np.mean(logs[3] - logs[2]))),
-        ratio=float(np.exp(np.mean(np.log(each)))),
+        ratio=float(np.exp(np.mean(np.log(ratios)))),
         low=low,
         high=high,
         verdict=verdict,
@@ -124,16 +126,16 @@ def timed_interactions(
 ) -> tuple[Interaction, ...]:
     """The interactions in real time, after the blocks so far. `final`: no more blocks can come."""
     logs = [_logs(measured, place.treatments) for place, measured in questions]
-    differences = [each[3] - each[2] - each[1] + each[0] for each in logs]
+    differences = [four[3] - four[2] - four[1] + four[0] for four in logs]
     hidden = [measured.rounding(*place.treatments) for place, measured in questions]
     adjusted = benjamini_hochberg(
         [
-            repeated_p(each, design, final=final, rounding=rounding)
-            for each, rounding in zip(differences, hidden, strict=True)
+            repeated_p(difference, design, final=final, rounding=rounding)
+            for difference, rounding in zip(differences, hidden, strict=True)
         ]
     )
     interactions = []
-    for (place, _), each, values, rounding, p in zip(
+    for (place, _), four, values, rounding, p in zip(
         questions, logs, differences, hidden, adjusted, strict=True
     ):
         if not len(values):
@@ -142,7 +144,7 @@ def timed_interactions(
             )
             continue
         (alone,) = judge([values], design, final=final, roundings=[rounding])
-        interactions.append(_timed(place, each, alone, float(p), len(questions), design))
+        interactions.append(_timed(place, four, alone, float(p), len(questions), design))
     return tuple(interactions)
 
 
@@ -224,7 +226,7 @@ def interaction_p(log_ratios: Sequence[Sequence[float]]) -> float | None:
     if len(rows) < 2 or any(float(np.ptp(row)) == 0 for row in rows):
         return None
     groups = [Group(label=str(place), values=tuple(map(float, row))) for place, row in enumerate(rows)]
-    return float(welch([moments(one) for one in groups]).p)
+    return float(welch([moments(group) for group in groups]).p)
 
 
 def exact_agreement(intervals: Sequence[tuple[float, float]], margin: float) -> Agreement:
@@ -305,16 +307,16 @@ def over_all(rows: Sequence[Sequence[float]], alpha: float = 0.05) -> OverAll | 
 
 def _between(y: Array, v: Array) -> float:
     """Paule and Mandel's t²."""
-    wanted, low, high = len(y) - 1, 0.0, float(np.max(v))
-    if _q(y, v, 0.0) <= wanted:
+    expected, low, high = len(y) - 1, 0.0, float(np.max(v))
+    if _q(y, v, 0.0) <= expected:
         return 0.0
     for _ in range(_MOST_DOUBLINGS):
-        if _q(y, v, high) <= wanted:
+        if _q(y, v, high) <= expected:
             break
         high *= 2
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _q(y, v, middle) > wanted else (low, middle)
+        low, high = (middle, high) if _q(y, v, middle) > expected else (low, middle)
     return high
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-
 FEWEST_ALIKE = 6
 """Of fewer runs that are all alike nothing says how much the next one may differ."""
 
@@ -40,12 +39,12 @@ def rounding(arms: Sequence[Array], step: float | None = None) -> Rounding:
 
     `step`: their resolution, where more arms than these tell it.
     """
-    present = [each for each in arms if len(each)]
+    present = [arm for arm in arms if len(arm)]
     step = resolution(present) if step is None else step
     if not step:
         return NO_ROUNDING
-    shares = [step / float(np.mean(each)) for each in present]
-    hidden = [_hidden(each, step) for each in present]
+    shares = [step / float(np.mean(arm)) for arm in present]
+    hidden = [_hidden(arm, step) for arm in present]
     return Rounding(
         variance=sum(share * share / 12 for share in shares),
         bias=sum(share / 2 * part for share, part in zip(shares, hidden, strict=True)),
@@ -58,13 +57,13 @@ def resolution(arms: Sequence[Array]) -> float:
     The last decimal that any of them shows; where half of all values repeat, the smallest step within an
     arm, if that is larger.
     """
-    values = [float(value) for each in arms for value in each]
+    values = [float(value) for arm in arms for value in arm]
     if not values:
         return 0.0
     shown = 10.0 ** -max(map(_decimals, set(values)))
     if 2 * len(set(values)) > len(values):
         return shown
-    steps = [np.diff(distinct) for each in arms if len(distinct := np.unique(each)) > 1]
+    steps = [np.diff(distinct) for arm in arms if len(distinct := np.unique(arm)) > 1]
     return max([shown, *([float(np.min(np.concatenate(steps)))] if steps else [])])
 
 

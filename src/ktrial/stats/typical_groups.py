@@ -27,43 +27,23 @@ from numpy.typing import NDArray
 from ktrial.stats.resolution import Rounding
 
 Array = NDArray[np.float64]
-
-
 _FAR = 1.5
 """Scales from the centre beyond which a run counts for less."""
-
-
 _WIDER = 1.04
 """By how much intervals are wider than the asymptotic ones (tests/unit/stats/test_typical_groups.py)."""
-
-
 PRICE = 1.05
 """By how much an interval is wider than one of means where all noise is normal."""
-
-
 _CONSISTENT = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
-
-
 _DISTINCT = 0.5
 """Of all values: on a coarser grid their median deviation says little, and means are taken."""
-
-
 _STEPS = 30
-
-
 _TINY = 1e-300
-
-
 SURER = 2.0
 """Variances by which an earlier estimate is off, of what it is believed to be: models are surer than they
 should be."""
-
-
 OFF = 0.25
 """The least variance of the random effect, in variances of one run."""
-
-
 NONE: Array = np.empty(0)
 
 
@@ -106,15 +86,15 @@ class Groups:
 def typical_groups(
     groups: Sequence[Array],
     earlier: Array = NONE,
-    known: Sequence[EarlierEstimate] = (),
+    estimates: Sequence[EarlierEstimate] = (),
     alpha: float = 0.05,
     among: int | None = None,
     hidden: Sequence[Rounding] = (),
 ) -> Groups:
     """Of logarithms, the baseline's first, then each treatment's: arrays of shape (runs,).
 
-    `earlier`: the baseline's from before, which tell the noise. `known` of each treatment, from before, by
-    other runs than these; nothing where it is empty. `among`: how many treatments there were at first,
+    `earlier`: the baseline's from before, which tell the noise. `estimates` of each treatment, from before,
+    by other runs than these; nothing where it is empty. `among`: how many treatments there were at first,
     where some could not be judged. `hidden`: what the resolution of the numbers hides of each group. Raises
     ValueError with no treatment, or with fewer values than can tell what noise is.
     """
@@ -123,17 +103,17 @@ def typical_groups(
     if len(groups) < 2 or not min(map(len, groups)) or freedom < 1:
         raise ValueError("a treatment, a value in each group, and one value more are the least")
     centres, variance = _estimated(arms)
-    floors = np.array([each.variance for each in hidden] or [0.0] * len(groups))
-    biases = np.array([each.bias for each in hidden] or [0.0] * len(groups))
+    floors = np.array([rounding.variance for rounding in hidden] or [0.0] * len(groups))
+    biases = np.array([rounding.bias for rounding in hidden] or [0.0] * len(groups))
     noise = np.maximum(variance, floors)
-    own = noise / [len(each) for each in groups]
-    before = np.array(known or [NOTHING_KNOWN] * (len(groups) - 1))
-    fresh, doubt = centres[1 : len(groups)] - centres[0], own[0] + own[1:]
-    apart, other = _beside(fresh, doubt, before, noise[1:])
+    of_groups = noise / [len(group) for group in groups]
+    before = np.array(estimates or [NOTHING_KNOWN] * (len(groups) - 1))
+    fresh, doubt = centres[1 : len(groups)] - centres[0], of_groups[0] + of_groups[1:]
+    apart, doubt_of_earlier = _beside(fresh, doubt, before, noise[1:])
     # What the earlier estimates count for beside the runs.
-    share = doubt / np.maximum(doubt + other, _TINY)
-    errors = np.sqrt((1 - share) ** 2 * doubt + share**2 * other)
-    shared = (1 - share) ** 2 * own[0] / np.maximum(errors**2, _TINY)
+    share = doubt / np.maximum(doubt + doubt_of_earlier, _TINY)
+    errors = np.sqrt((1 - share) ** 2 * doubt + share**2 * doubt_of_earlier)
+    shared = (1 - share) ** 2 * of_groups[0] / np.maximum(errors**2, _TINY)
     far = edge(among or len(groups) - 1, freedom, alpha, round(float(np.mean(shared)), 2))
     halves = far * errors + biases[0] + biases[1:]
     return Groups((1 - share) * fresh + share * before[:, 0], errors, halves, fresh, apart)
@@ -151,15 +131,15 @@ def _estimated(groups: Sequence[Array]) -> tuple[Array, float]:
     """The centre of each group, and the variance of one run as the estimate of a centre has it."""
     values = np.concatenate(groups)
     freedom = len(values) - len(groups)
-    means = np.array([float(np.mean(each)) for each in groups])
-    left = np.concatenate([each - mean for each, mean in zip(groups, means, strict=True)])
+    means = np.array([float(np.mean(group)) for group in groups])
+    left = np.concatenate([group - mean for group, mean in zip(groups, means, strict=True)])
     plain = float((left**2).sum()) / freedom
     if len(np.unique(values)) < _DISTINCT * len(values):
         return means, plain
     centres, scale = _centred(groups)
     if not scale:
         return means, plain
-    left = np.concatenate([each - centre for each, centre in zip(groups, centres, strict=True)]) / scale
+    left = np.concatenate([group - centre for group, centre in zip(groups, centres, strict=True)]) / scale
     inside = max(float((np.abs(left) <= _FAR).mean()), 0.3)
     share = 1 + (1 - inside) / inside * len(groups) / len(values)
     squares = float((np.clip(left, -_FAR, _FAR) ** 2).sum()) / freedom
@@ -170,14 +150,17 @@ def _centred(groups: Sequence[Array]) -> tuple[Array, float]:
     """The centre of each group, and the scale of all."""
     runs = sum(map(len, groups))
     usual = _CONSISTENT * math.sqrt(runs / (runs - len(groups)))
-    centres = np.array([float(np.median(each)) for each in groups])
+    centres = np.array([float(np.median(group)) for group in groups])
     for _ in range(_STEPS):
-        left = [np.abs(each - centre) for each, centre in zip(groups, centres, strict=True)]
+        left = [np.abs(group - centre) for group, centre in zip(groups, centres, strict=True)]
         if not (scale := usual * float(np.median(np.concatenate(left)))):
             return centres, 0.0
-        weights = [np.minimum(1.0, _FAR * scale / np.maximum(each, scale)) for each in left]
+        weights = [np.minimum(1.0, _FAR * scale / np.maximum(group, scale)) for group in left]
         moved = np.array(
-            [float((own * each).sum() / own.sum()) for own, each in zip(weights, groups, strict=True)]
+            [
+                float((weight * group).sum() / weight.sum())
+                for weight, group in zip(weights, groups, strict=True)
+            ]
         )
         still, centres = bool(np.allclose(moved, centres, rtol=0, atol=1e-7 * scale)), moved
         if still:
@@ -189,8 +172,6 @@ def _centred(groups: Sequence[Array]) -> tuple[Array, float]:
 
 _SHARED = 0.5
 """Correlation of two differences from the same baseline, where all arms have as many runs."""
-
-
 _SEED = 20261122
 
 

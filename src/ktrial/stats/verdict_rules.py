@@ -1,6 +1,37 @@
 """The rules that make verdicts: of exact numbers, of an exact interval, of a sequential test's claim.
 
 All see one thing: whether treatment / baseline lies within the margin, beyond it, or neither for certain.
+
+Exact numbers have no noise, so that the only interval is the spread over perturbations. The rule, for one
+metric of one workload, with b the baseline's values and t the treatment's, one value a perturbation, and m
+the margin:
+
+- the ratio is the geometric mean of t divided by that of b, which is the geometric mean of the ratios paired
+  by perturbation (Fleming and Wallace, CACM 29(3), 1986: the mean that does not depend on which arm divides);
+- where the perturbations move both arms alike, its interval runs from the smallest to the largest ratio
+  paired by perturbation. Where they do not, or differ, it runs from min(t)/max(b) to max(t)/min(b): each
+  arm's whole spread, never narrower than the range of paired ratios;
+- values that are the same in both arms under every perturbation: equivalent;
+- the interval inside [1/(1+m), 1+m]: equivalent;
+- the interval wholly above 1+m, or wholly below 1/(1+m): worse or better, as the metric's direction says;
+- one arm's values all zero and the other's all above: worse or better in the same way, without a ratio;
+- anything else: inconclusive, and so is all that cannot be compared.
+
+The zone of equivalence is symmetric in ratios, so that exchanging the arms exchanges better and worse and
+nothing else.
+
+Which numbers are held against each other: a perturbation is the same seeded change on both sides. What it
+does to both alike is not part of their difference; what it does to one of them is.
+
+- Where both sides have the same perturbations, and the ratios t/b of equal perturbations lie less than half
+  as far apart (the logarithm of largest / smallest) as the numbers of either side do, each perturbation's two
+  numbers are held against each other: blocking (Fisher, The Design of Experiments, 1935);
+- otherwise the smallest t against the largest b, and the largest t against the smallest b: whichever of its
+  perturbations each side had met, the ratio lies between the two.
+
+That the ratios must lie so much closer together is what keeps chance out. Where perturbations move the sides
+without regard to each other, three pairs point the same way in 25 % of all cases (normal logarithms); all of
+one side lies beyond all of the other in 10 %, and this rule finds a difference in 13 %.
 """
 
 import math
@@ -12,6 +43,110 @@ from typing import Any
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
+
+Values = Mapping[Any, float]
+"""Perturbation → value, by its number or by itself: equal keys stand for the same perturbation."""
+_AS_FAR_APART = 0.5
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One treatment's numbers for one metric of one workload."""
+
+    label: str
+    """The treatment's label."""
+    values: Values = field(default_factory=dict)
+    """Perturbation → value."""
+    missing: str = ""
+    """Why a value that was planned is not there, in one sentence; empty where all are there."""
+
+    @property
+    def value(self) -> float | None:
+        """The mean over perturbations; None where there is no value."""
+        return mean_value(self.values) if self.values else None
+
+
+def mean_value(values: Values) -> float:
+    """The geometric mean; of equal values that value itself, and with a value not above zero the mean."""
+    ordered = sorted(values.values())
+    if ordered[0] == ordered[-1]:
+        return ordered[0]
+    if ordered[0] <= 0 or not all(map(math.isfinite, ordered)):
+        return statistics.fmean(ordered)
+    return statistics.geometric_mean(ordered)
+
+
+def compare(
+    workload: str,
+    metric: Metric,
+    mode: Mode,
+    baseline: Arm,
+    treatment: Arm,
+    *,
+    margin: float,
+    incomparable: str = "",
+) -> Comparison:
+    """The comparison of exact numbers, with its verdict.
+
+    `incomparable` says why these numbers must not be compared (different QEMU builds, for one); the two
+    values are then given, but no ratio.
+    """
+    below, above = baseline.values, treatment.values
+    ratio = low = high = None
+    if below and above and not incomparable:
+        if same_numbers(below, above):
+            ratio = low = high = 1.0
+        elif min(*below.values(), *above.values()) > 0:
+            ratio = mean_value(above) / mean_value(below)
+            low, high = interval(below, above)
+    verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
+    if not reason:
+        verdict, reason = exact_verdict(below, above, metric.direction, margin)
+    return Comparison(
+        workload=workload,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        baseline=baseline.label,
+        treatment=treatment.label,
+        baseline_value=baseline.value,
+        value=treatment.value,
+        ratio=ratio,
+        low=low,
+        high=high,
+        verdict=verdict,
+        mode=mode,
+        reason=reason,
+    )
+
+
+def exact_verdict(below: Values, above: Values, direction: Direction, margin: float) -> tuple[Verdict, str]:
+    """Of exact numbers of the baseline and the treatment; with the reason where it is inconclusive."""
+    if not below or not above:
+        return Verdict.INCONCLUSIVE, "there are no numbers yet"
+    if same_numbers(below, above):
+        return Verdict.EQUIVALENT, ""
+    least = min(*below.values(), *above.values())
+    if least <= 0:
+        # From nothing to something, or back: beyond every margin, though there is no ratio.
+        if least == 0 and max(below.values()) == 0 < min(above.values()):
+            return verdict_of(Claim.ABOVE, direction), ""
+        if least == 0 and max(above.values()) == 0 < min(below.values()):
+            return verdict_of(Claim.BELOW, direction), ""
+        return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
+    if within(below, above, margin):
+        return Verdict.EQUIVALENT, ""
+    if exceeds(below, above, margin):
+        return verdict_of(Claim.ABOVE, direction), ""
+    if exceeds(above, below, margin):
+        return verdict_of(Claim.BELOW, direction), ""
+    return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
+
+
+def same_numbers(below: Values, above: Values) -> bool:
+    """The same number under each perturbation, or one number under all of them."""
+    return below == above or len({*below.values(), *above.values()}) == 1
 
 
 class Claim(IntEnum):
@@ -39,86 +174,8 @@ def interval_verdict(low: float, high: float, direction: Direction, margin: floa
     if low * edge >= 1 and high <= edge:
         return Verdict.EQUIVALENT
     if low > edge:
-        return Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER
-    if high * edge < 1:
-        return Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE
-    return Verdict.INCONCLUSIVE
-
-
-# Two sides' numbers, one a perturbation: which of them are held against each other.
-#
-# A perturbation is the same seeded change on both sides. What it does to both alike is not part of their
-# difference; what it does to one of them is. With b and t for the numbers of the two sides:
-#
-# - where both sides have the same perturbations, and the ratios t/b of equal perturbations lie less than hal
-# as far apart (the logarithm of largest / smallest) as the numbers of either side do, each perturbation's
-# two numbers are held against each other: blocking (Fisher, The Design of Experiments, 1935);
-# - otherwise the smallest t against the largest b, and the largest t against the smallest b: whichever of it
-# perturbations each side had met, the ratio lies between the two.
-#
-# That the ratios must lie so much closer together is what keeps chance out. Where perturbations move the
-# sides without regard to each other, three pairs point the same way in 25 % of all cases (normal
-# logarithms); all of one side lies beyond all of the other in 10 %, and this rule finds a difference in 13
-# %.
-
-Values = Mapping[Any, float]
-"""Perturbation → value, by its number or by itself: equal keys stand for the same perturbation."""
-
-
-def exact_verdict(below: Values, above: Values, direction: Direction, margin: float) -> tuple[Verdict, str]:
-    """Of exact numbers of the baseline and the treatment; with the reason where it is inconclusive."""
-    if not below or not above:
-        return Verdict.INCONCLUSIVE, "there are no numbers yet"
-    if same_numbers(below, above):
-        return Verdict.EQUIVALENT, ""
-    if min(*below.values(), *above.values()) <= 0:
-        return _without_ratio(list(below.values()), list(above.values()), direction)
-    if within(below, above, margin):
-        return Verdict.EQUIVALENT, ""
-    if exceeds(below, above, margin):
-        return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
-    if exceeds(above, below, margin):
-        return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
-    return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
-
-
-def same_numbers(below: Values, above: Values) -> bool:
-    """The same number under each perturbation, or one number under all of them."""
-    return below == above or len({*below.values(), *above.values()}) == 1
-
-
-def _without_ratio(below: list[float], above: list[float], direction: Direction) -> tuple[Verdict, str]:
-    """From nothing to something, or back: beyond every margin, though there is no ratio."""
-    if min(*below, *above) == 0 and max(below) == 0 < min(above):
-        return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
-    if min(*below, *above) == 0 and max(above) == 0 < min(below):
-        return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
-    return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
-
-
-_AS_FAR_APART = 0.5
-
-
-_ROUNDING = 1e-9
-
-
-def held_together(below: Values, above: Values) -> tuple[tuple[float, float], ...]:
-    """Pairs (b, t): what holds for each of them holds for the two sides. Both have values."""
-    if alike(below, above):
-        return tuple((value, above[key]) for key, value in below.items())
-    least, most = min(below.values()), max(below.values())
-    return (most, min(above.values())), (least, max(above.values()))
-
-
-def alike(below: Values, above: Values) -> bool:
-    """Whether the perturbations move both sides alike, so that equal ones are held against each other."""
-    if below.keys() != above.keys() or min(*below.values(), *above.values()) <= 0:
-        return False
-    # Logarithms, not ratios: a ratio of two numbers may be too small or too large for one.
-    before = {key: math.log(value) for key, value in below.items()}
-    after = {key: math.log(value) for key, value in above.items()}
-    least = min(_reach(before.values()), _reach(after.values()))
-    return _reach([after[key] - before[key] for key in before]) < _AS_FAR_APART * least - _ROUNDING
+        return verdict_of(Claim.ABOVE, direction)
+    return verdict_of(Claim.BELOW if high * edge < 1 else Claim.NONE, direction)
 
 
 def interval(below: Values, above: Values) -> tuple[float, float]:
@@ -139,109 +196,24 @@ def exceeds(below: Values, above: Values, margin: float) -> bool:
     return all(t > (1 + margin) * b for b, t in held_together(below, above))
 
 
-def _reach(logarithms: Collection[float]) -> float:
-    return max(logarithms) - min(logarithms)
+def held_together(below: Values, above: Values) -> tuple[tuple[float, float], ...]:
+    """Pairs (b, t): what holds for each of them holds for the two sides. Both have values."""
+    if alike(below, above):
+        return tuple((value, above[key]) for key, value in below.items())
+    least, most = min(below.values()), max(below.values())
+    return (most, min(above.values())), (least, max(above.values()))
 
 
-# The verdict on exact numbers: no noise, so that the only interval is the spread over perturbations.
-#
-# The rule, for one metric of one workload, with b the baseline's values and t the treatment's, one value a
-# perturbation, and m the margin:
-#
-# - the ratio is the geometric mean of t divided by that of b, which is the geometric mean of the ratios pair
-# by perturbation (Fleming and Wallace, CACM 29(3), 1986: the mean that does not depend on which arm
-# divides);
-# - its interval is that of `ktrial.stats.paired_perturbations`. Where the perturbations move both arms alike
-# it runs from the smallest to the largest ratio paired by perturbation. Where they do not, or differ, it
-# runs from min(t)/max(b) to max(t)/min(b): each arm's whole spread, never narrower than the range of paired
-# ratios;
-# - values that are the same in both arms under every perturbation: equivalent;
-# - the interval inside [1/(1+m), 1+m]: equivalent;
-# - the interval wholly above 1+m, or wholly below 1/(1+m): worse or better, as the metric's direction says;
-# - one arm's values all zero and the other's all above: worse or better in the same way, without a ratio;
-# - anything else: inconclusive, and so is all that cannot be compared.
-#
-# The zone of equivalence is symmetric in ratios, so that exchanging the arms exchanges better and worse and
-# nothing else.
+def alike(below: Values, above: Values) -> bool:
+    """Whether the perturbations move both sides alike, so that equal ones are held against each other."""
+    if below.keys() != above.keys() or min(*below.values(), *above.values()) <= 0:
+        return False
 
+    def reach(logarithms: Collection[float]) -> float:
+        return max(logarithms) - min(logarithms)
 
-@dataclass(frozen=True)
-class Arm:
-    """One treatment's numbers for one metric of one workload."""
-
-    label: str
-    """The treatment's label."""
-    values: Values = field(default_factory=dict)
-    """Perturbation → value."""
-    missing: str = ""
-    """Why a value that was planned is not there, in one sentence; empty where all are there."""
-
-    @property
-    def value(self) -> float | None:
-        """The geometric mean over perturbations; None where there is no value."""
-        return _mean(sorted(self.values.values())) if self.values else None
-
-
-def compare(
-    workload: str,
-    metric: Metric,
-    mode: Mode,
-    baseline: Arm,
-    treatment: Arm,
-    *,
-    margin: float,
-    incomparable: str = "",
-) -> Comparison:
-    """The comparison and its verdict, by the rule above.
-
-    `incomparable` says why these numbers must not be compared (different QEMU builds, for one); the two
-    values are then given, but no ratio.
-    """
-    pair = None if incomparable else _ratio(baseline, treatment)
-    verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
-    if not reason:
-        verdict, reason = exact_verdict(baseline.values, treatment.values, metric.direction, margin)
-    return Comparison(
-        workload=workload,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        baseline=baseline.label,
-        treatment=treatment.label,
-        baseline_value=baseline.value,
-        value=treatment.value,
-        ratio=pair.ratio if pair else None,
-        low=pair.low if pair else None,
-        high=pair.high if pair else None,
-        verdict=verdict,
-        mode=mode,
-        reason=reason,
-    )
-
-
-@dataclass(frozen=True)
-class _Ratio:
-    ratio: float
-    low: float
-    high: float
-
-
-def _ratio(baseline: Arm, treatment: Arm) -> _Ratio | None:
-    """The ratio with its interval; None where it has no meaning."""
-    mean_below, mean_above = baseline.value, treatment.value
-    if mean_below is None or mean_above is None:
-        return None
-    if same_numbers(baseline.values, treatment.values):
-        return _Ratio(1.0, 1.0, 1.0)
-    if min(*baseline.values.values(), *treatment.values.values()) <= 0:
-        return None
-    return _Ratio(mean_above / mean_below, *interval(baseline.values, treatment.values))
-
-
-def _mean(values: list[float]) -> float:
-    """The geometric mean; of equal values that value itself, and with a value not above zero the mean."""
-    if values[0] == values[-1]:
-        return values[0]
-    if values[0] <= 0 or not all(map(math.isfinite, values)):
-        return statistics.fmean(values)
-    return statistics.geometric_mean(values)
+    # Logarithms, not ratios: a ratio of two numbers may be too small or too large for one.
+    before = {key: math.log(value) for key, value in below.items()}
+    after = {key: math.log(value) for key, value in above.items()}
+    least = min(reach(before.values()), reach(after.values()))
+    return reach([after[key] - before[key] for key in before]) < _AS_FAR_APART * least - _ROUNDING

@@ -36,18 +36,18 @@ def test_good_data_has_no_findings() -> None:
     for _ in range(50):
         values = [tuple(float(v) for v in rng.normal(100, 1, 8)) for _ in range(6)]
         labels = ["slub", "slab", "slob"]
-        first = family(*(runs(label, *each) for label, each in zip(labels, values[:3], strict=True)))
+        first = family(*(runs(label, *value) for label, value in zip(labels, values[:3], strict=True)))
         second = family(
-            *(runs(label, *each) for label, each in zip(labels, values[3:], strict=True)), metric="other"
+            *(runs(label, *value) for label, value in zip(labels, values[3:], strict=True)), metric="other"
         )
         assert kinds(first, second) == []
 
 
 def test_two_shared_numbers_between_runs_of_two_groups_are_a_finding_and_one_is_chance() -> None:
-    one = family(runs("a", 101.2, 102.3, 103.1), runs("b", 99.7, 102.3, 98.8), metric="pipe")
+    family_ = family(runs("a", 101.2, 102.3, 103.1), runs("b", 99.7, 102.3, 98.8), metric="pipe")
     two = family(runs("a", 11.21, 12.31, 13.11), runs("b", 19.71, 12.31, 18.81), metric="fork")
-    assert WarningKind.COPIED_VALUES not in kinds(one)
-    assert WarningKind.COPIED_VALUES in kinds(one, two)
+    assert WarningKind.COPIED_VALUES not in kinds(family_)
+    assert WarningKind.COPIED_VALUES in kinds(family_, two)
 
 
 def test_numbers_printed_so_coarsely_that_they_repeat_anyway_are_no_finding() -> None:
@@ -77,7 +77,9 @@ def test_a_whole_group_that_was_copied_is_a_finding() -> None:
     ],
 )
 def test_levels_in_order_are_a_finding(labels: tuple[str, ...], is_finding: bool) -> None:
-    groups = [runs(label, *(100 + at + 0.1 * each for each in range(8))) for at, label in enumerate(labels)]
+    groups = [
+        runs(label, *(100 + at + 0.1 * offset for offset in range(8))) for at, label in enumerate(labels)
+    ]
     assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is is_finding
 
 
@@ -92,7 +94,7 @@ def test_levels_in_order_are_a_finding(labels: tuple[str, ...], is_finding: bool
 )
 def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...], is_finding: bool) -> None:
     groups = [
-        runs(label, *(mean + 0.11 * each for each in range(8)))
+        runs(label, *(mean + 0.11 * offset for offset in range(8)))
         for label, mean in zip(("24ms", "48ms", "72ms", "12ms", "6ms"), means, strict=False)
     ]
     assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is is_finding
@@ -109,15 +111,16 @@ def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...],
     ],
 )
 def test_groups_that_ran_one_after_another_are_a_finding(order: tuple[str, ...], is_finding: bool) -> None:
-    one = family(runs("a", 1.11, 2.21, 3.31), runs("b", 1.51, 2.61, 3.71), order=order)
-    assert (WarningKind.ORDER_CONFOUNDED in kinds(one)) is is_finding
+    family_ = family(runs("a", 1.11, 2.21, 3.31), runs("b", 1.51, 2.61, 3.71), order=order)
+    assert (WarningKind.ORDER_CONFOUNDED in kinds(family_)) is is_finding
 
 
 def test_a_default_that_disagrees_with_itself_is_a_finding_and_one_that_scatters_is_not() -> None:
     def measured(*means: float) -> list[WarningKind]:
         families = [
             family(
-                runs("60", *(mean + each for each in (-1.5, -0.2, 0.4, 1.3)), default=True), name=f"knob {at}"
+                runs("60", *(mean + offset for offset in (-1.5, -0.2, 0.4, 1.3)), default=True),
+                name=f"knob {at}",
             )
             for at, mean in enumerate(means)
         ]

@@ -26,8 +26,12 @@ Tree = list[tuple[int, str, int, int]]
 def a_tree(tree: Tree, *, operations: int = 10, **names: str) -> Profile:
     """Each function's own instructions are the sum over its places."""
     functions = list(dict.fromkeys(name for _, name, _, _ in tree))
-    own = {name: sum(count for _, each, count, _ in tree if each == name) for name in functions}
-    plain = a_profile({(name, names.get(name, "")): own[name] for name in functions}, operations=operations)
+    instructions = {
+        name: sum(count for _, function_, count, _ in tree if function_ == name) for name in functions
+    }
+    plain = a_profile(
+        {(name, names.get(name, "")): instructions[name] for name in functions}, operations=operations
+    )
     nodes = [CallNode(parent=0, function=-1, instructions=0, entered=0)] * 2
     for parent, name, count, entered in tree:
         above = parent + 1 if parent else 0
@@ -74,7 +78,7 @@ def test_a_place_that_was_never_entered_is_no_call_and_without_a_tree_there_are_
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "likeness"),
+    ("left", "right", "likeness"),
     [
         ({"a": 2, "b": 2}, {"a": 2, "b": 2}, 1.0),
         ({"a": 2}, {"b": 2}, 0.0),
@@ -85,9 +89,11 @@ def test_a_place_that_was_never_entered_is_no_call_and_without_a_tree_there_are_
     ],
 )
 def test_calls_are_alike_by_what_both_have_of_what_one_has(
-    one: dict[str, int], other: dict[str, int], likeness: float
+    left: dict[str, int], right: dict[str, int], likeness: float
 ) -> None:
-    first, second = ({(name, ""): Fraction(count) for name, count in each.items()} for each in (one, other))
+    first, second = (
+        {(name, ""): Fraction(count) for name, count in calls.items()} for calls in (left, right)
+    )
     assert alike(first, second) == alike(second, first) == likeness
 
 
@@ -115,7 +121,7 @@ def test_what_everything_calls_is_no_evidence(name: str, tells: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "other", "together"),
+    ("file", "right", "together"),
     [
         ("mm/mmap.c", "mm/vma.c", True),
         ("mm/mmap.c", "fs/exec.c", False),
@@ -125,27 +131,27 @@ def test_what_everything_calls_is_no_evidence(name: str, tells: bool) -> None:
         ("mm/", "fs/x.c", False),
     ],
 )
-def test_files_of_one_directory_may_be_together(file: str, other: str, together: bool) -> None:
-    assert may_be_together(file, other) is together
+def test_files_of_one_directory_may_be_together(file: str, right: str, together: bool) -> None:
+    assert may_be_together(file, right) is together
 
 
 def matches(old: Profile, new: Profile, **files: str) -> dict[str, FunctionDifference]:
     """Row's name → row, where all functions that ran are known, and these files."""
     sides = []
     for profile in (old, new):
-        names = frozenset(each.symbol for each in profile.region.functions)
+        names = frozenset(function.symbol for function in profile.region.functions)
         sides.append(
             FunctionFiles(
-                functions=names, files={name: each for name, each in files.items() if name in names}
+                functions=names, files={name: file for name, file in files.items() if name in names}
             )
         )
     return {row.name: row for row in explain(old, new, *sides).rows}
 
 
-def leaf(name: str, instructions: int = 100, *, calls: int = 10, others: int = 0) -> Profile:
+def leaf(name: str, instructions: int = 100, *, calls: int = 10, other_calls: int = 0) -> Profile:
     """Called by `caller`, and so many times by `other`."""
     tree: Tree = [(0, "caller", 100, 10), (1, name, instructions, calls), (0, "other", 100, 10)]
-    return a_tree([*tree, (3, name, 0, others)] if others else tree)
+    return a_tree([*tree, (3, name, 0, other_calls)] if other_calls else tree)
 
 
 @pytest.mark.parametrize(
@@ -163,21 +169,26 @@ def leaf(name: str, instructions: int = 100, *, calls: int = 10, others: int = 0
         (leaf("vma_adjust_now", 210), leaf("vma_adjust_then", 100), ("", ""), False),
         (
             leaf("vma_adjust_now"),
-            leaf("vma_adjust_then", others=1),
+            leaf("vma_adjust_then", other_calls=1),
             ("", ""),
             True,
         ),  # 10 of 11 calls are the same
-        (leaf("vma_adjust_now"), leaf("vma_adjust_then", others=2), ("", ""), False),  # 10 of 12
+        (leaf("vma_adjust_now"), leaf("vma_adjust_then", other_calls=2), ("", ""), False),  # 10 of 12
         # With files of one directory the places may be less alike.
-        (leaf("vma_adjust_now"), leaf("vma_adjust_then", others=10), ("mm/a.c", "mm/b.c"), True),
-        (leaf("vma_adjust_now"), leaf("vma_adjust_then", others=11), ("mm/a.c", "mm/b.c"), False),
+        (leaf("vma_adjust_now"), leaf("vma_adjust_then", other_calls=10), ("mm/a.c", "mm/b.c"), True),
+        (leaf("vma_adjust_now"), leaf("vma_adjust_then", other_calls=11), ("mm/a.c", "mm/b.c"), False),
         (leaf("vma_adjust_now"), leaf("vma_adjust_then"), ("mm/a.c", "fs/b.c"), False),
         (leaf("vma_adjust"), leaf("page_clean"), ("mm/a.c", "mm/b.c"), False),
         # One of three words that the other begins with: its callers may be others.
-        (leaf("__list_add_ok"), leaf("__list_add_ok_report_it_all", others=20), ("lib/a.c", "lib/b.c"), True),
         (
             leaf("__list_add_ok"),
-            leaf("__list_add_ok_report_it_all", others=24),
+            leaf("__list_add_ok_report_it_all", other_calls=20),
+            ("lib/a.c", "lib/b.c"),
+            True,
+        ),
+        (
+            leaf("__list_add_ok"),
+            leaf("__list_add_ok_report_it_all", other_calls=24),
             ("lib/a.c", "lib/b.c"),
             False,
         ),
@@ -189,12 +200,12 @@ def leaf(name: str, instructions: int = 100, *, calls: int = 10, others: int = 0
 def test_a_leaf_in_the_same_place_is_the_same_function_where_name_size_and_file_allow_it(
     old: Profile, new: Profile, files: tuple[str, str], is_one: bool
 ) -> None:
-    one, other = old.region.functions[1].symbol, new.region.functions[1].symbol
-    named = {name: file for name, file in zip((one, other), files, strict=True) if file}
+    left, right = old.region.functions[1].symbol, new.region.functions[1].symbol
+    named = {name: file for name, file in zip((left, right), files, strict=True) if file}
     rows = matches(old, new, **named)
-    assert (rows.get(f"{one} → {other}") is not None) is is_one
+    assert (rows.get(f"{left} → {right}") is not None) is is_one
     if is_one:
-        assert rows[f"{one} → {other}"].match is Match.PLACED
+        assert rows[f"{left} → {right}"].match is Match.PLACED
 
 
 def test_a_new_name_is_told_with_the_callers_and_callees_in_common() -> None:
@@ -235,7 +246,7 @@ def test_a_leaf_that_its_only_caller_took_in_is_found_by_the_caller_s_growth() -
 
 
 @pytest.mark.parametrize(
-    ("own", "files", "is_merged"),
+    ("instructions", "files", "is_merged"),
     [
         (200, {}, True),
         (190, {}, False),  # below 20 instructions an operation growth is no evidence
@@ -244,10 +255,10 @@ def test_a_leaf_that_its_only_caller_took_in_is_found_by_the_caller_s_growth() -
     ],
 )
 def test_growth_is_evidence_only_of_what_is_large_enough_and_near(
-    own: int, files: dict[str, str], is_merged: bool
+    instructions: int, files: dict[str, str], is_merged: bool
 ) -> None:
-    old = a_tree([(0, "caller", 1000, 10), (1, "small_helper", own, 10)])
-    rows = matches(old, a_tree([(0, "caller", 1000 + own, 10)]), **files)
+    old = a_tree([(0, "caller", 1000, 10), (1, "small_helper", instructions, 10)])
+    rows = matches(old, a_tree([(0, "caller", 1000 + instructions, 10)]), **files)
     assert ("caller + small_helper → caller" in rows) is is_merged
 
 
@@ -281,12 +292,14 @@ def test_ways_into_the_kernel_come_costliest_first_and_single_system_calls_last(
     }
     plain = a_profile({(name, ""): 10 for name in counts}).region
     functions = tuple(
-        each.model_copy(update={"entered": counts[each.symbol][0], "inclusive": counts[each.symbol][1]})
-        for each in plain.functions
+        function.model_copy(
+            update={"entered": counts[function.symbol][0], "inclusive": counts[function.symbol][1]}
+        )
+        for function in plain.functions
     )
     of_module = functions[0].model_copy(update={"module": "kvm"})
     seen = kernel_entries(plain.model_copy(update={"functions": (*functions, of_module)}))
-    assert [(one.name, one.entered, one.inclusive, one.system_call) for one in seen] == [
+    assert [(entry.name, entry.entered, entry.inclusive, entry.system_call) for entry in seen] == [
         ("exception page_fault", 40, 9000, False),
         ("system call", 100, 5000, False),
         ("32-bit system call", 3, 4600, False),
@@ -299,12 +312,12 @@ def test_ways_into_the_kernel_come_costliest_first_and_single_system_calls_last(
 
 
 def test_both_sides_of_an_explanation_say_what_they_are() -> None:
-    one = a_profile({("a", ""): 100}, program=20, operations=10, bundle=3, string_bytes={("a", ""): 640})
+    before = a_profile({("a", ""): 100}, program=20, operations=10, bundle=3, string_bytes={("a", ""): 640})
     two = a_profile({("a", ""): 300}, kernel="debian:6.12", operations=10)
-    seen: Explanation = explain(one.model_copy(update={"release": "6.1.0-1"}), two)
-    assert (seen.before.label, seen.before.release, seen.after.label) == (one.label, "6.1.0-1", two.label)
+    seen: Explanation = explain(before.model_copy(update={"release": "6.1.0-1"}), two)
+    assert (seen.before.label, seen.before.release, seen.after.label) == (before.label, "6.1.0-1", two.label)
     assert (seen.before.operations, seen.before.instructions, seen.before.string_bytes) == (30, 120, 640)
-    assert seen.before.median == pytest.approx(one.region.operations.median / 3)
+    assert seen.before.median == pytest.approx(before.region.operations.median / 3)
 
 
 def test_what_the_program_s_string_instructions_moved_is_the_program_s() -> None:
@@ -319,12 +332,14 @@ def test_what_the_program_s_string_instructions_moved_is_the_program_s() -> None
 WORKERS = ("vm_normal", "folio_remove", "tlb_flush", "rmap_drop")
 
 
-def zapping(name: str, *, between: str = "", own: int = 900, callees: tuple[str, ...] = WORKERS) -> Profile:
+def zapping(
+    name: str, *, between: str = "", instructions: int = 900, callees: tuple[str, ...] = WORKERS
+) -> Profile:
     """`unmap_vmas` calls the function, by another one or itself; it calls what unmaps pages."""
     tree: Tree = [(0, "unmap_vmas", 500, 10)]
     if between:
         tree.append((1, between, 40, 10))
-    tree.append((len(tree), name, own, 10))
+    tree.append((len(tree), name, instructions, 10))
     place = len(tree)
     tree += [(place, callee, 100, 20) for callee in callees]
     return a_tree(tree)
@@ -336,7 +351,7 @@ def zapping(name: str, *, between: str = "", own: int = 900, callees: tuple[str,
         (zapping("__zap_vma_range"), "mm/memory.c", True),
         (zapping("__zap_vma_range"), "mm/mmap.c", False),
         (zapping("__zap_vma_range"), "", False),
-        (zapping("__zap_vma_range", own=1801), "mm/memory.c", False),
+        (zapping("__zap_vma_range", instructions=1801), "mm/memory.c", False),
         (zapping("__zap_vma_range", callees=(*WORKERS[:2], "more", "others")), "mm/memory.c", False),
         (zapping("__zap_vma_range", between="unmap_vmas_one"), "mm/memory.c", True),
     ],

@@ -33,10 +33,15 @@ def why(
     return Attribution(before=before, after=after, explanation=explanation, differences=differences)
 
 
-def found(attribution: Attribution, study: Study = STUDY, **modules: tuple[str, ...]) -> dict[str, Candidate]:
+def candidates_by_name(
+    attribution: Attribution, study: Study = STUDY, **modules: tuple[str, ...]
+) -> dict[str, Candidate]:
     before, after = (Treatment(levels={"kernel": name}) for name in KERNELS)
-    known = (modules.get("old", ()), modules.get("new", ()))
-    return {one.name: one for one in candidates(study, before, after, attribution, known).ranked}
+    modules_ = (modules.get("old", ()), modules.get("new", ()))
+    return {
+        candidate.name: candidate
+        for candidate in candidates(study, before, after, attribution, modules_).ranked
+    }
 
 
 def differing(
@@ -47,29 +52,31 @@ def differing(
 
 def test_each_feature_of_the_scheduler_that_differs_is_one_candidate() -> None:
     words = "NO_HRTICK PLACE_LAG OLD_ONE NO_GONE", "HRTICK PLACE_LAG NEW_ONE NO_FRESH"
-    told = found(why(differing(FEATURES, *words)))
-    assert {name: (one.on_to, one.on_from) for name, one in told.items()} == {
+    reported = candidates_by_name(why(differing(FEATURES, *words)))
+    assert {name: (candidate.on_to, candidate.on_from) for name, candidate in reported.items()} == {
         "HRTICK": ("NO_HRTICK", "HRTICK"),
         "NEW_ONE": ("NO_NEW_ONE", None),
         "OLD_ONE": (None, "NO_OLD_ONE"),
     }
-    assert all(one.kind is CauseKind.FEATURE for one in told.values())
+    assert all(candidate.kind is CauseKind.FEATURE for candidate in reported.values())
 
 
 def test_a_setting_of_a_subsystem_that_makes_no_difference_is_none() -> None:
-    told = found(why(differing("/proc/sys/net/core/rmem_max", "1", "2", "network")))
-    assert not told
-    assert found(why(differing("/proc/sys/kernel/sched_rt_runtime_us", "1", "2"))).keys() == {
+    reported = candidates_by_name(why(differing("/proc/sys/net/core/rmem_max", "1", "2", "network")))
+    assert not reported
+    assert candidates_by_name(why(differing("/proc/sys/kernel/sched_rt_runtime_us", "1", "2"))).keys() == {
         "kernel.sched_rt_runtime_us"
     }
 
 
 def test_a_setting_of_a_disk_needs_a_disk() -> None:
-    one = differing("/sys/block/nullb1/queue/read_ahead_kb", "128", "8192")
-    assert not found(why(one))
+    setting = differing("/sys/block/nullb1/queue/read_ahead_kb", "128", "8192")
+    assert not candidates_by_name(why(setting))
     disk = MachineSettings(disk=Disk(rotational=True))
-    (told,) = found(why(one), a_study(kernels=KERNELS, workloads=("fork",), machine=disk)).values()
-    assert (told.on_to, told.on_from) == ("128", "8192")
+    (reported,) = candidates_by_name(
+        why(setting), a_study(kernels=KERNELS, workloads=("fork",), machine=disk)
+    ).values()
+    assert (reported.on_to, reported.on_from) == ("128", "8192")
 
 
 @pytest.mark.parametrize(
@@ -78,25 +85,29 @@ def test_a_setting_of_a_disk_needs_a_disk() -> None:
 )
 def test_a_switch_that_one_kernel_has_is_switched_off_there(value: str, off: str | None) -> None:
     path = "/sys/kernel/mm/lru_gen/enabled"
-    told = found(why(differing(path, None, value)))
-    assert {one.on_to for one in told.values()} == ({off} if off else set())
-    assert all(one.on_from is None for one in told.values())
+    reported = candidates_by_name(why(differing(path, None, value)))
+    assert {candidate.on_to for candidate in reported.values()} == ({off} if off else set())
+    assert all(candidate.on_from is None for candidate in reported.values())
 
 
 def test_a_number_that_one_kernel_has_cannot_be_taken_back() -> None:
-    assert not found(why(differing("/proc/sys/kernel/sched_util_clamp_min", None, "1024")))
+    assert not candidates_by_name(why(differing("/proc/sys/kernel/sched_util_clamp_min", None, "1024")))
 
 
 def test_the_choice_in_force_is_what_is_given() -> None:
     path = "/sys/kernel/debug/sched/preempt"
-    (told,) = found(why(differing(path, "none (voluntary) full", "full (lazy)"))).values()
-    assert (told.on_to, told.on_from) == ("voluntary", "lazy")
+    (reported,) = candidates_by_name(why(differing(path, "none (voluntary) full", "full (lazy)"))).values()
+    assert (reported.on_to, reported.on_from) == ("voluntary", "lazy")
 
 
 def test_a_module_s_parameter_is_given_at_boot() -> None:
     path = "/sys/module/rcutree/parameters/rcu_normal_wake_from_gp"
-    (told,) = found(why(differing(path, "0", "1"))).values()
-    assert (told.name, told.kind, told.on_to) == ("rcutree.rcu_normal_wake_from_gp", CauseKind.BOOT, "0")
+    (reported,) = candidates_by_name(why(differing(path, "0", "1"))).values()
+    assert (reported.name, reported.kind, reported.on_to) == (
+        "rcutree.rcu_normal_wake_from_gp",
+        CauseKind.BOOT,
+        "0",
+    )
 
 
 def test_an_option_that_a_boot_parameter_overrides_is_switched_off_where_it_is_on() -> None:
@@ -105,35 +116,49 @@ def test_an_option_that_a_boot_parameter_overrides_is_switched_off_where_it_is_o
         OptionDifference(option="CONFIG_LSM", before="yama", after="yama,bpf", owners=("security",)),
         OptionDifference(option="CONFIG_AUDIT", before="y", after=None, owners=()),
     )
-    told = found(why(options=options))
-    assert (told["psi=0"].target, told["psi=0"].on_to, told["psi=0"].on_from) == ("psi", "0", None)
-    assert (told["lsm"].on_to, told["lsm"].on_from) == ("yama", "yama,bpf")
-    assert len(told) == 2, "what no function at hand belongs to is not tried"
+    reported = candidates_by_name(why(options=options))
+    assert (reported["psi=0"].target, reported["psi=0"].on_to, reported["psi=0"].on_from) == (
+        "psi",
+        "0",
+        None,
+    )
+    assert (reported["lsm"].on_to, reported["lsm"].on_from) == ("yama", "yama,bpf")
+    assert len(reported) == 2, "what no function at hand belongs to is not tried"
 
 
 def test_a_module_that_nobody_loads_is_loaded_where_it_is_one() -> None:
     option = OptionDifference(
         option="CONFIG_CRYPTO_CRC32C_INTEL", before="m", after=None, owners=("cryptography",)
     )
-    (told,) = found(why(options=(option,)), old=("crc32c_intel", "crc32c"), new=()).values()
-    assert (told.kind, told.on_from, told.on_to) == (CauseKind.MODULE, "crc32c_intel", None)
+    (reported,) = candidates_by_name(why(options=(option,)), old=("crc32c_intel", "crc32c"), new=()).values()
+    assert (reported.kind, reported.on_from, reported.on_to) == (CauseKind.MODULE, "crc32c_intel", None)
 
 
 def test_a_mitigation_that_one_kernel_has_is_switched_off_there() -> None:
     path = f"{proof.VULNERABILITIES}retbleed"
-    (told,) = found(why(differing(path, None, "Mitigation: untrained return thunk"))).values()
-    assert (told.name, told.target, told.on_to, told.on_from) == ("retbleed=off", "retbleed", "off", None)
-    assert not found(why(differing(path, "Mitigation: IBRS", "Mitigation: Enhanced IBRS")))
+    (reported,) = candidates_by_name(
+        why(differing(path, None, "Mitigation: untrained return thunk"))
+    ).values()
+    assert (reported.name, reported.target, reported.on_to, reported.on_from) == (
+        "retbleed=off",
+        "retbleed",
+        "off",
+        None,
+    )
+    assert not candidates_by_name(why(differing(path, "Mitigation: IBRS", "Mitigation: Enhanced IBRS")))
 
 
 def test_of_several_factors_each_is_a_candidate_and_of_one_none() -> None:
     boot = Factor(name="psi", kind=FactorKind.BOOT, levels=("", "psi=0"), baseline="", target="psi")
     study = a_study(kernels=KERNELS, workloads=("fork",), factors=(boot,))
     levels = [{"kernel": KERNELS[0], "psi": ""}, {"kernel": KERNELS[1], "psi": "psi=0"}]
-    before, after = (Treatment(levels=one) for one in levels)
-    told = candidates(study, before, after, why()).ranked
-    assert [(one.name, one.kind) for one in told] == [("kernel", CauseKind.LEVEL), ("psi", CauseKind.LEVEL)]
-    assert not found(why())
+    before, after = (Treatment(levels=level) for level in levels)
+    reported = candidates(study, before, after, why()).ranked
+    assert [(candidate.name, candidate.kind) for candidate in reported] == [
+        ("kernel", CauseKind.LEVEL),
+        ("psi", CauseKind.LEVEL),
+    ]
+    assert not candidates_by_name(why())
 
 
 def test_options_of_kernels_that_are_built_are_built_anew() -> None:
@@ -142,5 +167,5 @@ def test_options_of_kernels_that_are_built_are_built_anew() -> None:
     builds = {name: Build(source=f"debian:linux-source-{name[-4:].strip(':')}") for name in KERNELS}
     option = OptionDifference(option="CONFIG_SCHED_AUTOGROUP", before=None, after="y", owners=("scheduler",))
     study = a_study(kernels=KERNELS, workloads=("fork",), builds=builds)
-    (told,) = found(why(options=(option,)), study).values()
-    assert (told.kind, told.on_to, told.on_from) == (CauseKind.OPTION, "n", "y")
+    (reported,) = candidates_by_name(why(options=(option,)), study).values()
+    assert (reported.kind, reported.on_to, reported.on_from) == (CauseKind.OPTION, "n", "y")

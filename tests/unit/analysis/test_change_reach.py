@@ -12,7 +12,7 @@ from tests.support.kernel_images import a_kernel_of
 from tests.support.making import planned
 from tests.support.profiles import a_profile
 
-from ktrial.analysis import kernel_confounds
+from ktrial.analysis.kernel_diff import remember
 from ktrial.analysis.result import record
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Verdict
@@ -63,7 +63,7 @@ def measured(
     study = a_study()
     levels = [Treatment(levels={"scheduler": level}) for level in ("", "sched.patch")]
     builds = [Build(source="/linux"), Build(source="/linux", patches=(PATCH,))]
-    assert [kernel_name(study, one) for one in levels] == [build.name for build in builds]
+    assert [kernel_name(study, level) for level in levels] == [build.name for build in builds]
     kernels: list[Kernel] = [
         a_kernel_of(directory, "before", build=builds[0]),
         a_kernel_of(directory, "after", build=builds[1], **after),
@@ -83,56 +83,56 @@ def measured(
             provenance = Provenance(kernel_digest=kernel.digest, machine="exact")
             values = {"fork": value if order else 1000.0, "pipe": value if order else 1000.0}
             store.add_trial(number, making.a_trial(plan, values, provenance=provenance, profiles=profiles))
-        kernel_confounds.remember(store, number, study, {one.name: one for one in kernels})
+        remember(store, number, study, {kernel_.name: kernel_ for kernel_ in kernels})
         return record(store, number)
 
 
-def warning_of(whole: StudyRecord) -> DataWarning:
-    warnings = [one for one in whole.result.warnings if one.kind not in OTHERS]
+def warning_of(study_record: StudyRecord) -> DataWarning:
+    warnings = [warning for warning in study_record.result.warnings if warning.kind not in OTHERS]
     assert len(warnings) == 1, warnings
     return warnings[0]
 
 
-def on_the_terminal(whole: StudyRecord) -> str:
+def on_the_terminal(study_record: StudyRecord) -> str:
     console = Console(width=100, file=io.StringIO())
     with console.capture() as capture:
-        print_result(whole, console)
+        print_result(study_record, console)
     return " ".join(capture.get().split())
 
 
 def test_a_patch_whose_code_ran_nowhere_is_told_loudly_with_its_options(tmp_path: Path) -> None:
     ran = {"fork": {"pick": 900, "wake": 100}, "pipe": {"pick": 100}}
-    whole = measured(tmp_path, ran, inserted="int balance(int a) { return a; }", options=OFF)
-    warning = warning_of(whole)
+    complete = measured(tmp_path, ran, inserted="int balance(int a) { return a; }", options=OFF)
+    warning = warning_of(complete)
     assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_NOT_RUN, False)
-    said = "no function that the patch changes (1 of them) ran in fork and pipe; SCHED_NEW=n"
-    assert said in warning.text
+    result = "no function that the patch changes (1 of them) ran in fork and pipe; SCHED_NEW=n"
+    assert result in warning.text
     assert "switch on what it brings" in warning.advice
-    assert said in on_the_terminal(whole)
-    assert said in json.dumps(record_as_json(whole, "x.db"), ensure_ascii=False)
-    assert said.replace("_", r"\_") in study_markdown(whole)
-    assert said in study_html(whole)
+    assert result in on_the_terminal(complete)
+    assert result in json.dumps(record_as_json(complete, "x.db"), ensure_ascii=False)
+    assert result.replace("_", r"\_") in study_markdown(complete)
+    assert result in study_html(complete)
 
 
 def test_a_workload_that_does_not_reach_the_change_is_a_control(tmp_path: Path) -> None:
-    whole = measured(tmp_path, {"fork": {"pick": 900, "wake": 100}, "pipe": {"pick": 100}}, waking=2)
-    warning = warning_of(whole)
+    complete = measured(tmp_path, {"fork": {"pick": 900, "wake": 100}, "pipe": {"pick": 100}}, waking=2)
+    warning = warning_of(complete)
     assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_PARTLY_RUN, True)
     assert "no function that the patch changes (1 of them) ran in pipe" in warning.text
     assert "fork" not in warning.text
 
 
 def test_code_that_ran_everywhere_needs_no_word(tmp_path: Path) -> None:
-    whole = measured(tmp_path, {"fork": {"wake": 1}, "pipe": {"wake": 1}}, waking=2)
-    assert [one for one in whole.result.warnings if one.kind not in OTHERS] == []
-    (difference,) = whole.kernels
+    complete = measured(tmp_path, {"fork": {"wake": 1}, "pipe": {"wake": 1}}, waking=2)
+    assert [warning for warning in complete.result.warnings if warning.kind not in OTHERS] == []
+    (difference,) = complete.kernels
     assert difference.reach is not None
     assert (difference.reach.functions, difference.reach.ran) == (1, ("fork", "pipe"))
 
 
 def test_a_module_of_the_same_name_and_a_function_that_stands_still_did_not_run(tmp_path: Path) -> None:
-    whole = measured(tmp_path, {"fork": {"wake": 0, "pick": 5}, "pipe": {"wake.cold": 3}}, waking=2)
-    assert warning_of(whole).kind is WarningKind.CHANGE_NOT_RUN
+    complete = measured(tmp_path, {"fork": {"wake": 0, "pick": 5}, "pipe": {"wake.cold": 3}}, waking=2)
+    assert warning_of(complete).kind is WarningKind.CHANGE_NOT_RUN
 
 
 def test_changed_data_is_told_as_what_no_profile_shows(tmp_path: Path) -> None:
@@ -154,25 +154,25 @@ def test_a_patch_that_changes_nothing_in_the_image_is_the_same_image_and_not_equ
     tmp_path: Path,
 ) -> None:
     ran = {"fork": {"pick": 1}, "pipe": {"pick": 1}}
-    whole = measured(tmp_path, ran, value=1000.0, build_id="bb", options=OFF)
-    warning = warning_of(whole)
+    complete = measured(tmp_path, ran, value=1000.0, build_id="bb", options=OFF)
+    warning = warning_of(complete)
     assert (warning.kind, warning.is_note) == (WarningKind.SAME_IMAGE, False)
     assert "the same image as the baseline's: the patch changes nothing in it; SCHED_NEW=n" in warning.text
-    assert {one.verdict for one in whole.result.comparisons} == {Verdict.IDENTICAL}
-    assert whole.result.answer.endswith("the kernels are the same image.")
-    assert "equivalent" not in whole.result.answer
-    for said in (on_the_terminal(whole), study_markdown(whole), study_html(whole)):
-        assert "the same image" in said
+    assert {comparison.verdict for comparison in complete.result.comparisons} == {Verdict.IDENTICAL}
+    assert complete.result.answer.endswith("the kernels are the same image.")
+    assert "equivalent" not in complete.result.answer
+    for result in (on_the_terminal(complete), study_markdown(complete), study_html(complete)):
+        assert "the same image" in result
 
 
 def test_a_patch_that_changes_no_bit_of_image_and_configuration_is_told_too(tmp_path: Path) -> None:
-    whole = measured(tmp_path, {"fork": {"pick": 1}}, value=1000.0, same_content=True)
-    assert warning_of(whole).kind is WarningKind.SAME_IMAGE
-    assert {one.verdict for one in whole.result.comparisons} == {Verdict.IDENTICAL}
+    complete = measured(tmp_path, {"fork": {"pick": 1}}, value=1000.0, same_content=True)
+    assert warning_of(complete).kind is WarningKind.SAME_IMAGE
+    assert {comparison.verdict for comparison in complete.result.comparisons} == {Verdict.IDENTICAL}
 
 
 def test_kernels_whose_images_cannot_be_compared_get_no_verdict_about_them(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("ktrial.analysis.kernel_confounds.code_difference", lambda *_: None)
-        whole = measured(tmp_path, {"fork": {"pick": 1}}, waking=2)
-    assert [one for one in whole.result.warnings if one.kind not in OTHERS] == []
+        patched.setattr("ktrial.analysis.kernel_diff.code_difference", lambda *_: None)
+        complete = measured(tmp_path, {"fork": {"pick": 1}}, waking=2)
+    assert [warning for warning in complete.result.warnings if warning.kind not in OTHERS] == []

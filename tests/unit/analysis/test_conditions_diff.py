@@ -40,11 +40,11 @@ def a_boot(
 
 
 def counted(kernel: str, operations: int, **counts: float) -> Trial:
-    counters = {OPERATIONS: operations, **{name.replace("__", "."): each for name, each in counts.items()}}
+    counters = {OPERATIONS: operations, **{name.replace("__", "."): count for name, count in counts.items()}}
     return a_trial(
         planned(kernel),
         counters=tuple(
-            CounterDelta(workload="fork", name=name, delta=each) for name, each in counters.items()
+            CounterDelta(workload="fork", name=name, delta=counter) for name, counter in counters.items()
         ),
     )
 
@@ -53,7 +53,7 @@ def arm(kernel: str, boot: Boot | None = None, trial: Trial | None = None) -> Pr
     return ProfiledArm(Treatment(levels={"kernel": kernel}), boot, trial)
 
 
-def found(
+def differing_conditions(
     before: ProfiledArm,
     after: ProfiledArm,
     values: dict[str, dict[str, str]] | None = None,
@@ -72,7 +72,7 @@ def test_an_option_that_was_renamed_and_kept_its_value_cannot_matter(tmp_path: P
     old = "CONFIG_PAGE_TABLE_ISOLATION=y\nCONFIG_SLUB_TINY=y\n"
     new = "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION=y\nCONFIG_SLUB=y\n"
     first, second = arm(OLD, a_boot(OLD, tmp_path, old)), arm(NEW, a_boot(NEW, tmp_path, new))
-    named = {one.option for one in found(first, second).options}
+    named = {option.option for option in differing_conditions(first, second).options}
     assert named == {"CONFIG_SLUB_TINY", "CONFIG_SLUB"}
 
 
@@ -83,14 +83,14 @@ def test_levels_that_differ_are_told_and_a_boot_parameter_without_a_value_is_not
         ProfiledArm(Treatment(levels={"kernel": OLD, "mitigations": first, "x": second}), None, None)
         for first, second in (("", ""), ("mitigations=off", "1"))
     )
-    assert found(before, after, study=a_study(factors=(boot, sysctl))).levels == (
+    assert differing_conditions(before, after, study=a_study(factors=(boot, sysctl))).levels == (
         LevelDifference(factor="mitigations", before="(not given)", after="mitigations=off"),
         LevelDifference(factor="x", before="", after="1"),
     )
 
 
 def test_boot_parameters_that_only_one_has_are_told() -> None:
-    seen = found(
+    seen = differing_conditions(
         arm(OLD, a_boot(OLD, parameters=("quiet", "nosmt"))),
         arm(NEW, a_boot(NEW, parameters=("debug", "quiet"))),
     )
@@ -98,7 +98,7 @@ def test_boot_parameters_that_only_one_has_are_told() -> None:
 
 
 def test_what_is_not_known_is_said_and_nothing_is_made_up() -> None:
-    seen = found(arm(OLD), arm(NEW))
+    seen = differing_conditions(arm(OLD), arm(NEW))
     assert seen == Differences(
         levels=(LevelDifference(factor="kernel", before=OLD, after=NEW),),
         unknown=(
@@ -106,7 +106,7 @@ def test_what_is_not_known_is_said_and_nothing_is_made_up() -> None:
             "counters: a trial that was profiled is not in the store",
         ),
     )
-    assert found(arm(OLD, a_boot(OLD)), arm(NEW)).unknown == (
+    assert differing_conditions(arm(OLD, a_boot(OLD)), arm(NEW)).unknown == (
         f"options: the configuration of {OLD} is not known",
         f"settings: those of {NEW} were not read",
         "counters: a trial that was profiled is not in the store",
@@ -119,12 +119,12 @@ def test_settings_that_cannot_be_read_are_said_with_the_reason() -> None:
             return None
         raise KtrialError("the guest panicked")
 
-    told = {
+    reported = {
         kernel: differences(a_study(), SLAB, arm(kernel, a_boot(kernel)), arm("x"), fails).unknown[1]
         for kernel in (OLD, NEW)
     }
-    assert told[OLD] == f"settings: those of {OLD} were not read"
-    assert told[NEW] == f"settings of {NEW}: the guest panicked"
+    assert reported[OLD] == f"settings: those of {OLD} were not read"
+    assert reported[NEW] == f"settings of {NEW}: the guest panicked"
 
 
 def test_options_are_those_of_the_two_configurations_folded_by_what_the_study_has_kept(
@@ -132,8 +132,8 @@ def test_options_are_those_of_the_two_configurations_folded_by_what_the_study_ha
 ) -> None:
     first = arm(OLD, a_boot(OLD, tmp_path, "CONFIG_SLUB=y\nCONFIG_HZ=250\nCONFIG_SLUB_DEBUG=y\n"))
     second = arm(NEW, a_boot(NEW, tmp_path, "CONFIG_SLAB=y\nCONFIG_HZ=1000\n"))
-    plain = found(first, second).options
-    assert [(one.option, one.before, one.after) for one in plain] == [
+    plain = differing_conditions(first, second).options
+    assert [(difference.option, difference.before, difference.after) for difference in plain] == [
         ("CONFIG_SLAB", None, "y"),
         ("CONFIG_SLUB", "y", None),
         ("CONFIG_SLUB_DEBUG", "y", None),
@@ -141,16 +141,18 @@ def test_options_are_those_of_the_two_configurations_folded_by_what_the_study_ha
     ]
     assert first.boot
     assert second.boot
-    sides = [KernelSide(name=one.kernel.name, digest=one.kernel.digest) for one in (first.boot, second.boot)]
+    sides = [
+        KernelSide(name=boot.kernel.name, digest=boot.kernel.digest) for boot in (first.boot, second.boot)
+    ]
     changes = tuple(
         OptionChange(option=name, before="y", after=None, cause=OptionCause.OPTION, follows="CONFIG_SLAB")
         for name in ("CONFIG_SLUB", "CONFIG_SLUB_DEBUG")
     )
-    other = KernelDifference(before=sides[0], after=KernelSide(name="x", digest="x"))
+    elsewhere = KernelDifference(before=sides[0], after=KernelSide(name="x", digest="x"))
     # Which of the two is the first does not matter.
-    kept = KernelDifference(before=sides[1], after=sides[0], options=changes)
-    folded = found(first, second, kernels=(other, kept)).options
-    assert [(one.option, one.followers) for one in folded] == [
+    of_pair = KernelDifference(before=sides[1], after=sides[0], options=changes)
+    folded = differing_conditions(first, second, kernels=(elsewhere, of_pair)).options
+    assert [(difference.option, difference.followers) for difference in folded] == [
         ("CONFIG_SLAB", ("CONFIG_SLUB", "CONFIG_SLUB_DEBUG")),
         ("CONFIG_HZ", ()),
     ]
@@ -172,8 +174,10 @@ def test_settings_of_heavy_subsystems_come_first_one_sided_ones_later_and_the_ne
         "/proc/sys/net/new": "1",
     }
     pages = explain(a_profile({("pte_alloc", ""): 100}), a_profile({("pte_alloc", ""): 900}))
-    seen = found(arm(OLD, a_boot(OLD)), arm(NEW, a_boot(NEW)), {OLD: old, NEW: new}, explanation=pages)
-    assert [(one.path, one.before, one.after, one.subsystem) for one in seen.values] == [
+    seen = differing_conditions(
+        arm(OLD, a_boot(OLD)), arm(NEW, a_boot(NEW)), {OLD: old, NEW: new}, explanation=pages
+    )
+    assert [(value.path, value.before, value.after, value.subsystem) for value in seen.values] == [
         (
             "/sys/kernel/mm/transparent_hugepage/enabled",
             "[always] madvise",
@@ -200,7 +204,10 @@ def test_what_could_not_be_read_in_one_of_the_two_is_no_difference() -> None:
     before = KernelValues(kernel=OLD, values={"/a": "1", "/b": "1", "/c": "1"}, left_out={"/d": "EIO"})
     after = KernelValues(kernel=NEW, values={"/b": "2", "/d": "1"}, left_out={"/a": "EACCES"})
     seen = differing_values(before, after)
-    assert [(one.path, one.before, one.after) for one in seen] == [("/b", "1", "2"), ("/c", "1", None)]
+    assert [(difference.path, difference.before, difference.after) for difference in seen] == [
+        ("/b", "1", "2"),
+        ("/c", "1", None),
+    ]
 
 
 READ_AHEAD = "/sys/block/vda/queue/read_ahead_kb"
@@ -221,8 +228,10 @@ def test_settings_of_the_disk_are_those_of_the_trials_and_come_first_where_they_
     )
     guest = {OLD: {"/proc/sys/fs/x": "1", READ_AHEAD: "1"}, NEW: {"/proc/sys/fs/x": "2", READ_AHEAD: "2"}}
     disk = a_study(machine=MachineSettings(disk=Disk(kind=DiskKind.PMEM)))
-    seen = found(before, after, guest, study=disk).values
-    assert [(one.path, one.before, one.after, one.subsystem) for one in seen] == [
+    seen = differing_conditions(before, after, guest, study=disk).values
+    assert [
+        (difference.path, difference.before, difference.after, difference.subsystem) for difference in seen
+    ] == [
         (READ_AHEAD, "128", "4096", "block devices"),
         ("/proc/sys/fs/x", "1", "2", "file systems"),
     ]
@@ -230,7 +239,7 @@ def test_settings_of_the_disk_are_those_of_the_trials_and_come_first_where_they_
     assert (caused.metric, caused.before, caused.after) == ("average read size", 100.0, 2000.0)
     assert seen[1].governs == ()
     # Without a disk of the study's own, the guest's settings of its disks are told too.
-    assert [one.before for one in found(before, after, guest).values] == ["128", "1", "1"]
+    assert [value.before for value in differing_conditions(before, after, guest).values] == ["128", "1", "1"]
 
 
 def test_what_another_workload_measured_is_no_effect() -> None:
@@ -238,7 +247,7 @@ def test_what_another_workload_measured_is_no_effect() -> None:
         arm(kernel, None, with_disk(kernel, value, size, "pipe"))
         for kernel, value, size in ((OLD, "128", 100.0), (NEW, "4096", 2000.0))
     )
-    (seen,) = found(before, after).values
+    (seen,) = differing_conditions(before, after).values
     assert (seen.path, seen.governs) == (READ_AHEAD, ())
 
 
@@ -249,8 +258,8 @@ def test_counters_are_told_an_operation_the_largest_relative_difference_first() 
     after = arm(
         NEW, None, counted(NEW, 200, vmstat__a=4000, vmstat__b=1000, vmstat__same=1400, vmstat__new=90)
     )
-    seen = found(before, after).counters
-    assert [(one.counter, one.before, one.after) for one in seen] == [
+    seen = differing_conditions(before, after).counters
+    assert [(difference.counter, difference.before, difference.after) for difference in seen] == [
         ("vmstat.gone", 5.0, 0.0),
         ("vmstat.new", 0.0, 0.45),
         ("vmstat.b", 1.0, 5.0),
@@ -274,7 +283,7 @@ def test_times_are_no_events(name: str, is_told: bool) -> None:
         arm(kernel, None, counted(kernel, 100, **{name.replace(".", "__"): count}))
         for kernel, count in ((OLD, 100), (NEW, 1000))
     )
-    assert [one.counter for one in found(before, after).counters] == [name] * is_told
+    assert [counter.counter for counter in differing_conditions(before, after).counters] == [name] * is_told
 
 
 @pytest.mark.parametrize(
@@ -285,7 +294,7 @@ def test_what_is_less_than_ten_events_or_one_percent_apart_is_no_finding(
     old: int, new: int, is_told: bool
 ) -> None:
     before, after = arm(OLD, None, counted(OLD, 100, x=old)), arm(NEW, None, counted(NEW, 100, x=new))
-    assert bool(found(before, after).counters) is is_told
+    assert bool(differing_conditions(before, after).counters) is is_told
 
 
 def test_without_a_count_of_operations_the_profile_s_are_taken() -> None:
@@ -296,5 +305,5 @@ def test_without_a_count_of_operations_the_profile_s_are_taken() -> None:
     )
     before = arm(OLD, None, a_trial(planned(OLD), counters=counters))
     after = arm(NEW, None, counted(NEW, 50, x=1000))
-    (seen,) = found(before, after).counters
+    (seen,) = differing_conditions(before, after).counters
     assert (seen.before, seen.after) == (10.0, 5.0)

@@ -10,7 +10,9 @@ from ktrial.model.attribution import Explanation
 
 
 def explained(old: dict[str, int], new: dict[str, int]) -> Explanation:
-    before, after = (a_profile({(name, ""): count for name, count in each.items()}) for each in (old, new))
+    before, after = (
+        a_profile({(name, ""): count for name, count in counts.items()}) for counts in (old, new)
+    )
     return explain(before, after)
 
 
@@ -18,8 +20,8 @@ SLAB_AND_LOCKS = explained({"kmem_cache_alloc": 100, "mutex_lock": 100, "zap_pte
 
 
 def owners(option: str, explanation: Explanation = SLAB_AND_LOCKS) -> tuple[str, ...]:
-    (one,) = differing_options(explanation, {}, {option: "y"})
-    return one.owners
+    (differing_option,) = differing_options(explanation, {}, {option: "y"})
+    return differing_option.owners
 
 
 @pytest.mark.parametrize(
@@ -44,14 +46,14 @@ def test_an_option_is_owned_by_the_subsystems_that_weigh(option: str, expected: 
 def test_options_of_the_heaviest_subsystem_come_first_and_unowned_ones_last() -> None:
     names = ("CONFIG_USB", "CONFIG_SLUB_DEBUG", "CONFIG_LOCKDEP", "CONFIG_SMP", "CONFIG_ACPI")
     options = differing_options(SLAB_AND_LOCKS, dict.fromkeys(names, "y"), {})
-    assert [one.option for one in options] == [
+    assert [option.option for option in options] == [
         "CONFIG_LOCKDEP",
         "CONFIG_SLUB_DEBUG",
         "CONFIG_SMP",
         "CONFIG_ACPI",
         "CONFIG_USB",
     ]
-    assert {one.after for one in options} == {None}
+    assert {option.after for option in options} == {None}
 
 
 def test_options_that_are_the_same_are_no_difference() -> None:
@@ -64,8 +66,8 @@ def test_subsystems_weigh_by_their_differences_without_the_signs() -> None:
 
 
 def test_every_owner_is_a_subsystem() -> None:
-    known = {*subsystems.PREFIXES, *subsystems.BY_FILE, *subsystems.BY_DIRECTORY, ALL_CODE}
-    assert set(conditions_diff.OWNED) <= known
+    subsystem_names = {*subsystems.PREFIXES, *subsystems.BY_FILE, *subsystems.BY_DIRECTORY, ALL_CODE}
+    assert set(conditions_diff.OWNED) <= subsystem_names
 
 
 def test_what_follows_stands_behind_the_one_option_that_was_decided() -> None:
@@ -73,7 +75,7 @@ def test_what_follows_stands_behind_the_one_option_that_was_decided() -> None:
     before = {"CONFIG_SLUB": "y", "CONFIG_SLUB_CPU_PARTIAL": "y", "CONFIG_STACKDEPOT": "y"}
     follows = dict.fromkeys(before, "CONFIG_SLAB")
     options = differing_options(SLAB_AND_LOCKS, before, after, follows)
-    folded = {one.option: one for one in options}
+    folded = {option.option: option for option in options}
     assert set(folded) == {"CONFIG_SLAB", "CONFIG_HZ"}
     assert folded["CONFIG_SLAB"].followers == tuple(sorted(before))
     assert folded["CONFIG_SLAB"].before is None

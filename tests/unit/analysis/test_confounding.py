@@ -31,20 +31,20 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
 
 
 def step(
-    study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, **levels: object
+    study: Study, before: Kernel, after: Kernel, rules: Rules | None = None, **levels: object
 ) -> KernelStep:
     """From the baseline to the treatment with these levels."""
-    difference = difference_of(one, other)
-    if rules and one.config and other.config:
-        sides = (known(each.read_text(), rules) for each in (one.config, other.config))
+    difference = difference_of(before, after)
+    if rules and before.config and after.config:
+        sides = (known(config.read_text(), rules) for config in (before.config, after.config))
         options = changed_options(*sides, same_source=True)
-        respects = tuple(each for each in difference.respects if each is not Respect.OPTIONS)
+        respects = tuple(config for config in difference.respects if config is not Respect.OPTIONS)
         plain = difference.model_copy(update={"options": options, "folded": True})
-        own = (Respect.OPTIONS,) if plain.decided else ()
-        difference = plain.model_copy(update={"respects": (*respects, *own)})
+        of_options = (Respect.OPTIONS,) if plain.decided else ()
+        difference = plain.model_copy(update={"respects": (*respects, *of_options)})
     baseline = Treatment(levels={factor.name: factor.baseline for factor in study.factors})
     treatment = Treatment(levels=baseline.levels | levels)
-    return KernelStep(baseline, treatment, one.origin.build, other.origin.build, difference)
+    return KernelStep(baseline, treatment, before.origin.build, after.origin.build, difference)
 
 
 def a_build_study(*factors: Factor, **builds: Build) -> Study:
@@ -73,23 +73,28 @@ SLAB_FACTOR = Factor(
 
 def test_an_option_declares_itself_and_what_follows(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
-    one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB)
-    assert confounding_of(study, step(study, one, other, rules, allocator="SLAB=y")) == Confounding()
+    kernel, kernel_after = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB)
+    assert (
+        confounding_of(study, step(study, kernel, kernel_after, rules, allocator="SLAB=y")) == Confounding()
+    )
 
 
 def test_an_option_that_nobody_declared_is_a_confound_by_name(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
-    one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB + "CONFIG_SWAP=y\n")
-    confounding = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
+    kernel, kernel_after = (
+        built(tmp_path, "build:slub"),
+        built(tmp_path, "build:slab", SLAB + "CONFIG_SWAP=y\n"),
+    )
+    confounding = confounding_of(study, step(study, kernel, kernel_after, rules, allocator="SLAB=y"))
     assert confounding.confound == "the kernels also differ in 1 option (SWAP), which no factor declares"
     assert "a factor" in confounding.advice
 
 
 def test_another_compiler_is_a_confound(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
-    one = built(tmp_path, "build:slub")
-    other = built(tmp_path, "build:slab", SLAB.replace("gcc 12", "gcc 13"))
-    confounding = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
+    kernel = built(tmp_path, "build:slub")
+    kernel_after = built(tmp_path, "build:slab", SLAB.replace("gcc 12", "gcc 13"))
+    confounding = confounding_of(study, step(study, kernel, kernel_after, rules, allocator="SLAB=y"))
     assert confounding.confound.startswith("the kernels also differ in compiler (gcc 12 and gcc 13)")
 
 
@@ -97,9 +102,9 @@ def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rul
     make = {"CC": "gcc-13"}
     factor = a_factor(FactorKind.COMPILER_FLAGS, "compiler", new=BuildChange(make=make))
     study = a_build_study(factor, base=Build(source="/linux"))
-    one = built(tmp_path, "build:one")
-    other = built(tmp_path, "build:other", SLUB.replace("gcc 12", "gcc 13"), make=make)
-    assert confounding_of(study, step(study, one, other, rules, compiler="new")) == Confounding()
+    kernel = built(tmp_path, "build:one")
+    kernel_after = built(tmp_path, "build:other", SLUB.replace("gcc 12", "gcc 13"), make=make)
+    assert confounding_of(study, step(study, kernel, kernel_after, rules, compiler="new")) == Confounding()
 
 
 def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules) -> None:
@@ -107,12 +112,12 @@ def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules)
     flags = a_factor(FactorKind.COMPILER_FLAGS, "flags", O3=BuildChange(make=make))
     patches = a_factor(FactorKind.PATCH, "patch", p=BuildChange(patches=(patch,)))
     study = a_build_study(flags, patches, base=Build(source="/linux"))
-    one = built(tmp_path, "build:one")
+    kernel = built(tmp_path, "build:one")
     both = built(tmp_path, "build:both", patches=[patch], make=make)
-    assert confounding_of(study, step(study, one, both, rules, flags="O3", patch="p")) == Confounding()
-    confounding = confounding_of(study, step(study, one, both, rules, flags="O3"))
+    assert confounding_of(study, step(study, kernel, both, rules, flags="O3", patch="p")) == Confounding()
+    confounding = confounding_of(study, step(study, kernel, both, rules, flags="O3"))
     assert confounding.confound == "the kernels also differ in 1 patch, which no factor declares"
-    confounding = confounding_of(study, step(study, one, both, rules, patch="p"))
+    confounding = confounding_of(study, step(study, kernel, both, rules, patch="p"))
     assert confounding.confound == "the kernels also differ in compiler flags, which no factor declares"
 
 
@@ -123,13 +128,13 @@ def four(tmp_path: Path) -> tuple[Study, Kernel, Kernel]:
     new = Build(source=str(tmp_path / "newer"), options={"CONFIG_SLAB": "y"}, patches=(patch,), make=make)
     kernel = Factor(name="kernel", kind=FactorKind.KERNEL, levels=("arch", "muqss"), baseline="arch")
     study = a_build_study(kernel, arch=old, muqss=new)
-    other = built(tmp_path, "build:b", SLAB, release="5.12.15", **new.model_dump())
-    return study, built(tmp_path, "build:a", release="5.13.0"), other
+    kernel_after = built(tmp_path, "build:b", SLAB, release="5.12.15", **new.model_dump())
+    return study, built(tmp_path, "build:a", release="5.13.0"), kernel_after
 
 
 def test_the_papers_four_respects_are_all_named(tmp_path: Path) -> None:
-    study, one, other = four(tmp_path)
-    confounding = confounding_of(study, step(study, one, other, kernel="muqss"))
+    study, kernel, kernel_after = four(tmp_path)
+    confounding = confounding_of(study, step(study, kernel, kernel_after, kernel="muqss"))
     assert confounding.confound == f"the kernels differ in {FOUR} at once, and no factor tells them apart"
     assert "one thing differs at a time" in confounding.advice
 
@@ -142,18 +147,20 @@ def test_kernels_that_differ_in_one_respect_declare_it(respect: str, tmp_path: P
     study = study.model_copy(update={"builds": {"arch": old, "muqss": only}})
     config = SLAB if respect == "options" else SLUB
     release = "6.2.0" if respect == "source" else "6.1.7"
-    other = built(tmp_path, "build:b", config, release=release, **only.model_dump())
-    confounding = confounding_of(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
+    kernel_after = built(tmp_path, "build:b", config, release=release, **only.model_dump())
+    confounding = confounding_of(
+        study, step(study, built(tmp_path, "build:a"), kernel_after, rules, kernel="muqss")
+    )
     assert confounding.confound == ""
 
 
 def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path) -> None:
     study = a_study(kernels=("debian:6.1", "debian:6.12"))
-    one, other = (
+    kernel, kernel_after = (
         a_kernel(tmp_path, name, text, origin=Origin(provider="debian", source=name, version=version))
         for name, text, version in (("debian:6.1", SLUB, "6.1.7-1"), ("debian:6.12", SLAB, "6.12.1-1"))
     )
-    confounding = confounding_of(study, step(study, one, other, kernel="debian:6.12"))
+    confounding = confounding_of(study, step(study, kernel, kernel_after, kernel="debian:6.12"))
     assert confounding.confound == ""
     assert confounding.note == (
         "these kernels differ in version and 3 options at once: what is measured is the whole step from "
@@ -163,13 +170,13 @@ def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path
 
 def test_the_same_kernel_needs_no_word(tmp_path: Path) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
-    one = built(tmp_path, "build:slub")
-    assert confounding_of(study, step(study, one, one, allocator="SLAB=y")) == Confounding()
+    kernel = built(tmp_path, "build:slub")
+    assert confounding_of(study, step(study, kernel, kernel, allocator="SLAB=y")) == Confounding()
 
 
-def stored(store: Store, study: Study, one: Kernel, other: Kernel, difference: KernelDifference) -> int:
+def stored(store: Store, study: Study, before: Kernel, after: Kernel, difference: KernelDifference) -> int:
     number = store.study(study)
-    for order, (level, kernel, value) in enumerate((("arch", one, 1000.0), ("muqss", other, 700.0))):
+    for order, (level, kernel, value) in enumerate((("arch", before, 1000.0), ("muqss", after, 700.0))):
         treatment = Treatment(levels={"kernel": level})
         assert kernel_name(study, treatment).startswith("build:")
         plan = planned(order=order).model_copy(update={"treatment": treatment})
@@ -180,31 +187,33 @@ def stored(store: Store, study: Study, one: Kernel, other: Kernel, difference: K
 
 
 def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Path) -> None:
-    study, one, other = four(tmp_path)
+    study, kernel, kernel_after = four(tmp_path)
     study = study.model_copy(update={"perturbations": 1})
-    difference = difference_of(one, other)
+    difference = difference_of(kernel, kernel_after)
     with open_store(tmp_path / "x.db") as store:
-        whole = record(store, stored(store, study, one, other, difference))
-    assert whole.kernels == (difference,)
-    assert {each.verdict for each in whole.result.comparisons} == {Verdict.INCONCLUSIVE}
-    assert {each.ratio for each in whole.result.comparisons} == {0.7}, "what was measured stays"
-    assert all(FOUR in each.reason for each in whole.result.comparisons)
-    assert FOUR in whole.result.answer
-    (warning,) = [each for each in whole.result.warnings if each.kind is WarningKind.CONFOUND]
+        complete = record(store, stored(store, study, kernel, kernel_after, difference))
+    assert complete.kernels == (difference,)
+    assert {comparison.verdict for comparison in complete.result.comparisons} == {Verdict.INCONCLUSIVE}
+    assert {comparison.ratio for comparison in complete.result.comparisons} == {0.7}, (
+        "what was measured stays"
+    )
+    assert all(FOUR in comparison.reason for comparison in complete.result.comparisons)
+    assert FOUR in complete.result.answer
+    (warning,) = [each for each in complete.result.warnings if each.kind is WarningKind.CONFOUND]
     assert FOUR in warning.text
-    assert FOUR in study_markdown(whole)
-    page = study_html(whole)
+    assert FOUR in study_markdown(complete)
+    page = study_html(complete)
     assert FOUR in page
     assert "What differs between the kernels" in page
     assert "muqss.patch" in page
 
 
 def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> None:
-    study, one, other = four(tmp_path)
+    study, kernel, kernel_after = four(tmp_path)
     study = study.model_copy(update={"perturbations": 1})
-    difference = difference_of(one, other)
+    difference = difference_of(kernel, kernel_after)
     with open_store(tmp_path / "x.db") as store:
-        trials = store.trials(stored(store, study, one, other, difference))
+        trials = store.trials(stored(store, study, kernel, kernel_after, difference))
     unsteady = Variability(
         workload="fork",
         metric="fork",
@@ -219,6 +228,6 @@ def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> Non
         p=0.01,
     )
     plain = result(study, trials).model_copy(update={"variability": (unsteady,)})
-    said = with_kernels(study, trials, plain, (difference,)).answer
-    assert FOUR in said
-    assert "fork (fork) scatters more with muqss: 5.2 %" in said
+    answer = with_kernels(study, trials, plain, (difference,)).answer
+    assert FOUR in answer
+    assert "fork (fork) scatters more with muqss: 5.2 %" in answer

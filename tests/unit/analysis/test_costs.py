@@ -28,7 +28,8 @@ def modelled(instructions: dict[str, int], costs: dict[str, ModelCounts]) -> Pro
     """In ten operations."""
     plain = a_profile({(name, ""): count for name, count in instructions.items()})
     functions = tuple(
-        each.model_copy(update={"modelled": costs.get(each.symbol, NONE)}) for each in plain.region.functions
+        function.model_copy(update={"modelled": costs.get(function.symbol, NONE)})
+        for function in plain.region.functions
     )
     region = plain.region.model_copy(update={"functions": functions, "cycles": 1.0})
     prices = BasePrices(instruction=0.25, string_bytes=32)

@@ -66,8 +66,13 @@ def test_counts_are_per_operation_where_the_workload_says_how_many_there_were() 
         {"vmstat.pgfault": 2000, "workload.operations": 200},
     )
     (row,) = changes.values()
-    one = row.comparison
-    assert (one.baseline_value, one.value, one.unit, row.changed) == (10, 10, "per operation", False)
+    comparison = row.comparison
+    assert (comparison.baseline_value, comparison.value, comparison.unit, row.changed) == (
+        10,
+        10,
+        "per operation",
+        False,
+    )
     (plain,) = rows({"vmstat.pgfault": 1000}, {"vmstat.pgfault": 2000}).values()
     assert (plain.comparison.value, plain.comparison.unit) == (2000, "per run")
 
@@ -99,10 +104,10 @@ def test_timed_trials_are_compared_by_the_timed_rule() -> None:
         "vmstat.pgmajfault": True,
         "vmstat.pgfault": True,
     }
-    one = by_metric["vmstat.pgfault"].comparison
-    assert one.low is not None
-    assert one.high is not None
-    assert 1.09 < one.low < 1.0998 < one.high < 1.11
+    comparison = by_metric["vmstat.pgfault"].comparison
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert 1.09 < comparison.low < 1.0998 < comparison.high < 1.11
     assert by_metric["vmstat.pgmajfault"].comparison.value == 5
 
 
@@ -120,13 +125,13 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_two_kernels_are_measured_now_or_a_stored_study_is_read(cli: CommandLine) -> None:
-    said = cli("counters", "--kernel", OLD, "--kernel", NEW, "--workload", "fork", "--all")
-    assert said.status == 0
-    assert "fork: debian:6.12:cloud against debian:6.1:cloud, per run" in said.output
-    assert "vmstat.pgfault" in said.output
+    result = cli("counters", "--kernel", OLD, "--kernel", NEW, "--workload", "fork", "--all")
+    assert result.status == 0
+    assert "fork: debian:6.12:cloud against debian:6.1:cloud, per run" in result.output
+    assert "vmstat.pgfault" in result.output
     again = cli("counters", "counters", "--glob", "vmstat.*", "--json")
     data = json.loads(again.output)
-    assert [one["counter"] for one in data["counters"]] == ["vmstat.pgfault"]
+    assert [row["counter"] for row in data["counters"]] == ["vmstat.pgfault"]
     assert (data["counters"][0]["change"], data["counters"][0]["changed"]) == ("same", False)
 
 

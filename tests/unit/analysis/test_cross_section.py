@@ -53,27 +53,27 @@ def in_time(nanoseconds: float, scatter: float = 1.0) -> dict[str, float]:
 
 
 def only(exact: StudyRecord, timed: StudyRecord) -> CrossSection:
-    return next(one for one in fidelity([(exact, timed)]).across if one.count == "instructions")
+    return next(section for section in fidelity([(exact, timed)]).across if section.count == "instructions")
 
 
 def test_time_in_proportion_scatters_by_nothing() -> None:
-    one = only(measured("exact", COUNTED), measured("host", in_time(0.3)))
-    assert one.workloads == 5
-    assert one.spearman.value == pytest.approx(1.0)
-    assert one.scatter == pytest.approx(1.0, abs=0.01)
+    section = only(measured("exact", COUNTED), measured("host", in_time(0.3)))
+    assert section.workloads == 5
+    assert section.spearman.value == pytest.approx(1.0)
+    assert section.scatter == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_scatter_is_the_geometric_standard_deviation_of_time_for_an_instruction() -> None:
-    one = only(measured("exact", COUNTED), measured("host", in_time(0.3, 1.5)))
+    section = only(measured("exact", COUNTED), measured("host", in_time(0.3, 1.5)))
     logs = [math.log(1.5) * (place % 2) for place in range(5)]
-    assert one.scatter == pytest.approx(math.exp(np.std(logs, ddof=1)), rel=0.01)
-    assert "5 workloads" in one.sentence
-    assert f"{one.scatter:.2f}-fold" in one.sentence
+    assert section.scatter == pytest.approx(math.exp(np.std(logs, ddof=1)), rel=0.01)
+    assert "5 workloads" in section.sentence
+    assert f"{section.scatter:.2f}-fold" in section.sentence
 
 
 def test_string_bytes_count_as_a_part_of_an_instruction() -> None:
     costs = workload_costs([(measured("exact", COUNTED, 3200.0), measured("host", in_time(0.3)))])
-    stat = next(one for one in costs if one.workload == "stat")
+    stat = next(cost for cost in costs if cost.workload == "stat")
     assert stat.exact["instructions"] == pytest.approx(1000)
     assert stat.exact["instructions and bytes"] == pytest.approx(1000 + 3200 * CycleModel().string_byte)
 
@@ -85,25 +85,25 @@ def test_a_workload_of_two_studies_counts_once() -> None:
 
 def test_a_command_has_operations_of_its_own_and_is_left_out() -> None:
     exact, timed = measured("exact", COUNTED), measured("host", in_time(0.3))
-    others = tuple(one for one in timed.study.workloads if one.name != "fork")
-    own = WorkloadUse(name="fork", command=Command(argv=("./own",)))
-    changed = timed.study.model_copy(update={"workloads": (*others, own)})
+    without_fork = tuple(workload for workload in timed.study.workloads if workload.name != "fork")
+    command = WorkloadUse(name="fork", command=Command(argv=("./own",)))
+    changed = timed.study.model_copy(update={"workloads": (*without_fork, command)})
     costs = workload_costs([(exact, timed.model_copy(update={"study": changed}))])
-    assert {one.workload for one in costs} == set(COUNTED) - {"fork"}
+    assert {cost.workload for cost in costs} == set(COUNTED) - {"fork"}
 
 
 def test_one_workload_is_too_few() -> None:
     costs = workload_costs([(measured("exact", {"stat": 1000.0}), measured("host", {"stat": 300.0}))])
-    (one, *_) = cross_sections(costs, seed=1)
-    assert (one.workloads, one.scatter, one.spearman.value) == (1, None, None)
-    assert "too few" in one.sentence
+    (section, *_) = cross_sections(costs, seed=1)
+    assert (section.workloads, section.scatter, section.spearman.value) == (1, None, None)
+    assert "too few" in section.sentence
 
 
 def test_it_is_told_in_the_text_and_on_the_page() -> None:
-    told = fidelity([(measured("exact", COUNTED), measured("host", in_time(0.3, 1.5)))])
-    text = "\n".join(lines(told))
+    reported = fidelity([(measured("exact", COUNTED), measured("host", in_time(0.3, 1.5)))])
+    text = "\n".join(lines(reported))
     assert "Workloads beside each other" in text
-    assert told.across[0].sentence in text
-    html = fidelity_page(told, "across")
+    assert reported.across[0].sentence in text
+    html = fidelity_page(reported, "across")
     assert "Workloads beside each other" in html
     assert "90,000" in html or "90\u202f000" in html

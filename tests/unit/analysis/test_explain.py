@@ -31,7 +31,7 @@ PROFILES = some.builds(
 def explained(old: dict[str, int], new: dict[str, int]) -> Explanation:
     """Functions of the image, each with its instructions an operation, before and after."""
     before, after = (
-        a_profile({(name, ""): 10 * count for name, count in each.items()}) for each in (old, new)
+        a_profile({(name, ""): 10 * count for name, count in counts.items()}) for counts in (old, new)
     )
     return explain(before, after)
 
@@ -50,12 +50,12 @@ def row(explanation: Explanation, function: str) -> FunctionDifference:
 @given(PROFILES, PROFILES)
 def test_the_rows_and_the_subsystems_add_up_to_the_whole_difference(before: Profile, after: Profile) -> None:
     explanation = explain(before, after)
-    whole = Fraction(after.region.instructions, after.operations) - Fraction(
+    complete = Fraction(after.region.instructions, after.operations) - Fraction(
         before.region.instructions, before.operations
     )
-    assert explanation.total == whole
-    assert sum(explanation.difference(row) for row in explanation.rows) == whole
-    assert sum(explanation.subsystems.values()) == whole
+    assert explanation.total == complete
+    assert sum(explanation.difference(row) for row in explanation.rows) == complete
+    assert sum(explanation.subsystems.values()) == complete
     assert explanation.unexplained == 0
 
 
@@ -64,16 +64,16 @@ def test_every_function_is_in_one_row(before: Profile, after: Profile) -> None:
     rows = explain(before, after).rows
     for profile, of_side in ((before, "before"), (after, "after")):
         named = sorted(name for row in rows for name in getattr(row, of_side).names)
-        assert named == sorted(["[program]", *(each.symbol for each in profile.region.functions)])
+        assert named == sorted(["[program]", *(function.symbol for function in profile.region.functions)])
 
 
 @given(PROFILES, PROFILES)
 def test_the_other_way_round_it_is_the_same_with_the_other_sign(before: Profile, after: Profile) -> None:
-    there, back = explain(before, after), explain(after, before)
-    assert [abs(there.difference(row)) for row in there.rows] == [
+    forth, back = explain(before, after), explain(after, before)
+    assert [abs(forth.difference(row)) for row in forth.rows] == [
         abs(back.difference(row)) for row in back.rows
     ]
-    assert there.total == -back.total
+    assert forth.total == -back.total
 
 
 def test_what_counts_are_lost_is_said() -> None:
@@ -193,7 +193,7 @@ def test_whatever_the_map_was_made_of_the_rows_add_up_and_hold_each_function_onc
     assert explanation.unexplained == 0
     for profile, side in ((before, "before"), (after, "after")):
         named = sorted(name for row in explanation.rows for name in getattr(row, side).names)
-        assert named == sorted(["[program]", *(each.symbol for each in profile.region.functions)])
+        assert named == sorted(["[program]", *(function.symbol for function in profile.region.functions)])
 
 
 def test_a_function_whose_own_name_is_there_is_not_taken_for_another() -> None:

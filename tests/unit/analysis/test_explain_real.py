@@ -11,7 +11,9 @@ from ktrial.model.profile import CallNode, FunctionFiles
 
 
 def explained(workload: str) -> Explanation:
-    (before, files_before), (after, files_after) = (real_profile(workload, one) for one in ("5.10", "6.12"))
+    (before, files_before), (after, files_after) = (
+        real_profile(workload, version) for version in ("5.10", "6.12")
+    )
     return explain(before, after, files_before, files_after)
 
 
@@ -36,7 +38,7 @@ def test_whatever_is_matched_the_rows_add_up_and_hold_each_symbol_once(workload:
     assert explanation.unexplained == 0
     for side, kernel in (("before", "5.10"), ("after", "6.12")):
         profile, _ = real_profile(workload, kernel)
-        pieces = {each.symbol for each in profile.region.functions}
+        pieces = {function.symbol for function in profile.region.functions}
         named = [name for row in explanation.rows for name in getattr(row, side).names if name in pieces]
         assert len(named) == len(set(named))
         counted = sum(getattr(row, side).instructions for row in explanation.rows)
@@ -148,8 +150,8 @@ def test_a_place_is_evidence_only_where_the_source_allows_it(
             CallNode(parent=2, function=1, instructions=50, entered=10),
         )
         region = profile.region.model_copy(update={"nodes": tree})
-        known = FunctionFiles(files={name: file}, functions=frozenset({"caller", name}))
-        sides.append((profile.model_copy(update={"region": region}), known))
+        functions_known = FunctionFiles(files={name: file}, functions=frozenset({"caller", name}))
+        sides.append((profile.model_copy(update={"region": region}), functions_known))
     (before, files_before), (after, files_after) = sides
     rows = explain(before, after, files_before, files_after).rows
     assert {row.match for row in rows if row.before.names[:1] == (names[0],)} == {match}
@@ -158,21 +160,24 @@ def test_a_place_is_evidence_only_where_the_source_allows_it(
 def test_a_caller_has_one_place_for_functions_of_like_names_that_do_other_work() -> None:
     """`mas_wr_store_setup` was inlined, `mas_wr_store_type` is new: `mas_store` called each of them once."""
     sides = []
-    for name, own, extra in (("mas_wr_store_setup", 200, "mas_is_span_wr"), ("mas_wr_store_type", 1300, "")):
-        functions = {("mas_store", ""): 500, (name, ""): own} | ({(extra, ""): 60} if extra else {})
+    for name, instructions, extra in (
+        ("mas_wr_store_setup", 200, "mas_is_span_wr"),
+        ("mas_wr_store_type", 1300, ""),
+    ):
+        functions = {("mas_store", ""): 500, (name, ""): instructions} | ({(extra, ""): 60} if extra else {})
         nodes = [CallNode(parent=0, function=-1, instructions=0, entered=0)] * 2
         nodes.append(CallNode(parent=0, function=0, instructions=500, entered=10))
-        nodes.append(CallNode(parent=2, function=1, instructions=own, entered=10))
+        nodes.append(CallNode(parent=2, function=1, instructions=instructions, entered=10))
         if extra:
             nodes.append(CallNode(parent=3, function=2, instructions=60, entered=10))
         profile = a_profile(functions)
         region = profile.region.model_copy(update={"nodes": tuple(nodes)})
         names = frozenset(symbol for symbol, _ in functions)
-        known = FunctionFiles(files=dict.fromkeys(names, "lib/maple_tree.c"), functions=names)
-        sides.append((profile.model_copy(update={"region": region}), known))
+        functions_known = FunctionFiles(files=dict.fromkeys(names, "lib/maple_tree.c"), functions=names)
+        sides.append((profile.model_copy(update={"region": region}), functions_known))
     (before, files_before), (after, files_after) = sides
     rows = explain(before, after, files_before, files_after).rows
-    assert {each.name: each.match for each in rows if each.name.startswith("mas_wr")} == {
+    assert {row.name: row.match for row in rows if row.name.startswith("mas_wr")} == {
         "mas_wr_store_setup": Match.ONLY_FROM,
         "mas_wr_store_type": Match.ONLY_TO,
     }
@@ -207,7 +212,9 @@ def test_nearly_every_instruction_has_a_subsystem_where_no_source_is_known(
 ) -> None:
     profile, _ = real_profile(workload, kernel)
     nowhere = sum(
-        each.instructions for each in profile.region.functions if subsystem(each.symbol, each.module) == OTHER
+        function.instructions
+        for function in profile.region.functions
+        if subsystem(function.symbol, function.module) == OTHER
     )
     assert nowhere <= 0.01 * profile.region.instructions
 
@@ -217,21 +224,23 @@ def test_functions_are_mapped_once_for_two_kernels_over_all_workloads() -> None:
         workload: (real_profile(workload, "5.10"), real_profile(workload, "6.12"))
         for workload in ("fork", "pipe")
     }
-    known = [
+    functions_known = [
         FunctionFiles(
             files={name: file for both in sides.values() for name, file in both[side][1].files.items()},
             functions=frozenset().union(*(both[side][1].functions for both in sides.values())),
         )
         for side in (0, 1)
     ]
-    mapped = function_map([(old[0], new[0]) for old, new in sides.values()], known[0], known[1])
+    mapped = function_map(
+        [(old[0], new[0]) for old, new in sides.values()], functions_known[0], functions_known[1]
+    )
     partners: dict[str, set[tuple[str, ...]]] = {}
     for (before, _), (after, _) in sides.values():
-        explanation = explain(before, after, known[0], known[1], mapped=mapped)
+        explanation = explain(before, after, functions_known[0], functions_known[1], mapped=mapped)
         assert explanation.unexplained == 0
-        for each in explanation.rows:
-            if each.before.names and each.after.names and each.match in {Match.RENAMED, Match.PLACED}:
-                partners.setdefault(each.before.names[0], set()).add(each.after.names)
+        for row in explanation.rows:
+            if row.before.names and row.after.names and row.match in {Match.RENAMED, Match.PLACED}:
+                partners.setdefault(row.before.names[0], set()).add(row.after.names)
     assert partners["find_first_bit"] == {("_find_first_bit",)}
     assert max(map(len, partners.values())) == 1
 

@@ -34,9 +34,9 @@ def measured(kind: str, factors: tuple[float, ...], spread: float = 0.0, cycles:
     trials = []
     for trial in record.trials:
         value = 10000 * cost[trial.planned.treatment.label] * math.exp(rng.normal(0, spread))
-        how = {"metric": "fork", "unit": "ns" if timed else "instructions"}
+        options = {"metric": "fork", "unit": "ns" if timed else "instructions"}
         mode = Mode.TIMED if timed else Mode.EXACT_CLOCK
-        samples = [a_sample("fork", value, mode=mode, **how)]
+        samples = [a_sample("fork", value, mode=mode, **options)]
         if cycles:
             samples.append(a_sample("fork", 1 / value, mode=mode, metric="modelled-cycles", unit="cycles"))
         trials.append(trial.model_copy(update={"samples": tuple(samples), "counters": ()}))
@@ -48,46 +48,46 @@ def measured(kind: str, factors: tuple[float, ...], spread: float = 0.0, cycles:
 
 
 def only(exact: StudyRecord, timed: StudyRecord) -> Fidelity:
-    return next(one for one in fidelity([(exact, timed)]).all if one.count == "instructions")
+    return next(of_count for of_count in fidelity([(exact, timed)]).all if of_count.count == "instructions")
 
 
 COUNTED, LIKE_IT = (1.0, 1.1, 1.2, 0.8, 0.9), (1.0, 1.15, 1.25, 0.75, 0.85)
 
 
 def test_the_same_changes_agree_in_sign_and_rank() -> None:
-    one = only(measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
-    assert (one.count, one.pairs, one.decided, one.same_sign) == ("instructions", 4, 4, 4)
-    assert one.spearman.value == pytest.approx(1.0)
-    assert one.slope == pytest.approx(1.34, abs=0.05)
-    assert one.rms_error == pytest.approx(0.056, abs=0.01)
-    assert "4 of 4" in one.sentence
+    of_count = only(measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
+    assert (of_count.count, of_count.pairs, of_count.decided, of_count.same_sign) == ("instructions", 4, 4, 4)
+    assert of_count.spearman.value == pytest.approx(1.0)
+    assert of_count.slope == pytest.approx(1.34, abs=0.05)
+    assert of_count.rms_error == pytest.approx(0.056, abs=0.01)
+    assert "4 of 4" in of_count.sentence
 
 
 def test_a_change_of_the_other_sign_is_listed() -> None:
-    one = only(measured("exact", COUNTED), measured("host", (1.0, 0.85, 1.25, 0.75, 0.85), 0.003))
-    assert (one.decided, one.same_sign) == (4, 3)
-    assert [pair.treatment for pair in one.disagreements] == ["debian:6.1"]
+    of_count = only(measured("exact", COUNTED), measured("host", (1.0, 0.85, 1.25, 0.75, 0.85), 0.003))
+    assert (of_count.decided, of_count.same_sign) == (4, 3)
+    assert [pair.treatment for pair in of_count.disagreements] == ["debian:6.1"]
 
 
 def test_what_noise_hides_is_undecided_and_counts_for_nothing() -> None:
-    one = only(measured("exact", COUNTED), measured("host", LIKE_IT, 2.0))
-    assert one.pairs == 4
-    assert one.undecided_in_time == 4 - one.decided - one.undecided_in_exact
-    assert one.undecided_in_time >= 3
+    of_count = only(measured("exact", COUNTED), measured("host", LIKE_IT, 2.0))
+    assert of_count.pairs == 4
+    assert of_count.undecided_in_time == 4 - of_count.decided - of_count.undecided_in_exact
+    assert of_count.undecided_in_time >= 3
 
 
 def test_what_exact_mode_calls_equivalent_is_told_apart() -> None:
-    one = only(measured("exact", (1.0, 1.0, 1.2, 0.8, 0.9)), measured("host", LIKE_IT, 0.003))
-    assert (one.decided, one.undecided_in_exact) == (3, 1)
+    of_count = only(measured("exact", (1.0, 1.0, 1.2, 0.8, 0.9)), measured("host", LIKE_IT, 0.003))
+    assert (of_count.decided, of_count.undecided_in_exact) == (3, 1)
 
 
 def test_modelled_cycles_are_another_count() -> None:
     compared = fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))])
-    by_count = {one.count: one for one in compared.all}
+    by_count = {of_count.count: of_count for of_count in compared.all}
     assert by_count["instructions"].same_sign == 4
     assert by_count["modelled-cycles"].same_sign == 0, "these were made up to go the other way"
-    assert {one.count for one in compared.held_out} == set(by_count)
-    assert [one.pairs for one in compared.held_out] == [2, 2, 2]
+    assert {of_count.count for of_count in compared.held_out} == set(by_count)
+    assert [of_count.pairs for of_count in compared.held_out] == [2, 2, 2]
 
 
 def test_two_studies_that_count_are_refused() -> None:
@@ -97,7 +97,7 @@ def test_two_studies_that_count_are_refused() -> None:
     with pytest.raises(FidelityUsageError, match="that counts"):
         fidelity([(timed, exact)])
     nothing = exact.result.model_copy(update={"comparisons": ()})
-    with pytest.raises(FidelityUsageError, match="have no treatment with a number for the same"):
+    with pytest.raises(FidelityUsageError, match="no treatment with a number"):
         fidelity([(exact.model_copy(update={"result": nothing}), timed)])
 
 
@@ -106,7 +106,7 @@ def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None
     for _ in range(40):
         x = rng.normal(size=60)
         y = 0.8 * x + 0.6 * rng.normal(size=60)
-        _, low, high = with_interval(pearson, x, y, [str(one) for one in range(60)], 1)
+        _, low, high = with_interval(pearson, x, y, [str(number) for number in range(60)], 1)
         held += low is not None and high is not None and low <= 0.8 <= high
     assert held >= 33
     assert spearman(np.array([1.0, 2, 3, 4]), np.array([1.0, 8, 27, 64])) == pytest.approx(1)
@@ -114,7 +114,7 @@ def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None
 
 def test_the_committed_studies_of_built_in_workloads_have_82_pairs() -> None:
     everywhere = load(STUDY, registry())
-    settings = sum(len(one.levels) - 1 for one in everywhere.factors)
+    settings = sum(len(factor.levels) - 1 for factor in everywhere.factors)
     of_parameters = [
         load(file, registry()) for file in sorted(Path("studies/fidelity/parameters").glob("*.toml"))
     ]
@@ -123,8 +123,8 @@ def test_the_committed_studies_of_built_in_workloads_have_82_pairs() -> None:
         assert study.timing
         assert study.timing.blocks == 30
     for study in of_parameters:
-        (own,) = study.workloads
-        assert {one.target.split(".")[0] for one in study.factors} == {own.name}
+        (workload,) = study.workloads
+        assert {factor.target.split(".")[0] for factor in study.factors} == {workload.name}
     changed = sum(len(treatments(study)) - 1 for study in of_parameters)
     assert settings * len(everywhere.workloads) + changed == 82
 
@@ -134,11 +134,11 @@ def test_fidelity_prints_and_tells_as_json(
 ) -> None:
     cli = CommandLine(monkeypatch, capsys)
     store = a_store(tmp_path / "s", measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
-    said = cli("fidelity", "1", "2", "--store", store)
-    assert said.status == 0
-    assert "4 of 4 cases" in " ".join(said.output.split())
-    told = json.loads(cli("fidelity", "1", "2", "--json", "--store", store).output)
-    assert told["all"][0]["same_sign"] == 4
+    result = cli("fidelity", "1", "2", "--store", store)
+    assert result.status == 0
+    assert "4 of 4 cases" in " ".join(result.output.split())
+    reported = json.loads(cli("fidelity", "1", "2", "--json", "--store", store).output)
+    assert reported["all"][0]["same_sign"] == 4
     assert cli("fidelity", "2", "1", "--store", store).status == 2
 
 
@@ -152,10 +152,10 @@ def test_a_result_is_kept_in_the_store_and_cited_by_the_size_of_a_change(
     assert cli("fidelity", "1", "2", "--no-html", "--store", store).status == 0
     with open_store(store) as opened:
         tables = known(opened)
-        one = cite(tables, "instructions", 1 / 1.15)
-        assert one
-        assert (one.band.low, one.band.decided, one.machine) == (1.1, 4, "host")
-        assert "had the right sign in 4 of 4 cases" in one.sentence
+        citation = cite(tables, "instructions", 1 / 1.15)
+        assert citation
+        assert (citation.band.low, citation.band.decided, citation.machine) == (1.1, 4, "host")
+        assert "had the right sign in 4 of 4 cases" in citation.sentence
         large = cite(tables, "instructions", 3.0)
         assert large
         assert "nothing is known of changes of 100 % and more" in large.sentence

@@ -30,7 +30,9 @@ def desktop() -> ModelledMachine:
 def counted(seed: int) -> Profile:
     """Operations that miss, walk and mispredict as a generator says."""
     rng = np.random.default_rng(seed)
-    code, second, last, translations, walks, mispredictions = (int(one) for one in rng.integers(1, 300, 6))
+    code, second, last, translations, walks, mispredictions = (
+        int(integer) for integer in rng.integers(1, 300, 6)
+    )
     modelled = ModelCounts(
         cycles=0.0,
         code_misses=code + second + last,
@@ -72,18 +74,18 @@ def many() -> tuple[list[Both], dict[tuple[int, str, str], Profile]]:
     studies: list[Both] = []
     profiles: dict[tuple[int, str, str], Profile] = {}
     for number in range(STUDIES):
-        own = {kernel: counted(100 * number + place) for place, kernel in enumerate(KERNELS)}
+        by_kernel = {kernel: counted(100 * number + place) for place, kernel in enumerate(KERNELS)}
         exact = measured(
-            "exact", tuple(own[kernel].region.instructions / 1e4 for kernel in KERNELS), cycles=True
+            "exact", tuple(by_kernel[kernel].region.instructions / 1e4 for kernel in KERNELS), cycles=True
         )
         batch = 1e4 * (100 if number % 2 else 1)
-        timed = measured("host", tuple(time_of(own[kernel]) / batch for kernel in KERNELS), 1e-4)
+        timed = measured("host", tuple(time_of(by_kernel[kernel]) / batch for kernel in KERNELS), 1e-4)
         model = exact.study.machine.model_copy(update={"model": desktop()})
         exact = exact.model_copy(
             update={"id": number, "study": exact.study.model_copy(update={"machine": model})}
         )
         studies.append((exact, timed))
-        profiles |= {(number, "fork", kernel): own[kernel] for kernel in KERNELS}
+        profiles |= {(number, "fork", kernel): by_kernel[kernel] for kernel in KERNELS}
     return studies, profiles
 
 
@@ -142,7 +144,7 @@ def test_too_few_operations_and_two_models_are_refused(predicted: tuple[Fidelity
         fitted(compared, studies, lambda *_: None)
     (exact, timed), *_ = studies
     bare = exact.study.model_copy(update={"machine": exact.study.machine.model_copy(update={"model": None})})
-    with pytest.raises(FidelityUsageError, match="Constants are fitted to studies that are all"):
+    with pytest.raises(FidelityUsageError, match="one modelled machine, not on: none"):
         fitted(compared, [(exact.model_copy(update={"study": bare}), timed)], lambda *_: None)
 
 
@@ -151,9 +153,9 @@ def test_the_page_shows_each_count_and_the_fit(predicted: tuple[FidelityResult, 
     assert shown.count("<svg") == len(predicted[0].all)
     assert "Fitted to 36 operations" in shown
     assert "Other sign by modelled-cycles" in shown
-    said = list(lines(predicted[0]))
-    assert said[0] == "All treatments:"
-    assert any(line.startswith("Other sign by modelled-cycles: ") for line in said)
+    result = list(lines(predicted[0]))
+    assert result[0] == "All treatments:"
+    assert any(line.startswith("Other sign by modelled-cycles: ") for line in result)
 
 
 def test_every_pair_is_drawn_where_its_changes_are(predicted: tuple[FidelityResult, list[Both]]) -> None:
@@ -163,8 +165,10 @@ def test_every_pair_is_drawn_where_its_changes_are(predicted: tuple[FidelityResu
         pair.model_copy(
             update={
                 "exact": {
-                    name: one.model_copy(update={end: one.ratio * factor for end, factor in wider.items()})
-                    for name, one in pair.exact.items()
+                    name: change.model_copy(
+                        update={end: change.ratio * factor for end, factor in wider.items()}
+                    )
+                    for name, change in pair.exact.items()
                 }
             }
         )

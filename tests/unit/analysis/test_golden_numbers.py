@@ -46,7 +46,7 @@ def texts(analysis: Analysis, kind: WarningKind) -> list[str]:
 def test_the_means_of_table_1(
     score: FamilyAnalysis, group: str, mean: str, sd: str, low: str, high: str
 ) -> None:
-    summary = next(each for each in score.groups if each.label == group)
+    summary = next(summary_ for summary_ in score.groups if summary_.label == group)
     assert summary.runs == 3
     printed = [
         f"{value:.2f}" for value in (summary.mean, summary.sd, summary.low, summary.high) if value is not None
@@ -68,7 +68,7 @@ def test_the_games_howell_test_of_table_2(score: FamilyAnalysis) -> None:
     [("control", "4.09851", "200.517"), ("experimental", "1.14269", "55.905")],
 )
 def test_the_standard_deviations_of_table_3(score: FamilyAnalysis, group: str, low: str, high: str) -> None:
-    summary = next(each for each in score.groups if each.label == group)
+    summary = next(summary_ for summary_ in score.groups if summary_.label == group)
     assert (f"{summary.sd_low:.5f}", f"{summary.sd_high:.3f}") == (low, high)
 
 
@@ -79,7 +79,7 @@ def test_the_analysis_of_variance_of_table_4(score: FamilyAnalysis) -> None:
     assert anova.ss_within is not None
     total = anova.ss_between + anova.ss_within
     assert (anova.between, anova.within) == (1, 4)
-    assert [f"{each:.0f}" for each in (anova.ss_between, anova.ss_within, total)] == [
+    assert [f"{part:.0f}" for part in (anova.ss_between, anova.ss_within, total)] == [
         "307904",
         "217",
         "308121",
@@ -137,14 +137,14 @@ def test_the_audit_finds_the_default_that_disagrees_with_itself(knobs: Analysis)
 
 
 def test_the_audit_finds_the_ascending_sweep() -> None:
-    told = texts(analysed("rt_runtime_aio_stress.csv"), WarningKind.ORDER_CONFOUNDED)
-    assert len(told) == 1
-    assert "the 11 levels stand in ascending order (100000 … 990000)" in told[0]
+    reported = texts(analysed("rt_runtime_aio_stress.csv"), WarningKind.ORDER_CONFOUNDED)
+    assert len(reported) == 1
+    assert "the 11 levels stand in ascending order (100000 … 990000)" in reported[0]
 
 
 def test_the_audit_finds_that_throughput_fell_with_every_step_of_the_latency_sweep(knobs: Analysis) -> None:
-    told = texts(knobs, WarningKind.ORDER_CONFOUNDED)
-    assert any("the means fall from every row to the next (433.63 … 381.42)" in text for text in told)
+    reported = texts(knobs, WarningKind.ORDER_CONFOUNDED)
+    assert any("the means fall from every row to the next (433.63 … 381.42)" in text for text in reported)
 
 
 def test_the_run_counts_behind_phoronix_s_rows(knobs: Analysis) -> None:
@@ -166,7 +166,7 @@ def test_the_run_counts_behind_phoronix_s_rows(knobs: Analysis) -> None:
     ],
 )
 def test_welch_s_tests_of_the_three_knobs(knobs: Analysis, name: str, f: str, df: str, p: str) -> None:
-    family = next(each for each in knobs.families if each.name == name)
+    family = next(candidate for candidate in knobs.families if candidate.name == name)
     assert family.welch is not None
     assert family.welch.between == 4
     assert f"{family.welch.f:.5g}" == f

@@ -36,17 +36,17 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     return CommandLine(monkeypatch, capsys)
 
 
-def of(path: Path, workload: str, **how: object) -> History:
+def of(path: Path, workload: str, **options: object) -> History:
     with open_store(str(path)) as store:
-        return history(stored_numbers(store), workload, **how)  # type: ignore[arg-type]
+        return history(stored_numbers(store), workload, **options)  # type: ignore[arg-type]
 
 
 def test_versions_stand_in_order_and_steps_are_marked(tmp_path: Path) -> None:
     (line,) = of(a_store(tmp_path, a_record(tuple(reversed(FIVE)), WORKLOADS)), "fork").lines
     assert [point.version for point in line.points] == list(FIVE)
-    assert [(one.since, one.version) for one in line.changes] == list(pairwise(FIVE))
-    assert {one.kind for one in line.changes} == {ChangeKind.STEP}
-    assert {one.verdict.value for one in line.changes} == {"worse"}
+    assert [(change.since, change.version) for change in line.changes] == list(pairwise(FIVE))
+    assert {change.kind for change in line.changes} == {ChangeKind.STEP}
+    assert {change.verdict.value for change in line.changes} == {"worse"}
     assert of(a_store(tmp_path / "other", a_record(FIVE, WORKLOADS)), "nqueens").lines[0].changes == ()
 
 
@@ -60,14 +60,16 @@ def as_builds(record: StudyRecord, *digests: str) -> StudyRecord:
         text = text.replace(f'"{kernel}"', f'"{build}"')
     record = StudyRecord.model_validate_json(text)
     releases = dict(zip(BUILDS, ("6.1.0-gffff", "6.1.0-g0aaa", "6.1.0-g5555"), strict=True))
-    kept = dict(zip(BUILDS, digests, strict=False))
+    by_build = dict(zip(BUILDS, digests, strict=False))
     trials = tuple(
         trial.model_copy(
             update={
                 "provenance": trial.provenance.model_copy(
                     update={
                         "kernel_release": releases[trial.provenance.kernel],
-                        "kernel_digest": kept.get(trial.provenance.kernel, trial.provenance.kernel_digest),
+                        "kernel_digest": by_build.get(
+                            trial.provenance.kernel, trial.provenance.kernel_digest
+                        ),
                     }
                 )
             }
@@ -83,13 +85,13 @@ def test_builds_of_one_version_stand_in_the_order_of_their_study_or_in_the_one_t
     path = a_store(tmp_path, as_builds(a_record(FIVE[:3], ("fork",))))
     (line,) = of(path, "fork").lines
     assert [point.version for point in line.points] == list(BUILDS)
-    assert [(one.since, one.version, one.verdict.value) for one in line.changes] == [
+    assert [(change.since, change.version, change.verdict.value) for change in line.changes] == [
         (*pair, "worse") for pair in pairwise(BUILDS)
     ]
-    asked = (BUILDS[2], BUILDS[0])
-    (line,) = of(path, "fork", kernels=asked).lines
-    assert [point.version for point in line.points] == list(asked)
-    assert [one.verdict.value for one in line.changes] == ["better"]
+    expected = (BUILDS[2], BUILDS[0])
+    (line,) = of(path, "fork", kernels=expected).lines
+    assert [point.version for point in line.points] == list(expected)
+    assert [change.verdict.value for change in line.changes] == ["better"]
 
 
 def test_commits_that_make_the_same_image_are_points_of_their_own_and_not_missing(tmp_path: Path) -> None:
@@ -115,8 +117,8 @@ def with_qemu(record: StudyRecord, qemu: str, **changes: object) -> StudyRecord:
 
 
 def test_other_machines_have_lines_of_their_own(tmp_path: Path) -> None:
-    other = with_qemu(a_record(FIVE[:2], ("fork",)), "10.0")
-    lines = of(a_store(tmp_path, a_record(FIVE, ("fork",)), other), "fork")
+    second = with_qemu(a_record(FIVE[:2], ("fork",)), "10.0")
+    lines = of(a_store(tmp_path, a_record(FIVE, ("fork",)), second), "fork")
     assert [len(line.points) for line in lines.lines] == [5, 2]
     assert (lines.lines[0].alone, lines.lines[1].alone) == ("", "measured with a different QEMU build")
 
@@ -157,15 +159,15 @@ def test_timed_versions_are_judged_by_their_trials(tmp_path: Path) -> None:
 
 def test_history_prints_versions_changes_and_page(tmp_path: Path, cli: CommandLine) -> None:
     store, page = a_store(tmp_path), tmp_path / "page.html"
-    said = cli("history", "fork", "--store", str(store), "--html", str(page))
-    assert said.status == 0
-    printed = said.output
+    result = cli("history", "fork", "--store", str(store), "--html", str(page))
+    assert result.status == 0
+    printed = result.output
     assert "debian:6.12: +13.78 % against debian:6.1, worse" in printed
     assert "4 change points" in printed
     assert "instructions/operation" in page.read_text()
-    said = cli("history", "fork", "--store", str(store), "--json", "--kernels", "6.1..6.18")
-    assert said.status == 0
-    (line,) = json.loads(said.output)["lines"]
+    result = cli("history", "fork", "--store", str(store), "--json", "--kernels", "6.1..6.18")
+    assert result.status == 0
+    (line,) = json.loads(result.output)["lines"]
     assert [point["version"] for point in line["points"]] == ["debian:6.1", "debian:6.12", "debian:6.18"]
 
 
@@ -185,14 +187,14 @@ def test_history_goes_on_without_a_damaged_study_and_tells_it(
     with closing(sqlite3.connect(store)) as raw:
         assert raw.execute(damage).rowcount > 0
         raw.commit()
-    said = cli("history", "fork", "--store", str(store), "--html", str(page))
-    assert said.status == 1
-    assert "ktrial: warning: study 2, " in said.messages
-    assert "debian:6.12" in said.output
-    assert "debian:7.2" not in said.output
+    result = cli("history", "fork", "--store", str(store), "--html", str(page))
+    assert result.status == 1
+    assert "ktrial: warning: study 2, " in result.messages
+    assert "debian:6.12" in result.output
+    assert "debian:7.2" not in result.output
     assert "Left out" in page.read_text()
-    told = json.loads(cli("history", "fork", "--store", str(store), "--json").output)
-    assert [one.partition(",")[0] for one in told["left_out"]] == ["study 2"]
+    reported = json.loads(cli("history", "fork", "--store", str(store), "--json").output)
+    assert [name.partition(",")[0] for name in reported["left_out"]] == ["study 2"]
 
 
 def test_kernels_without_numbers_are_named(tmp_path: Path) -> None:
@@ -202,16 +204,16 @@ def test_kernels_without_numbers_are_named(tmp_path: Path) -> None:
 
 def test_what_was_never_measured_is_told(tmp_path: Path, cli: CommandLine) -> None:
     store = str(a_store(tmp_path))
-    said = cli("history", "stat", "--store", store)
-    assert said.status == 1
-    assert "ktrial matrix --kernels" in said.messages
-    said = cli("history", "fork", "--metric", "pages", "--store", store)
-    assert said.status == 1
-    assert "metric pages" in said.messages
-    said = cli("history", "fork", "--kernels", "7..5.10", "--store", store)
-    assert said.status == 2
-    said = cli("history", "fork", "--margin", "much", "--store", store)
-    assert said.status == 2
+    result = cli("history", "stat", "--store", store)
+    assert result.status == 1
+    assert "ktrial matrix --kernels" in result.messages
+    result = cli("history", "fork", "--metric", "pages", "--store", store)
+    assert result.status == 1
+    assert "metric pages" in result.messages
+    result = cli("history", "fork", "--kernels", "7..5.10", "--store", store)
+    assert result.status == 2
+    result = cli("history", "fork", "--margin", "much", "--store", store)
+    assert result.status == 2
 
 
 def test_ranges_hold_whole_series() -> None:
@@ -238,43 +240,43 @@ def test_ranges_hold_whole_series() -> None:
 
 
 def test_versions_sort_as_kernels_do() -> None:
-    wanted = ["5.10.0-46-cloud-amd64", "6.1.0", "6.9", "6.12-rc3", "6.12", "6.12.5", "mine"]
-    assert sorted(set(wanted), key=version_order) == wanted
+    expected = ["5.10.0-46-cloud-amd64", "6.1.0", "6.9", "6.12-rc3", "6.12", "6.12.5", "mine"]
+    assert sorted(set(expected), key=version_order) == expected
 
 
 def test_a_matrix_shows_every_cell_with_its_verdict(tmp_path: Path, cli: CommandLine) -> None:
     store, page = str(a_store(tmp_path)), tmp_path / "matrix.html"
-    said = cli("matrix", "--study", "quick-0", "--store", store, "--html", str(page))
-    assert said.status == 0
-    printed = said.output
+    result = cli("matrix", "--study", "quick-0", "--store", store, "--html", str(page))
+    assert result.status == 0
+    printed = result.output
     assert "+46.32 % ✗" in printed
     assert "0.00 % ≈" in printed
     assert "+46.32" in page.read_text()
-    said = cli("matrix", "--study", "quick-0", "--store", store, "--json")
-    assert said.status == 0
-    told = json.loads(said.output)
-    assert [row["workload"] for row in told["rows"]] == list(WORKLOADS)
-    assert told["columns"] == list(FIVE[1:])
-    said = cli("matrix", "--study", "quick-0", "--store", store, "--csv")
-    assert said.status == 0
-    rows = list(csv.DictReader(io.StringIO(said.output)))
+    result = cli("matrix", "--study", "quick-0", "--store", store, "--json")
+    assert result.status == 0
+    reported = json.loads(result.output)
+    assert [row["workload"] for row in reported["rows"]] == list(WORKLOADS)
+    assert reported["columns"] == list(FIVE[1:])
+    result = cli("matrix", "--study", "quick-0", "--store", store, "--csv")
+    assert result.status == 0
+    rows = list(csv.DictReader(io.StringIO(result.output)))
     assert len(rows) == 4 * len(WORKLOADS)
     assert rows[0]["verdict"] == "worse"
 
 
 def test_a_workloads_metrics_stand_below_its_name_and_zeros_are_left_out() -> None:
     record = a_record(FIVE[:2], ("fork",))
-    (one,) = record.result.comparisons
+    (comparison,) = record.result.comparisons
     more = [
-        one.model_copy(update={"metric": metric, "baseline_value": value, "value": value})
+        comparison.model_copy(update={"metric": metric, "baseline_value": value, "value": value})
         for metric, value in (("refaults", 7.0), ("evictions", 0.0))
     ]
-    result = record.result.model_copy(update={"comparisons": (one, *more)})
+    result = record.result.model_copy(update={"comparisons": (comparison, *more)})
     record = record.model_copy(update={"result": result})
     ((workload, rows),) = matrix(record).by_workload
-    assert (workload, [row.metric for row in rows]) == ("fork", [one.metric, "refaults"])
+    assert (workload, [row.metric for row in rows]) == ("fork", [comparison.metric, "refaults"])
     assert [row.metric for row in matrix(record, all_metrics=True).rows] == [
-        one.metric,
+        comparison.metric,
         "refaults",
         "evictions",
     ]
@@ -291,21 +293,21 @@ def test_a_workloads_metrics_stand_below_its_name_and_zeros_are_left_out() -> No
 
 def test_a_matrix_needs_two_kernels(tmp_path: Path, cli: CommandLine) -> None:
     store = str(a_store(tmp_path, a_record(("debian:6.1",), ("fork",))))
-    said = cli("matrix", "--study", "1", "--store", store)
-    assert said.status == 1
-    assert "one kernel or treatment" in said.messages
-    said = cli("matrix", "--store", store)
-    assert said.status == 2
-    said = cli("matrix", "--study", "1", "--json", "--csv", "--store", store)
-    assert said.status == 2
+    result = cli("matrix", "--study", "1", "--store", store)
+    assert result.status == 1
+    assert "one kernel or treatment" in result.messages
+    result = cli("matrix", "--store", store)
+    assert result.status == 2
+    result = cli("matrix", "--study", "1", "--json", "--csv", "--store", store)
+    assert result.status == 2
 
 
 def test_modules_limits_and_sampling_make_another_line(tmp_path: Path) -> None:
     record = a_record(FIVE, ("fork",))
     more = {"modules": ("crc32c_intel",), "sample_ns": 10_000_000, "cgroup": CgroupLimits(memory_mib=64)}
     machine = record.study.machine.model_copy(update=more)
-    other = record.model_copy(update={"study": record.study.model_copy(update={"machine": machine})})
-    lines = of(a_store(tmp_path, record, other), "fork").lines
+    second = record.model_copy(update={"study": record.study.model_copy(update={"machine": machine})})
+    lines = of(a_store(tmp_path, record, second), "fork").lines
     assert [len(line.points) for line in lines] == [5, 5]
     assert {line.system.settings for line in lines} == {
         "512 MiB, 1 CPU",
@@ -315,19 +317,21 @@ def test_modules_limits_and_sampling_make_another_line(tmp_path: Path) -> None:
 
 def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Path) -> None:
     """Of two studies `explain` counts anew, with the defaults: another machine's numbers it cannot tell."""
-    records = [in_plugin_mode(a_record((one,), ("fork",))) for one in FIVE[:2]]
+    records = [in_plugin_mode(a_record((name,), ("fork",))) for name in FIVE[:2]]
     (line,) = of(a_store(tmp_path, *records), "fork").lines
     assert line.changes[0].why == "ktrial explain --workload 'fork' --kernel debian:5.10 --kernel debian:6.1"
     boot = {"boot": ("mitigations=off",)}
-    others = [
-        one.model_copy(
+    with_boot = [
+        record.model_copy(
             update={
-                "study": one.study.model_copy(update={"machine": one.study.machine.model_copy(update=boot)})
+                "study": record.study.model_copy(
+                    update={"machine": record.study.machine.model_copy(update=boot)}
+                )
             }
         )
-        for one in records
+        for record in records
     ]
-    (line,) = of(a_store(tmp_path / "other", *others), "fork").lines
+    (line,) = of(a_store(tmp_path / "other", *with_boot), "fork").lines
     assert line.changes[0].why == ""
 
 
@@ -343,8 +347,8 @@ def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:
 
 def test_a_cell_whose_baseline_is_zero_says_what_it_came_to() -> None:
     record = a_record(FIVE[:2], ("fork",))
-    (one,) = record.result.comparisons
-    risen = one.model_copy(update={"baseline_value": 0.0, "value": 272.0, "ratio": None})
+    (comparison,) = record.result.comparisons
+    risen = comparison.model_copy(update={"baseline_value": 0.0, "value": 272.0, "ratio": None})
     record = record.model_copy(update={"result": record.result.model_copy(update={"comparisons": (risen,)})})
     console = Console(width=100, record=True, file=io.StringIO())
     print_matrix(matrix(record), console)

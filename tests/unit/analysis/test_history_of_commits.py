@@ -25,9 +25,9 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    made = a_tree(tmp_path / "linux", "base", "one", "two", "three")
-    git(made, "branch", "topic")
-    return made
+    repository = a_tree(tmp_path / "linux", "base", "one", "two", "three")
+    git(repository, "branch", "topic")
+    return repository
 
 
 def measured(tmp_path: Path, *names: str) -> str:
@@ -47,10 +47,10 @@ def measured(tmp_path: Path, *names: str) -> str:
 
 def shown(cli: CommandLine, store: str, *options: str) -> tuple[list[str], list[str]]:
     """The kernels of the history, in its order, and the verdicts of its changes."""
-    said = json.loads(cli("history", "fork", "--json", "--store", store, *options).output)
-    (line,) = said["lines"]
-    assert said["missing"] == []
-    return [one["version"] for one in line["points"]], [one["verdict"] for one in line["changes"]]
+    result = json.loads(cli("history", "fork", "--json", "--store", store, *options).output)
+    (line,) = result["lines"]
+    assert result["missing"] == []
+    return [point["version"] for point in line["points"]], [point["verdict"] for point in line["changes"]]
 
 
 def test_a_child_that_was_measured_first_stands_behind_its_parent(
@@ -95,8 +95,8 @@ def test_builds_of_commits_stand_as_their_commits_do(
     git(source, "branch", "--force", "moving", "later")
     store = measured(tmp_path, names["child"], names["parent"])
     assert shown(cli, store) == ([names["parent"], names["child"]], ["better"])
-    asked = f"{names['child']},{names['parent']}"
-    assert shown(cli, store, "--kernels", asked) == ([names["child"], names["parent"]], ["worse"])
+    expected = f"{names['child']},{names['parent']}"
+    assert shown(cli, store, "--kernels", expected) == ([names["child"], names["parent"]], ["worse"])
 
 
 def test_commits_of_a_tree_that_is_gone_stand_as_they_were_measured(
@@ -109,19 +109,19 @@ def test_commits_of_a_tree_that_is_gone_stand_as_they_were_measured(
     tree.rename(tmp_path / "elsewhere")
     assert shown(cli, store)[0] == [child, parent]
     assert untold in cli("history", "fork", "--store", store).messages
-    said = cli("history", "fork", "--kernels", f"{parent},{child}", "--store", store)
-    assert untold not in said.messages, "the order is asked for"
+    result = cli("history", "fork", "--kernels", f"{parent},{child}", "--store", store)
+    assert untold not in result.messages, "the order is asked for"
     assert untold not in cli("history", "fork", "--by-time", "--store", store).messages
 
 
 def test_only_several_commits_of_one_release_need_their_tree(tmp_path: Path) -> None:
-    one, other = (f"git:{tmp_path}@{letter * 12}" for letter in "ab")
-    assert unordered_trees({one: "6.1.0", other: "6.1.0", "debian:6.1": "6.1.0"}, {}) == (tmp_path,)
-    assert unordered_trees({one: "6.1.0", other: "6.1.0"}, {one: 0}) == (tmp_path,)
-    assert unordered_trees({one: "6.1.0", other: "6.1.0"}, {one: 1, other: 0}) == ()
-    assert unordered_trees({one: "6.1.0-g1", other: "6.1.0-g2"}, {}) == (tmp_path,)
-    assert unordered_trees({one: "6.1.0", other: "6.2.0"}, {}) == ()
-    assert unordered_trees({one: "6.1.0", "build:x": "6.1.0"}, {}) == ()
+    point, second = (f"git:{tmp_path}@{letter * 12}" for letter in "ab")
+    assert unordered_trees({point: "6.1.0", second: "6.1.0", "debian:6.1": "6.1.0"}, {}) == (tmp_path,)
+    assert unordered_trees({point: "6.1.0", second: "6.1.0"}, {point: 0}) == (tmp_path,)
+    assert unordered_trees({point: "6.1.0", second: "6.1.0"}, {point: 1, second: 0}) == ()
+    assert unordered_trees({point: "6.1.0-g1", second: "6.1.0-g2"}, {}) == (tmp_path,)
+    assert unordered_trees({point: "6.1.0", second: "6.2.0"}, {}) == ()
+    assert unordered_trees({point: "6.1.0", "build:x": "6.1.0"}, {}) == ()
 
 
 def test_commits_of_branches_stand_behind_what_they_were_made_from(tree: Path) -> None:

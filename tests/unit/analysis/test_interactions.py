@@ -25,7 +25,7 @@ from ktrial.stats.interactions import (
     exact_interaction,
     timed_interactions,
 )
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.verdict_rules import Arm
 from ktrial.store.store import Store, open_store
 from ktrial.studyfile.diagnostics import StudySource
@@ -90,8 +90,10 @@ def test_without_numbers_there_is_a_reason() -> None:
     )
     zero = exact_interaction(place(), arms((1,), (0,), (1,), (1,)), margin=0.01)
     assert (zero.ratio, zero.reason) == (None, "a ratio needs values above zero")
-    other = exact_interaction(place(), arms((1,), (1,), (1,), (1,)), margin=0.01, incomparable="two machines")
-    assert (other.ratio, other.reason) == (None, "two machines")
+    incomparable = exact_interaction(
+        place(), arms((1,), (1,), (1,), (1,)), margin=0.01, incomparable="two machines"
+    )
+    assert (incomparable.ratio, incomparable.reason) == (None, "two machines")
 
 
 VALUES = st.tuples(*[st.lists(st.floats(1.0, 1e6), min_size=1, max_size=3).map(tuple)] * 4)
@@ -100,15 +102,15 @@ VALUES = st.tuples(*[st.lists(st.floats(1.0, 1e6), min_size=1, max_size=3).map(t
 @given(VALUES)
 def test_it_is_the_same_whichever_factor_comes_first(values: tuple[tuple[float, ...], ...]) -> None:
     a, b, c, d = arms(*values)
-    one = exact_interaction(place(), (a, b, c, d), margin=0.01)
-    other = exact_interaction(place(), (a, c, b, d), margin=0.01)
-    assert one.ratio == pytest.approx(other.ratio)
-    assert one.verdict is other.verdict
-    assert one.low is not None
-    assert one.ratio is not None
-    assert one.high is not None
-    assert one.low <= one.ratio * (1 + 1e-9)
-    assert one.ratio <= one.high * (1 + 1e-9)
+    first = exact_interaction(place(), (a, b, c, d), margin=0.01)
+    incomparable = exact_interaction(place(), (a, c, b, d), margin=0.01)
+    assert first.ratio == pytest.approx(incomparable.ratio)
+    assert first.verdict is incomparable.verdict
+    assert first.low is not None
+    assert first.ratio is not None
+    assert first.high is not None
+    assert first.low <= first.ratio * (1 + 1e-9)
+    assert first.ratio <= first.high * (1 + 1e-9)
 
 
 def in_time(interaction: float, blocks: int, seed: int, spread: float = 0.01) -> Interaction:
@@ -139,14 +141,14 @@ def test_in_real_time_the_blocks_drift_divides_out() -> None:
 def test_in_real_time_an_interaction_is_seldom_found_where_there_is_none() -> None:
     """At most at the study's error of 5 %: of 200 studies, 22 would come with probability below 0.0005."""
     interactions = [in_time(1.0, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
-    claimed = sum(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in interactions)
+    claimed = sum(interaction.verdict in (Verdict.BETTER, Verdict.WORSE) for interaction in interactions)
     assert claimed < 22
 
 
 def test_in_real_time_the_interval_holds_the_truth() -> None:
     """95 % of them: of 200, fewer than 176 would come with probability below 0.0005."""
     interactions = [in_time(1.05, blocks=10, seed=seed, spread=0.03) for seed in range(200)]
-    held = sum((one.low or 0) <= 1.05 <= (one.high or 0) for one in interactions)
+    held = sum((interaction.low or 0) <= 1.05 <= (interaction.high or 0) for interaction in interactions)
     assert held >= 176
 
 
@@ -169,11 +171,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def priced(boot: Boot, asked: Run) -> StepResult:
+def priced(boot: Boot, run: Run) -> StepResult:
     """SLAB costs 5 %, the patch 3 %, and fork pays 4 % more where it meets both."""
     slab, patched = "SLAB" in boot.kernel.name, "my.patch" in boot.kernel.name
     number = 1_000_000 * (1.05 if slab else 1) * (1.03 if patched else 1)
-    if slab and patched and asked.argv[0] == "fork":
+    if slab and patched and run.argv[0] == "fork":
         number *= 1.04
     return StepResult(step=0, do="run", exit=0, stdout=str(number))
 
@@ -194,8 +196,8 @@ def crossed(tmp_path: Path, design: str = "full-factorial") -> Study:
 
 
 def test_a_crossed_study_reports_the_interaction(tmp_path: Path, store: Store) -> None:
-    own = sources(builder=FakeBuilder().builder)
-    record = run(crossed(tmp_path), store=store, machine=ScriptedMachine(priced), sources=own)
+    of_fakes = sources(builder=FakeBuilder().builder)
+    record = run(crossed(tmp_path), store=store, machine=ScriptedMachine(priced), sources=of_fakes)
     fork, syscall = record.result.interactions
     assert (fork.workload, fork.verdict) == ("fork", Verdict.WORSE)
     assert fork.ratio == pytest.approx(1.04)
@@ -210,9 +212,9 @@ def test_a_crossed_study_reports_the_interaction(tmp_path: Path, store: Store) -
 
 
 def test_without_the_fourth_treatment_there_is_none(tmp_path: Path, store: Store) -> None:
-    own = sources(builder=FakeBuilder().builder)
+    of_fakes = sources(builder=FakeBuilder().builder)
     study = crossed(tmp_path, "one-factor-at-a-time")
-    record = run(study, store=store, machine=ScriptedMachine(priced), sources=own)
+    record = run(study, store=store, machine=ScriptedMachine(priced), sources=of_fakes)
     assert record.result.interactions == ()
 
 
@@ -229,7 +231,10 @@ def test_every_pair_of_factors_and_levels(tmp_path: Path, store: Store) -> None:
     }
     study = study_from(data, StudySource("study.toml"), "pairs", tmp_path, KNOWN)
     record = run(study, store=store, machine=ScriptedMachine(number_of), sources=sources())
-    pairs = [(one.first, one.first_levels[1], one.second) for one in record.result.interactions]
+    pairs = [
+        (interaction.first, interaction.first_levels[1], interaction.second)
+        for interaction in record.result.interactions
+    ]
     assert pairs == [("a", 1, "b"), ("a", 2, "b"), ("a", 1, "memory"), ("a", 2, "memory"), ("b", 1, "memory")]
 
 

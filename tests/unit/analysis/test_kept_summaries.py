@@ -30,11 +30,11 @@ def test_a_run_leaves_its_numbers_and_what_it_came_to(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_store(backend.location) as store:
-        done = run(a_study(), store=store, machine=ScriptedMachine(number_of), sources=sources())
+        record_ = run(a_study(), store=store, machine=ScriptedMachine(number_of), sources=sources())
         past, briefs = without_trials(store, monkeypatch)
         assert sum(len(line.points) for line in past.lines) > 0
-        assert briefs.of(done.id) == brief_of(record(store, done.id))
-        assert briefs.of(done.id).answer == done.result.answer
+        assert briefs.of(record_.id) == brief_of(record(store, record_.id))
+        assert briefs.of(record_.id).answer == record_.result.answer
 
 
 def test_what_was_kept_of_one_study_says_what_its_trials_say(
@@ -42,11 +42,13 @@ def test_what_was_kept_of_one_study_says_what_its_trials_say(
 ) -> None:
     with open_store(backend.location) as store:
         fill(store, a_record(FIVE[:3], ("fork",)), a_study_with_failures())
-        kept = [record_kept(store, one.id) for one in store.studies()]
+        records = [record_kept(store, study.id) for study in store.studies()]
         past, briefs = without_trials(store, monkeypatch)
-        assert [briefs.of(one.id) for one in kept] == [brief_of(one) for one in kept]
-        assert any(briefs.of(one.id).failed for one in kept), "with trials that failed"
-        assert any(briefs.of(one.id).rows for one in kept)
+        assert [briefs.of(study_record.id) for study_record in records] == [
+            brief_of(study_record) for study_record in records
+        ]
+        assert any(briefs.of(study_record.id).failed for study_record in records), "with trials that failed"
+        assert any(briefs.of(study_record.id).rows for study_record in records)
     with open_store(backend.location) as store:
         store.keep_summaries([])
         assert history(stored_numbers(store), "fork") == past
@@ -55,7 +57,7 @@ def test_what_was_kept_of_one_study_says_what_its_trials_say(
 def test_what_a_study_came_to_is_made_again_once_it_has_changed(backend: Backend) -> None:
     with open_store(backend.location) as store:
         fill(store, a_record(FIVE[:3], ("fork",)))
-        (before,) = (record_kept(store, one.id) for one in store.studies())
+        (before,) = (record_kept(store, study.id) for study in store.studies())
         store.remove_trials_of(before.id, [before.trials[-1].planned.key])
         after = brief_results(store, store.studies(), store.study_states()).of(before.id)
         assert after == brief_of(record(store, before.id))

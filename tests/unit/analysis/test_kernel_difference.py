@@ -60,8 +60,8 @@ def built(
     directory: Path, name: str, text: str = SLUB, /, *, release: str = "6.1.7", **build: object
 ) -> Kernel:
     """As ktrial builds it, of a source that is not there any more."""
-    wanted = Build.model_validate({"source": str(directory / "gone")} | build)
-    origin = Origin(provider="build", source=wanted.source, build=wanted)
+    expected = Build.model_validate({"source": str(directory / "gone")} | build)
+    origin = Origin(provider="build", source=expected.source, build=expected)
     return a_kernel(directory, name, text, origin=origin, release=release)
 
 
@@ -90,10 +90,12 @@ def test_the_same_kernel_twice_differs_in_nothing(tmp_path: Path) -> None:
 
 def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
     config = SLAB.replace("gcc 12", "gcc 13") + 'CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE="quiet"\n'
-    one = built(tmp_path, "build:one")
+    kernel = built(tmp_path, "build:one")
     patches = [a_patch(tmp_path, "muqss.patch")]
-    other = built(tmp_path, "build:other", config, release="6.2.0", patches=patches, make={"KCFLAGS": "-O3"})
-    difference = difference_of(one, other)
+    reordered = built(
+        tmp_path, "build:other", config, release="6.2.0", patches=patches, make={"KCFLAGS": "-O3"}
+    )
+    difference = difference_of(kernel, reordered)
     assert difference.respects == (
         Respect.VERSION,
         Respect.PATCHES,
@@ -116,25 +118,25 @@ def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
 
 def test_a_patch_that_is_gone_is_still_named(tmp_path: Path) -> None:
     patch = a_patch(tmp_path, "p.patch")
-    one, other = built(tmp_path, "build:one"), built(tmp_path, "build:other", patches=[patch])
+    kernel, reordered = built(tmp_path, "build:one"), built(tmp_path, "build:other", patches=[patch])
     Path(patch.path).unlink()
-    (difference,) = difference_of(one, other).patches
+    (difference,) = difference_of(kernel, reordered).patches
     assert (difference.patch, difference.in_first, difference.files) == (patch, False, ())
 
 
 def test_the_order_of_patches_is_a_difference(tmp_path: Path) -> None:
     first, second = a_patch(tmp_path, "1.patch"), a_patch(tmp_path, "2.patch", PATCH.replace("new", "newer"))
-    one = built(tmp_path, "build:one", patches=[first, second])
-    other = built(tmp_path, "build:other", patches=[second, first])
-    difference = difference_of(one, other)
+    kernel = built(tmp_path, "build:one", patches=[first, second])
+    reordered = built(tmp_path, "build:other", patches=[second, first])
+    difference = difference_of(kernel, reordered)
     assert difference.respects == (Respect.PATCHES,)
     assert difference.reordered_patches
     assert "the order of patches" in text_of(difference)
 
 
 def test_an_unknown_configuration_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
-    one, other = a_kernel(tmp_path, "path:a", None), a_kernel(tmp_path, "path:b", release="6.2.0")
-    difference = difference_of(one, other)
+    kernel, reordered = a_kernel(tmp_path, "path:a", None), a_kernel(tmp_path, "path:b", release="6.2.0")
+    difference = difference_of(kernel, reordered)
     assert difference.respects == (Respect.VERSION,)
     assert "options: the configuration of path:a is not known" in difference.unknown
     assert "the configuration of path:a is not known" in text_of(difference)
@@ -144,7 +146,7 @@ def test_a_source_that_is_gone_folds_nothing_and_says_why(tmp_path: Path) -> Non
     difference = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
     assert not difference.folded
     assert len(difference.decided) == 5
-    assert any("which options follow from others" in one for one in difference.unknown)
+    assert any("which options follow from others" in text for text in difference.unknown)
 
 
 def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
@@ -154,9 +156,11 @@ def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
         trees.append(make.module_tree(tmp_path / side, names=names))
         (trees[-1] / "modules.dep").write_text("".join(f"kernel/{name}.ko:\n" for name in names))
     (trees[1] / "modules.builtin").write_text("kernel/one.ko\n")
-    one, other = (a_kernel(tmp_path, f"path:{number}", modules=tree) for number, tree in enumerate(trees))
-    difference = difference_of(one, other)
-    changes = {each.name: (each.before, each.after) for each in difference.modules}
+    kernel, reordered = (
+        a_kernel(tmp_path, f"path:{number}", modules=tree) for number, tree in enumerate(trees)
+    )
+    difference = difference_of(kernel, reordered)
+    changes = {module.name: (module.before, module.after) for module in difference.modules}
     assert changes["three"] == ("", "module")
     assert changes["one"] == ("module", "built in")
     assert "two" not in changes
@@ -165,8 +169,8 @@ def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
 
 def test_modules_that_are_not_known_are_no_difference(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    one = a_kernel(tmp_path, "path:a", modules=make.module_tree(tmp_path / "a"))
-    difference = difference_of(one, a_kernel(tmp_path, "path:b"))
+    kernel = a_kernel(tmp_path, "path:a", modules=make.module_tree(tmp_path / "a"))
+    difference = difference_of(kernel, a_kernel(tmp_path, "path:b"))
     assert difference.modules == ()
     assert "modules: those of path:b are not known" in difference.unknown
 
@@ -202,10 +206,10 @@ def test_long_lists_of_drivers_are_cut_and_counted_and_the_command_for_all_is_na
 
 def test_options_of_the_kernel_itself_are_never_cut(tmp_path: Path) -> None:
     drivers = "".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(200))
-    own = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(300))
+    options = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(300))
     difference = difference_of(
         a_kernel(tmp_path, "path:a", drivers + "CONFIG_ZLAST=1\n"),
-        a_kernel(tmp_path, "path:b", own + "CONFIG_ZLAST=2\n"),
+        a_kernel(tmp_path, "path:b", options + "CONFIG_ZLAST=2\n"),
     )
     text = text_of(difference)
     assert all(f"+OPTION_{number:03}" in text for number in range(300))
@@ -234,7 +238,7 @@ NEWER = MENU.format(
 def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
     older, newer = a_kernel(tmp_path, "path:6.1", OLDER), a_kernel(tmp_path, "path:6.12", NEWER)
     difference = difference_of(older, newer)
-    assert [(one.before, one.after) for one in difference.renamed] == [
+    assert [(renaming.before, renaming.after) for renaming in difference.renamed] == [
         ("CONFIG_RETHUNK", "CONFIG_MITIGATION_RETHUNK"),
         ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE"),
         ("CONFIG_SLS", "CONFIG_MITIGATION_SLS"),
@@ -246,11 +250,11 @@ def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
     assert "RETPOLINE → MITIGATION_RETPOLINE" in text
     assert "−MITIGATION_SLS  SLS before it was renamed" in text
     back = difference_of(newer, older)
-    assert [(one.before, one.after) for one in back.renamed][1] == (
+    assert [(renaming.before, renaming.after) for renaming in back.renamed][1] == (
         "CONFIG_MITIGATION_RETPOLINE",
         "CONFIG_RETPOLINE",
     )
-    assert [(one.option, one.before, one.after) for one in back.options] == [
+    assert [(renaming.option, renaming.before, renaming.after) for renaming in back.options] == [
         ("CONFIG_MITIGATION_SLS", None, "y")
     ]
 
@@ -258,14 +262,14 @@ def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
 def test_two_options_that_are_both_offered_are_no_renamed_one(tmp_path: Path) -> None:
     both = OLDER + "CONFIG_MITIGATION_RETPOLINE=y\n"
     difference = difference_of(a_kernel(tmp_path, "path:a", both), a_kernel(tmp_path, "path:b", NEWER))
-    assert "CONFIG_RETPOLINE" in {one.option for one in difference.options}
+    assert "CONFIG_RETPOLINE" in {option.option for option in difference.options}
 
 
 def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp_path: Path) -> None:
     drivers = "".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(100))
     hidden = "".join(f"CONFIG_ARCH_HAS_{number:03}=y\n" for number in range(100))
-    own = "".join(f"CONFIG_NEWS_{number:03}=y\n" for number in range(60))
-    newer = MENU.format("CONFIG_A=y\n" + hidden + own + drivers)
+    options = "".join(f"CONFIG_NEWS_{number:03}=y\n" for number in range(60))
+    newer = MENU.format("CONFIG_A=y\n" + hidden + options + drivers)
     older = MENU.format("CONFIG_A=y\n")
     after = a_kernel(tmp_path, "path:b", newer, release="6.12.1")
     difference = difference_of(a_kernel(tmp_path, "path:a", older), after)
@@ -275,15 +279,15 @@ def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp
     assert text.count("and 92 more (--all)") == 2
     assert "DRIVER_099" not in text
     assert {f"CONFIG_DRIVER_{number:03}" for number in range(100)} < {
-        one.option for one in difference.options
+        option.option for option in difference.options
     }
 
 
 @pytest.mark.parametrize(("source", "error"), [("/nowhere", NotASource), ("debian:nothing", SourceUnusable)])
 def test_a_source_that_is_none_is_refused(source: str, error: type[KtrialError], tmp_path: Path) -> None:
-    one, other = a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:b", SLAB)
+    kernel, reordered = a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:b", SLAB)
     with pytest.raises((error, SourceUnusable)):
-        difference_of(one, other, sources=[source])
+        difference_of(kernel, reordered, sources=[source])
 
 
 def test_names_and_values_with_markup_do_no_harm(tmp_path: Path) -> None:
@@ -328,7 +332,7 @@ def test_the_command_prints_text_json_and_a_page(two: tuple[str, str], tmp_path:
     assert ran(*two).startswith("They differ in ")
     data = json.loads(ran(*two, "--json"))
     assert data["respects"] == ["options"]
-    assert {one["option"] for one in data["options"]} >= {"CONFIG_SLAB", "CONFIG_SLUB"}
+    assert {option["option"] for option in data["options"]} >= {"CONFIG_SLAB", "CONFIG_SLUB"}
     assert "report: " in ran(*two, "--html", str(tmp_path / "x/page.html"))
     assert "SLAB allocator options" in (tmp_path / "x/page.html").read_text()
     assert ran(two[0], two[0]).startswith("No difference")

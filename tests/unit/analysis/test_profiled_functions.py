@@ -9,11 +9,11 @@ FILES = FunctionFiles(files={"fork": "kernel/fork.c"}, functions=frozenset({"for
 
 
 def test_names_are_those_of_the_source_and_the_same_object_in_each_workload() -> None:
-    one, other = (functions_of(a_profile({(name, ""): 5}), FILES) for name in ("fork", "exec.part.0"))
-    assert one.known == {"fork", "exec"}
-    assert one.known is other.known
-    both = together([one, other])
-    assert both.known == one.known
+    first, second = (functions_of(a_profile({(name, ""): 5}), FILES) for name in ("fork", "exec.part.0"))
+    assert first.known == {"fork", "exec"}
+    assert first.known is second.known
+    both = together([first, second])
+    assert both.known == first.known
     assert both.files == FILES.files
     assert set(both.counts) == {("fork", ""), ("exec", "")}
 

@@ -51,7 +51,7 @@ def test_an_effect_is_what_is_gone_in_the_second_and_what_has_come_in_the_first(
 def test_counts_are_means_in_the_order_of_perturbations_and_medians_where_there_is_no_mean() -> None:
     counts = counts_of(counted(1, 12.0), counted(0, 11.0), counted(2, None))
     assert counts.values(TREATMENT) == (11.0, 12.0, 7.0)
-    assert [one.planned.perturbation.number for one in counts.trials(TREATMENT)] == [0, 1, 2]
+    assert [trial.planned.perturbation.number for trial in counts.trials(TREATMENT)] == [0, 1, 2]
 
 
 def test_only_a_count_of_instructions_by_plugin_counts() -> None:

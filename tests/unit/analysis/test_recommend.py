@@ -25,10 +25,10 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 def test_regret_is_against_the_best_in_either_direction() -> None:
     values = {"a": {0: 100.0, 1: 100.0}, "b": {0: 110.0, 1: 112.0}}
     centres = {"a": 100.0, "b": 111.0}
-    lower = regrets(values, centres, Direction.LOWER)
+    lower = regrets("fork", values, centres, Direction.LOWER)
     assert (lower["a"].ratio, lower["b"].ratio) == (1.0, 1.11)
     assert (lower["b"].low, lower["b"].high) == (1.10, 1.12)
-    higher = regrets(values, centres, Direction.HIGHER)
+    higher = regrets("fork", values, centres, Direction.HIGHER)
     assert higher["b"].ratio == 1.0
     assert higher["a"].ratio == pytest.approx(1.11)
 
@@ -55,18 +55,18 @@ def test_one_workload_alone_does_not_decide(tmp_path: Path) -> None:
         assert recommendation.candidates[0].mean == pytest.approx(1.4 ** (1 / 5))
         assert recommendation.candidates[1].mean == pytest.approx(1.3 ** (4 / 5))
         assert recommendation.best == ("debian:6.18",)
-        assert {one.best for one in recommendation.without} == {("debian:6.18",)}
+        assert {without.best for without in recommendation.without} == {("debian:6.18",)}
         assert recommendation.answer.startswith("By instructions counted, not time, debian:6.18 serves")
         assert "so it stays whichever workload is left out" in recommendation.answer
         two = recommend(store, ("fork", "timer"))
         assert two.best == ("debian:6.1",)
-        assert [one.best for one in two.without] == [("debian:6.1",), ("debian:6.18",)]
+        assert [without.best for without in two.without] == [("debian:6.1",), ("debian:6.18",)]
         assert "one workload decides: without timer it is debian:6.18" in two.answer
 
 
 def a_record_of(values: dict[str, dict[str, float]]) -> StudyRecord:
     """Kernel → workload → value."""
-    made = a_record(tuple(values), tuple(next(iter(values.values()))))
+    plain = a_record(tuple(values), tuple(next(iter(values.values()))))
     trials = tuple(
         trial.model_copy(
             update={
@@ -78,9 +78,9 @@ def a_record_of(values: dict[str, dict[str, float]]) -> StudyRecord:
                 )
             }
         )
-        for trial in made.trials
+        for trial in plain.trials
     )
-    return made.model_copy(update={"trials": trials})
+    return plain.model_copy(update={"trials": trials})
 
 
 def test_the_kernel_with_the_smallest_mean_regret_is_recommended(tmp_path: Path) -> None:
@@ -98,44 +98,46 @@ def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
     records = a_record(FIVE[:3], WORKLOADS), a_record(FIVE[2:], ("fork",))
     with open_store(str(a_store(tmp_path, *records))) as store:
         recommendation = recommend(store, ("fork", "pipe"))
-        assert {one.version for one in recommendation.candidates} == set(FIVE[:3])
+        assert {candidate.version for candidate in recommendation.candidates} == set(FIVE[:3])
         assert recommendation.incomplete == {"debian:6.18": ("pipe",), "debian:7.2": ("pipe",)}
         # They are the best in fork by far, or the worst: neither moves what is said of the others.
         alone = recommend(store, ("fork", "pipe"))
-        assert [one.regrets for one in recommendation.candidates] == [one.regrets for one in alone.candidates]
-        assert min(one.regrets[0].ratio for one in recommendation.candidates) == 1.0
+        assert [candidate.regrets for candidate in recommendation.candidates] == [
+            candidate.regrets for candidate in alone.candidates
+        ]
+        assert min(candidate.regrets[0].ratio for candidate in recommendation.candidates) == 1.0
         assert "2 more without numbers of some workload: nothing is said of those" in recommendation.answer
-        with pytest.raises(HistoryError):
+        with pytest.raises(HistoryError, match="fewer than two kernels"):
             recommend(store, ("fork", "tcp"))
 
 
 def test_of_a_set_only_what_was_measured_counts(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path)
-    said = cli("recommend", "--workloads", "quick", "--store", store)
-    assert said.status == 0
-    assert "not measured, and left out: syscall" in said.output
+    result = cli("recommend", "--workloads", "quick", "--store", store)
+    assert result.status == 0
+    assert "not measured, and left out: syscall" in result.output
     assert cli("recommend", "--workloads", "quick,syscall", "--store", store).status == 1, "it was named"
     assert cli("recommend", "--workloads", "disk", "--store", store).status == 1
 
 
 def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path)
-    said = cli("recommend", "--workloads", "fork,pipe", "--store", store)
-    assert said.status == 0
-    assert "worst" in said.output
+    result = cli("recommend", "--workloads", "fork,pipe", "--store", store)
+    assert result.status == 0
+    assert "worst" in result.output
     assert "By instructions counted, not time, debian:5.10 serves these workloads best" in one_line(
-        said.output
+        result.output
     )
-    assert "geometric mean" in said.output
-    told = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
-    assert told["best"] == ["debian:5.10"]
+    assert "geometric mean" in result.output
+    reported = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
+    assert reported["best"] == ["debian:5.10"]
     assert cli("recommend", "--workloads", "stat", "--store", store).status == 1
 
 
 def test_sanity_is_a_check_of_two_kernels(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
-    asked: dict[str, object] = {}
-    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda _context, **given: asked.update(given))
+    passed: dict[str, object] = {}
+    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda _context, **options: passed.update(options))
     assert cli("sanity", "6.1", "path:vmlinux", "--max", "+2%").status == 0
-    assert (asked["against"], asked["kernel"], asked["maximum"]) == ("debian:6.1", "path:vmlinux", ["+2%"])
-    assert "fork" in str(asked["workload"])
+    assert (passed["against"], passed["kernel"], passed["maximum"]) == ("debian:6.1", "path:vmlinux", ["+2%"])
+    assert "fork" in str(passed["workload"])
     assert cli("sanity", "6.1").status == 2

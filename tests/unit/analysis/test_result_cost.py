@@ -44,5 +44,5 @@ def cpu(study: Study, trials: list[Trial]) -> float:
 @pytest.mark.parametrize("timed", [True, False], ids=["in real time", "exact"])
 def test_four_times_the_treatments_cost_less_than_eight_times_as_much(timed: bool) -> None:
     small, large = (growing_study(count, timed=timed, blocks=6) for count in (32, 128))
-    few, many = (list(trials_of(one, environments=timed)) for one in (small, large))
+    few, many = (list(trials_of(study, environments=timed)) for study in (small, large))
     assert cpu(large, many) < 8 * cpu(small, few), "sixteen times as much would be its square"

@@ -24,21 +24,21 @@ def a_parallel_study() -> Study:
 
 def trials(blocks: int, effect: float, seed: int) -> list[Trial]:
     drawn = random.Random(seed)
-    made = []
+    trials_ = []
     for block in range(blocks):
         for order, kernel in enumerate(KERNELS):
             value = 1000 * (1 + effect * (kernel == KERNELS[1])) * (1 + drawn.gauss(0, CHAOS))
             sample = a_sample("fork", value, unit="ns", mode=Mode.EXACT_PARALLEL)
-            made.append(a_trial(planned(kernel, block, 2 * block + order), samples=(sample,)))
-    return made
+            trials_.append(a_trial(planned(kernel, block, 2 * block + order), samples=(sample,)))
+    return trials_
 
 
 def judged(blocks: int, effect: float, seed: int = 1) -> tuple[Verdict, int | None]:
     """The verdict after so many seeds, and after how many to look again."""
-    study, done = a_parallel_study(), trials(blocks, effect, seed)
-    (comparison,) = result(study, done).comparisons
-    wanted = interim.blocks_wanted(study, done, metrics_of(study, done, metrics_in_catalogue))
-    return comparison.verdict, wanted
+    study, ended = a_parallel_study(), trials(blocks, effect, seed)
+    (comparison,) = result(study, ended).comparisons
+    expected = interim.blocks_wanted(study, ended, metrics_of(study, ended, metrics_in_catalogue))
+    return comparison.verdict, expected
 
 
 @pytest.mark.parametrize(("effect", "verdict"), [(0.2, Verdict.WORSE), (-0.2, Verdict.BETTER)])
@@ -53,10 +53,10 @@ def test_what_is_open_goes_on_to_the_next_look() -> None:
 
 def test_the_same_numbers_under_each_seed_are_equivalent() -> None:
     study = a_parallel_study()
-    done = [
+    ended = [
         a_trial(planned(kernel, block, 2 * block + order), values={"fork": 1000.0 + block})
         for block in range(6)
         for order, kernel in enumerate(KERNELS)
     ]
-    (comparison,) = result(study, done).comparisons
+    (comparison,) = result(study, ended).comparisons
     assert comparison.verdict in {Verdict.EQUIVALENT, Verdict.IDENTICAL}

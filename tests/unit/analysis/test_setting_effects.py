@@ -13,7 +13,10 @@ FEWER_AND_LARGER = {"average read size": (128.0, 2340.0), "read requests": (128.
 
 
 def names(path: str, before: str, after: str, measured: dict[str, tuple[float, float]]) -> list[str]:
-    return [one.metric for one in affected_metrics(path, before, after, measured, margin=0.01)]
+    return [
+        affected_metric.metric
+        for affected_metric in affected_metrics(path, before, after, measured, margin=0.01)
+    ]
 
 
 def test_more_read_ahead_explains_fewer_and_larger_requests() -> None:
@@ -54,5 +57,5 @@ def test_settings_of_the_disk_are_read_after_the_workload_and_those_it_lacks_lef
         StepResult(step=number, do="read", failure=Failure(name="ENOENT", text="no such file"))
         for number in range(1, len(looked_at.after))
     ]
-    told = looked_at.read_back((), tuple(results), "")
-    assert told == {"/sys/block/pmem0/queue/read_ahead_kb": "128"}
+    reported = looked_at.read_back((), tuple(results), "")
+    assert reported == {"/sys/block/pmem0/queue/read_ahead_kb": "128"}

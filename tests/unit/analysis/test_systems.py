@@ -44,9 +44,9 @@ def test_a_change_of_41_and_28_percent_depends_on_the_machine(tmp_path: Path) ->
     assert row.agreement is Agreement.DIFFERS
     assert row.p is not None
     assert row.p < 1e-3
-    ratios = sorted(one.ratio for one in row.systems)
+    ratios = sorted(system.ratio for system in row.systems)
     assert ratios == pytest.approx([1.28, 1.41], rel=0.02)
-    assert {one.system.cpu_model for one in row.systems} == {"Xeon", "EPYC"}
+    assert {system.system.cpu_model for system in row.systems} == {"Xeon", "EPYC"}
 
 
 def test_the_same_change_is_general(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_exact_numbers_are_not_averaged_over_machines(tmp_path: Path) -> None:
 
 def test_other_systems_with_one_processor_are_told_apart_by_their_names(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, at("root@lab1", 1.3, 1), at("lab2", 1.3, 2))
-    assert {one.system.machine for one in row.systems} == {"ssh lab1", "ssh lab2"}
+    assert {system.system.machine for system in row.systems} == {"ssh lab1", "ssh lab2"}
 
 
 def at(host: str, factor: float, seed: int, **provenance: object) -> StudyRecord:
@@ -96,7 +96,7 @@ def test_one_study_on_several_machines_is_compared_treatment_by_treatment() -> N
     (row,) = on_machines(records)
     assert (row.workload, row.before, row.after) == ("fork", OLD, NEW)
     assert row.agreement is Agreement.SAME
-    assert {one.system.machine for one in row.systems} == {"ssh lab1", "ssh lab2", "ssh lab3"}
+    assert {system.system.machine for system in row.systems} == {"ssh lab1", "ssh lab2", "ssh lab3"}
     assert row.over_machines is not None
     assert row.over_machines.low < 1.3 < row.over_machines.high
     (row,) = on_machines([*records[:2], at("lab3", 1.5, 7)])
@@ -105,22 +105,22 @@ def test_one_study_on_several_machines_is_compared_treatment_by_treatment() -> N
 
 
 def test_blocks_are_paired_though_one_machine_has_lost_a_trial() -> None:
-    whole, other = at("lab1", 1.3, 1), at("lab2", 1.3, 2)
-    lost = whole.model_copy(update={"trials": whole.trials[1:]})
-    (row,) = on_machines([lost, other])
-    ratios = [one.ratio for one in row.systems]
+    complete, second = at("lab1", 1.3, 1), at("lab2", 1.3, 2)
+    lost = complete.model_copy(update={"trials": complete.trials[1:]})
+    (row,) = on_machines([lost, second])
+    ratios = [system.ratio for system in row.systems]
     assert ratios == pytest.approx([1.3, 1.3], rel=0.01)
-    assert [one.blocks for one in row.systems] == [11, 12]
+    assert [system.blocks for system in row.systems] == [11, 12]
 
 
 def test_each_machine_s_own_kernel_is_a_part_of_it_and_another_kernel_of_one_name_is_told() -> None:
     def own(record: StudyRecord, digest: str) -> StudyRecord:
         return with_qemu(record, "", kernel_digest=digest * 64)
 
-    kept = [own(at("lab1", 1.3, 3), "a"), own(at("lab2", 1.3, 4), "b")]
-    (row,) = on_machines(kept)
+    records = [own(at("lab1", 1.3, 3), "a"), own(at("lab2", 1.3, 4), "b")]
+    (row,) = on_machines(records)
     assert row.agreement is Agreement.SAME, "the same kernel before and after, on each"
-    (row,) = on_machines([at("lab1", 1.3, 1), kept[1]])
+    (row,) = on_machines([at("lab1", 1.3, 1), records[1]])
     assert "another kernel on each machine" in row.reason
 
 
@@ -134,7 +134,9 @@ def test_a_study_is_called_after_its_machine() -> None:
 def test_noise_alone_seldom_looks_like_an_interaction() -> None:
     rng = np.random.default_rng(1)
     p = [interaction_p(rng.normal(0, 0.02, (2, 8)).tolist()) for _ in range(1000)]
-    assert np.mean([one is not None and one <= 0.05 for one in p]) == pytest.approx(0.05, abs=0.02)
+    assert np.mean([p_value is not None and p_value <= 0.05 for p_value in p]) == pytest.approx(
+        0.05, abs=0.02
+    )
     assert interaction_p([[0.1, 0.2], [0.1, 0.2]]) is None
     assert interaction_p([[0.1, 0.1, 0.1], [0.1, 0.2, 0.3]]) is None
 
@@ -152,10 +154,12 @@ def test_exact_machines_are_judged_by_margin_and_spread(tmp_path: Path) -> None:
 def test_other_kernels_of_one_name_are_told(tmp_path: Path) -> None:
     moved = a_record((OLD, NEW), ("fork",))
     trials = tuple(
-        one.model_copy(
-            update={"provenance": one.provenance.model_copy(update={"kernel_digest": "f" * 64, "qemu": "10"})}
+        trial.model_copy(
+            update={
+                "provenance": trial.provenance.model_copy(update={"kernel_digest": "f" * 64, "qemu": "10"})
+            }
         )
-        for one in moved.trials
+        for trial in moved.trials
     )
     (row,) = rows_of(tmp_path, a_record((OLD, NEW), ("fork",)), moved.model_copy(update={"trials": trials}))
     assert row.agreement is Agreement.UNDECIDED
@@ -184,8 +188,8 @@ def test_one_machine_has_nothing_to_compare_with(tmp_path: Path) -> None:
 
 def test_systems_prints_each_machine(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2))
-    said = cli("systems", OLD, NEW, "--store", store)
-    assert said.status == 0
-    assert "it depends on the machine" in said.output
-    assert "Xeon" in said.output
+    result = cli("systems", OLD, NEW, "--store", store)
+    assert result.status == 0
+    assert "it depends on the machine" in result.output
+    assert "Xeon" in result.output
     assert cli("systems", OLD, FIVE[0], "--store", store).status == 1

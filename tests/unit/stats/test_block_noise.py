@@ -8,7 +8,8 @@ from scipy import stats
 
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric
-from ktrial.stats.sequential import BlockedMetric, checks
+from ktrial.stats.sequential.data_warnings import checks
+from ktrial.stats.sequential.design import BlockedMetric
 from ktrial.stats.sequential.repeated_intervals import (
     inflation,
     lag_one,
@@ -50,7 +51,7 @@ def test_the_standard_error_grows_as_the_covariances_say(blocks: int, phi: float
 
 @pytest.mark.parametrize("phi", [0.0, 0.4, 0.6])
 def test_the_correlation_is_presumed_to_be_somewhat_larger_than_an_estimate_without_bias(phi: float) -> None:
-    lag_ones = np.array([lag_one(each)[0] for each in alike(phi, 2000, 60)])
+    lag_ones = np.array([lag_one(values)[0] for values in alike(phi, 2000, 60)])
     presumed = presumed_correlation(lag_ones, np.array(60.0))
     unbiased = (60 * lag_ones + 1) / 57
     assert unbiased.mean() == pytest.approx(phi, abs=0.02)
@@ -59,9 +60,9 @@ def test_the_correlation_is_presumed_to_be_somewhat_larger_than_an_estimate_with
 
 
 def test_independent_neighbours_are_called_alike_as_rarely_as_the_p_value_says() -> None:
-    p = np.array([lag_one(each)[1] for each in alike(0.0, 2000, 40)])
+    p = np.array([lag_one(values)[1] for values in alike(0.0, 2000, 40)])
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.02)
-    assert np.median([lag_one(each)[1] for each in alike(0.8, 200, 40)]) < 1e-3
+    assert np.median([lag_one(values)[1] for values in alike(0.8, 200, 40)]) < 1e-3
     assert lag_one(np.ones(9)) == (0.0, 1.0)
 
 
@@ -85,7 +86,7 @@ def test_the_typical_block_of_normal_values_is_nearly_their_mean() -> None:
 
 def test_however_far_a_far_block_lies_it_does_not_move_the_typical_one() -> None:
     values = np.random.default_rng(3).standard_normal(30)
-    near, far = (np.array(typical(np.append(values, one))) for one in (50.0, 1e6))
+    near, far = (np.array(typical(np.append(values, far_value))) for far_value in (50.0, 1e6))
     assert near == pytest.approx(far)
     middle, error = typical(10 + 3 * values)
     assert float(middle) == pytest.approx(10 + 3 * float(typical(values)[0]))
@@ -120,11 +121,11 @@ def test_far_blocks_are_told_with_both_means_and_good_ones_are_not() -> None:
     rng = np.random.default_rng(6)
     far = 0.01 * rng.standard_normal(40)
     far[[3, 20]] += 0.2
-    (told,) = [each for each in checks(in_blocks(far)) if each.kind is WarningKind.FAR_BLOCKS]
-    assert "B: 2 of 40 blocks lie far off" in told.text
-    assert "the mean ratio is 1.0" in told.text
+    (check,) = [check for check in checks(in_blocks(far)) if check.kind is WarningKind.FAR_BLOCKS]
+    assert "B: 2 of 40 blocks lie far off" in check.text
+    assert "the mean ratio is 1.0" in check.text
     quiet = [checks(in_blocks(0.01 * rng.standard_normal(40))) for _ in range(100)]
-    assert sum(WarningKind.FAR_BLOCKS in {each.kind for each in one} for one in quiet) <= 5
+    assert sum(WarningKind.FAR_BLOCKS in {warning.kind for warning in of_study} for of_study in quiet) <= 5
 
 
 @pytest.mark.parametrize(
@@ -133,10 +134,10 @@ def test_far_blocks_are_told_with_both_means_and_good_ones_are_not() -> None:
 )
 def test_what_is_made_of_neighbours_that_are_alike_is_told(independent: bool, made_of_it: str) -> None:
     measured = in_blocks(0.01 * alike(0.7, 1, 60)[0])
-    told = [
-        each.text
-        for each in checks(measured, independent=independent)
-        if each.kind is WarningKind.AUTOCORRELATION
+    reported = [
+        check.text
+        for check in checks(measured, independent=independent)
+        if check.kind is WarningKind.AUTOCORRELATION
     ]
-    assert len(told) == 1
-    assert made_of_it in told[0]
+    assert len(reported) == 1
+    assert made_of_it in reported[0]

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from tests.support.making import DESIGN, SECONDS
 
-from ktrial.stats.sequential import (
-    BlockedMetric,
-    blocks_needed,
-    calibrate,
-    power,
-    ratio_spread,
-    smallest_detectable,
-)
+from ktrial.stats.sequential.design import BlockedMetric
+from ktrial.stats.sequential.power import blocks_needed, calibrate, power, ratio_spread, smallest_detectable
 
 
 @pytest.mark.parametrize(("sd", "blocks"), [(0.005, 30), (0.01, 60), (0.012, 90), (0.02, 180)])

@@ -6,11 +6,9 @@ from tests.support.making import DESIGN, SECONDS
 
 from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind
-from ktrial.stats.sequential import (
-    BlockedMetric,
-    checks,
-    look,
-)
+from ktrial.stats.sequential.data_warnings import checks
+from ktrial.stats.sequential.design import BlockedMetric
+from ktrial.stats.sequential.interim_analysis import look
 
 
 def alike(baseline: float, treatment: float, blocks: int) -> BlockedMetric:
@@ -31,14 +29,16 @@ def test_values_without_any_spread_are_judged_by_their_resolution_and_told(
     baseline: float, treatment: float, blocks: int, verdict: Verdict
 ) -> None:
     seen = look([alike(baseline, treatment, blocks)], DESIGN, final=True)
-    (one,) = seen.comparisons
-    assert one.verdict is verdict
-    assert one.low is not None
-    assert one.high is not None
+    (comparison,) = seen.comparisons
+    assert comparison.verdict is verdict
+    assert comparison.low is not None
+    assert comparison.high is not None
     half_a_step = 0.05 if treatment == 2.2 else 0.5
-    assert one.low <= (treatment - half_a_step) / (baseline + half_a_step) * 1.001
-    assert one.high >= (treatment + half_a_step) / (baseline - half_a_step) * 0.999
-    assert [each.kind for each in seen.warnings if "steps of" in each.text] == [WarningKind.SPREAD_UNKNOWN]
+    assert comparison.low <= (treatment - half_a_step) / (baseline + half_a_step) * 1.001
+    assert comparison.high >= (treatment + half_a_step) / (baseline - half_a_step) * 0.999
+    assert [warning.kind for warning in seen.warnings if "steps of" in warning.text] == [
+        WarningKind.SPREAD_UNKNOWN
+    ]
 
 
 def kinds(measured: BlockedMetric) -> set[WarningKind]:
@@ -48,10 +48,10 @@ def kinds(measured: BlockedMetric) -> set[WarningKind]:
 def ordered(values: dict[str, np.ndarray]) -> BlockedMetric:
     arms = len(values)
     orders = {
-        label: tuple(range(at, at + arms * len(each), arms))
-        for at, (label, each) in enumerate(values.items())
+        label: tuple(range(at, at + arms * len(numbers), arms))
+        for at, (label, numbers) in enumerate(values.items())
     }
-    plain = {label: tuple(float(one) for one in each) for label, each in values.items()}
+    plain = {label: tuple(float(number) for number in value) for label, value in values.items()}
     return BlockedMetric("w", SECONDS, "A", plain, orders=orders)
 
 

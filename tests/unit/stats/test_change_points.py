@@ -9,7 +9,7 @@ from tests.support.noise_models import MEMORY, NEAR, noise, with_steps
 from ktrial.analysis.history.change_points import steps
 from ktrial.model.history import ChangeKind
 from ktrial.stats.change_points import largest, p_of_any, p_value, shifts, shifts_of_all
-from ktrial.stats.sequential import holm
+from ktrial.stats.sequential.familywise import holm
 
 SERIES, POINTS = 200, 100
 
@@ -18,7 +18,7 @@ SERIES, POINTS = 200, 100
 @pytest.mark.parametrize("points", [50, POINTS, 400])
 def test_noise_shows_no_change(phi: float, points: int) -> None:
     series = noise(np.random.default_rng(1), SERIES, points, phi)
-    assert sum(bool(shifts(one)) for one in series) <= 0.05 * SERIES
+    assert sum(bool(shifts(row)) for row in series) <= 0.05 * SERIES
 
 
 @pytest.mark.parametrize("kind", ["cauchy", "lognormal", "three values", "two modes"])
@@ -30,15 +30,16 @@ def test_noise_of_any_shape_shows_no_change(kind: str) -> None:
         "three values": rng.integers(0, 3, shape).astype(float),
         "two modes": rng.choice([1.0, 1.3], shape) + 0.01 * rng.standard_normal(shape),
     }[kind]
-    assert sum(bool(shifts(one)) for one in series) <= 0.05 * SERIES
+    assert sum(bool(shifts(row)) for row in series) <= 0.05 * SERIES
 
 
 def test_steps_of_two_sd_are_found_where_they_are() -> None:
     rng = np.random.default_rng(3)
     series, places = with_steps(rng, noise(rng, SERIES, POINTS, 0.0))
-    steps_seen = [[shift.place for shift in shifts(one)] for one in series]
+    steps_seen = [[shift.place for shift in shifts(row)] for row in series]
     near = [
-        any(abs(one - place) <= NEAR for one in ones) for ones, place in zip(steps_seen, places, strict=True)
+        any(abs(seen_place - place) <= NEAR for seen_place in ones)
+        for ones, place in zip(steps_seen, places, strict=True)
     ]
     assert np.mean(near) >= 0.9
     assert np.mean([len(ones) > 1 for ones in steps_seen]) <= 0.05
@@ -71,8 +72,8 @@ def test_steps_in_noise_that_remembers_are_found() -> None:
     """Less often than in independent noise: in 100 points with φ = 0.6 some 25 are worth as much."""
     rng = np.random.default_rng(10)
     series, _ = with_steps(rng, noise(rng, SERIES, 400, 0.6))
-    places = [[shift.place for shift in shifts(one)] for one in series]
-    assert np.mean([bool(one) for one in places]) >= 0.95
+    places = [[shift.place for shift in shifts(row)] for row in series]
+    assert np.mean([bool(place) for place in places]) >= 0.95
 
 
 def test_one_wild_value_is_no_change() -> None:
@@ -110,13 +111,13 @@ def test_p_values_of_single_stretches_hold() -> None:
 def test_many_series_share_one_rate_of_false_alarms() -> None:
     rng = np.random.default_rng(9)
     families = [dict(enumerate(noise(rng, 20, 60, 0.0))) for _ in range(40)]
-    named = [{str(name): one for name, one in family.items()} for family in families]
+    named = [{str(name): row for name, row in family.items()} for family in families]
     assert sum(any(shifts_of_all(family).values()) for family in named) <= 4
     stepped = named[0] | {"step": named[0]["0"] + 4.0 * (np.arange(60) >= 30)}
     by_series = shifts_of_all(stepped)
     assert [name for name, changes in by_series.items() if changes] == ["step"]
-    p = holm([p_of_any(one) for one in stepped.values()])
-    assert [name for name, one in zip(stepped, p, strict=True) if one <= 0.05] == ["step"]
+    p = holm([p_of_any(values) for values in stepped.values()])
+    assert [name for name, p_value in zip(stepped, p, strict=True) if p_value <= 0.05] == ["step"]
 
 
 def by_perturbation(*points: tuple[float, ...]) -> list[dict[int, float]]:
@@ -151,11 +152,11 @@ def test_small_steps_add_up_to_creep() -> None:
 
 def test_one_version_that_differs_is_two_changes() -> None:
     two = steps(by_perturbation((100.0,), (120.0,), (100.0,)), 0.01)
-    assert [(one.place, one.ratio) for one in two] == [(1, 1.2), (2, pytest.approx(1 / 1.2))]
+    assert [(change.place, change.ratio) for change in two] == [(1, 1.2), (2, pytest.approx(1 / 1.2))]
 
 
 def test_versions_without_numbers_are_stepped_over() -> None:
-    assert [one.place for one in steps(by_perturbation((), (100.0,), (), (110.0,)), 0.01)] == [3]
+    assert [step.place for step in steps(by_perturbation((), (100.0,), (), (110.0,)), 0.01)] == [3]
     assert steps(by_perturbation((), ()), 0.01) == ()
 
 

@@ -54,9 +54,9 @@ def scattered(*groups: list[float]) -> bool:
 @settings(max_examples=examples(30))
 def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[float]]) -> None:
     assume(scattered(*groups))
-    known = [moments(group(str(at), values)) for at, values in enumerate(groups)]
-    for anova, how in ((one_way(known), "equal"), (welch(known), "unequal")):
-        oracle = anova_oneway(groups, use_var=how, welch_correction=True)
+    of_groups = [moments(group(str(at), values)) for at, values in enumerate(groups)]
+    for anova, options in ((one_way(of_groups), "equal"), (welch(of_groups), "unequal")):
+        oracle = anova_oneway(groups, use_var=options, welch_correction=True)
         assert anova.f == pytest.approx(oracle.statistic, rel=1e-6, abs=1e-9)
         assert anova.p == pytest.approx(oracle.pvalue, rel=1e-5, abs=1e-12)
         assert anova.within == pytest.approx(oracle.df_denom, rel=1e-9)
@@ -67,21 +67,21 @@ def test_games_howell_agrees_with_scipy() -> None:
     groups = [rng.normal(100 + at, 1 + at, 4 + at) for at in range(4)]
     oracle = stats.tukey_hsd(*groups, equal_var=False)
     interval = oracle.confidence_interval(0.95)
-    known = [moments(group(str(at), list(values))) for at, values in enumerate(groups)]
-    for pair in games_howell_pairs(known, 0.95):
-        one, other = int(pair.group), int(pair.against)
-        assert pair.difference == pytest.approx(oracle.statistic[one, other])
-        assert pair.p == pytest.approx(oracle.pvalue[one, other], abs=1e-6)
+    of_groups = [moments(group(str(at), list(values))) for at, values in enumerate(groups)]
+    for pair in games_howell_pairs(of_groups, 0.95):
+        family_, second = int(pair.group), int(pair.against)
+        assert pair.difference == pytest.approx(oracle.statistic[family_, second])
+        assert pair.p == pytest.approx(oracle.pvalue[family_, second], abs=1e-6)
         assert (pair.low, pair.high) == pytest.approx(
-            (interval.low[one, other], interval.high[one, other]), rel=1e-4
+            (interval.low[family_, second], interval.high[family_, second]), rel=1e-4
         )
 
 
 def test_two_groups_are_welch_s_t_test() -> None:
     rng = np.random.default_rng(2)
-    one, other = list(rng.normal(10, 1, 5)), list(rng.normal(12, 3, 8))
-    pair = games_howell(moments(group("a", one)), moments(group("b", other)), 2)
-    oracle = stats.ttest_ind(one, other, equal_var=False)
+    family_, second = list(rng.normal(10, 1, 5)), list(rng.normal(12, 3, 8))
+    pair = games_howell(moments(group("a", family_)), moments(group("b", second)), 2)
+    oracle = stats.ttest_ind(family_, second, equal_var=False)
     assert pair.p == pytest.approx(oracle.pvalue)
     interval = oracle.confidence_interval(0.95)
     assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high))
@@ -172,8 +172,8 @@ def test_where_nobody_said_which_way_is_better_a_difference_stays_without_a_verd
     family = Family(name="f", metric="points", groups=groups)
     files = [Imported(source="x.csv", format="csv", families=(family,))]
     (open_,) = analyse(files, AnalysisOptions()).families[0].comparisons
-    (told,) = analyse(files, AnalysisOptions(direction=Direction.LOWER)).families[0].comparisons
-    assert (open_.verdict, told.verdict) == (Verdict.INCONCLUSIVE, Verdict.WORSE)
+    (comparison,) = analyse(files, AnalysisOptions(direction=Direction.LOWER)).families[0].comparisons
+    assert (open_.verdict, comparison.verdict) == (Verdict.INCONCLUSIVE, Verdict.WORSE)
     assert "above the baseline, but the file does not tell which way is better" in open_.reason
 
 
@@ -186,11 +186,11 @@ def test_runs_in_blocks_are_compared_within_their_blocks() -> None:
         label: tuple(float(v) for v in 100 * factor * drift * np.exp(rng.normal(0, 0.005, 12)))
         for label, factor in (("a", 1.0), ("b", 1.02))
     }
-    groups = tuple(Group(label=label, values=each, runs=blocks) for label, each in values.items())
+    groups = tuple(Group(label=label, values=value, runs=blocks) for label, value in values.items())
     family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
     for blocked, verdict in ((True, Verdict.WORSE), (False, Verdict.INCONCLUSIVE)):
-        one = family.model_copy(update={"blocked": blocked})
-        analysis = analyse([Imported(source="x.csv", format="csv", families=(one,))], AnalysisOptions())
+        family_ = family.model_copy(update={"blocked": blocked})
+        analysis = analyse([Imported(source="x.csv", format="csv", families=(family_,))], AnalysisOptions())
         assert analysis.families[0].comparisons[0].verdict is verdict
 
 
@@ -200,7 +200,7 @@ def test_groups_without_a_spread_are_shown_and_not_tested(values: list[float]) -
     family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
     analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], AnalysisOptions())
     assert analysis.families[0].anova is None
-    assert [each.label for each in analysis.families[0].groups] == ["a", "b"]
+    assert [group.label for group in analysis.families[0].groups] == ["a", "b"]
 
 
 def analysed(**groups: list[float]) -> Analysis:
@@ -218,20 +218,20 @@ def analysed(**groups: list[float]) -> Analysis:
 def test_a_few_runs_that_are_all_alike_get_no_interval_and_no_verdict(treatment: list[float]) -> None:
     """Two equal values an arm once gave an interval of width 0."""
     seen = analysed(a=[100.0, 100.0], b=treatment)
-    (one,) = seen.families[0].comparisons
-    assert (one.verdict, one.low, one.high) == (Verdict.INCONCLUSIVE, None, None)
-    assert one.reason == "a: all 2 runs are alike, so that nothing tells how much it scatters"
+    (comparison,) = seen.families[0].comparisons
+    assert (comparison.verdict, comparison.low, comparison.high) == (Verdict.INCONCLUSIVE, None, None)
+    assert comparison.reason == "a: all 2 runs are alike, so that nothing tells how much it scatters"
     assert seen.families[0].groups[0].low is None
-    assert WarningKind.SPREAD_UNKNOWN in {each.kind for each in seen.findings}
+    assert WarningKind.SPREAD_UNKNOWN in {finding.kind for finding in seen.findings}
 
 
 def test_six_runs_that_are_all_alike_have_the_interval_that_rounding_gives() -> None:
     """Steps of 0.1: either mean may be half of one off."""
-    (one,) = analysed(a=[2.1] * 6, b=[2.4] * 6).families[0].comparisons
-    assert one.verdict is Verdict.WORSE
-    assert one.low is not None
-    assert one.high is not None
-    assert one.low < 2.35 / 2.15 < 2.45 / 2.05 < one.high
+    (comparison,) = analysed(a=[2.1] * 6, b=[2.4] * 6).families[0].comparisons
+    assert comparison.verdict is Verdict.WORSE
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.low < 2.35 / 2.15 < 2.45 / 2.05 < comparison.high
     (near,) = analysed(a=[2.1] * 6, b=[2.2] * 6).families[0].comparisons
     assert near.verdict is Verdict.INCONCLUSIVE
 
@@ -245,9 +245,9 @@ def test_groups_without_any_spread_stand_in_fisher_s_analysis_and_are_told() -> 
     assert anova is not None
     assert (anova.f, anova.p) == pytest.approx((expected.statistic, expected.pvalue))
     assert seen.families[0].welch is None
-    (told,) = [each for each in seen.findings if each.kind is WarningKind.SPREAD_UNKNOWN]
-    assert "all runs are alike in a, b" in told.text
-    assert told.advice
+    (finding,) = [finding for finding in seen.findings if finding.kind is WarningKind.SPREAD_UNKNOWN]
+    assert "all runs are alike in a, b" in finding.text
+    assert finding.advice
 
 
 def test_without_any_spread_at_all_there_is_no_analysis_of_variance() -> None:
@@ -275,7 +275,7 @@ def test_a_table_that_gives_a_standard_deviation_of_0_carries_no_verdict() -> No
 def test_the_resolution_is_the_last_decimal_or_the_smallest_step_of_values_that_repeat(
     arms: list[list[float]], step: float
 ) -> None:
-    assert resolution([np.array(each) for each in arms]) == pytest.approx(step)
+    assert resolution([np.array(arm) for arm in arms]) == pytest.approx(step)
 
 
 def test_rounding_hides_less_and_less_of_values_that_scatter_over_more_steps() -> None:
@@ -297,7 +297,7 @@ def test_rare_spikes_in_one_group_make_no_difference_of_typical_runs(share: floa
     for _ in range(studies):
         logs = 0.01 * rng.standard_normal((2, 40))
         logs[1] += math.log(1.1) * (rng.random(40) < share)
-        below, above = (group("g", list(100 * np.exp(each))) for each in logs)
+        below, above = (group("g", list(100 * np.exp(log))) for log in logs)
         seen = ratio(below, above, 0.95)
         differing += not seen.low <= 1 <= seen.high
     assert differing / studies <= 0.055
@@ -306,10 +306,10 @@ def test_rare_spikes_in_one_group_make_no_difference_of_typical_runs(share: floa
 def test_runs_that_are_like_the_run_before_are_told() -> None:
     rng = np.random.default_rng(2)
     wandering = list(100 + 0.3 * np.cumsum(rng.standard_normal(40)))
-    told = [
-        each.text
-        for each in analysed(a=list(100 + rng.standard_normal(40)), b=wandering).findings
-        if each.kind is WarningKind.AUTOCORRELATION
+    reported = [
+        finding.text
+        for finding in analysed(a=list(100 + rng.standard_normal(40)), b=wandering).findings
+        if finding.kind is WarningKind.AUTOCORRELATION
     ]
-    assert len(told) == 1
-    assert "f, b: neighbouring runs are alike" in told[0]
+    assert len(reported) == 1
+    assert "f, b: neighbouring runs are alike" in reported[0]

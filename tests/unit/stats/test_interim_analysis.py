@@ -8,9 +8,10 @@ import pytest
 from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
 from ktrial.stats.sequential.boundaries import LOOKS, boundaries
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.familywise import repeated_p
+from ktrial.stats.sequential.interim_analysis import look
 from ktrial.stats.sequential.repeated_intervals import (
     Intervals,
     claims,
@@ -36,7 +37,7 @@ def measured(
     blocks = len(log_ratios[0])
     values = {"A": (100.0,) * blocks}
     for label, ratios in zip("BCDEFGH", log_ratios, strict=False):
-        values[label] = tuple(float(100 * math.exp(each)) for each in ratios)
+        values[label] = tuple(float(100 * math.exp(ratio)) for ratio in ratios)
     return BlockedMetric(workload, SECONDS, "A", values, primary=primary)
 
 
@@ -48,7 +49,7 @@ EDGE = float(widened(np.array(boundaries()[0]), np.array(6.0), np.array(0.0)))
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "claim"),
     [
         (-math.log(1.25), math.log(1.25), Claim.EQUIVALENT),  # the edges belong to the margin
         (0.01, 0.02, Claim.EQUIVALENT),  # a difference that is too small to matter
@@ -61,15 +62,15 @@ EDGE = float(widened(np.array(boundaries()[0]), np.array(6.0), np.array(0.0)))
         (-math.inf, math.inf, Claim.NONE),
     ],
 )
-def test_what_an_interval_says(low: float, high: float, said: Claim) -> None:
+def test_what_an_interval_says(low: float, high: float, claim: Claim) -> None:
     seen = Intervals(np.zeros(1), np.array([low]), np.array([high]))
-    assert claims(seen, 0.25).tolist() == [said]
+    assert claims(seen, 0.25).tolist() == [claim]
 
 
 def test_a_study_s_first_claim_and_how_many_blocks_it_took() -> None:
     clear, late = np.resize(CLEAR, 60), np.concatenate([OPEN, np.resize(CLEAR, 54)])
-    said, blocks = first_claims(np.stack([clear, -clear, np.resize(OPEN, 60), late]), DESIGN)
-    assert said.tolist() == [Claim.ABOVE, Claim.BELOW, Claim.NONE, Claim.ABOVE]
+    result, blocks = first_claims(np.stack([clear, -clear, np.resize(OPEN, 60), late]), DESIGN)
+    assert result.tolist() == [Claim.ABOVE, Claim.BELOW, Claim.NONE, Claim.ABOVE]
     assert blocks.tolist()[:3] == [6, 6, 60]
     assert 6 < blocks[3] <= 60
 
@@ -102,22 +103,35 @@ def test_intervals_at_several_looks_use_each_look_s_own_edge() -> None:
 
 
 def test_a_comparison_tells_all_that_is_known() -> None:
-    (one,) = look([measured(CLEAR)], DESIGN).comparisons
+    (comparison,) = look([measured(CLEAR)], DESIGN).comparisons
     half = EDGE * CLEAR.std(ddof=1) / math.sqrt(6)
-    assert (one.workload, one.metric, one.unit, one.direction) == ("fork", "wall", "s", Direction.LOWER)
-    assert (one.baseline, one.treatment, one.mode) == ("A", "B", Mode.TIMED)
-    assert (one.verdict, one.reason) == (Verdict.WORSE, "")
-    assert one.baseline_value == pytest.approx(100.0)
-    assert one.value == pytest.approx(100 * math.exp(0.3))
-    assert one.ratio == pytest.approx(math.exp(0.3))
-    assert one.low == pytest.approx(math.exp(0.3 - half))
-    assert one.high == pytest.approx(math.exp(0.3 + half))
+    assert (comparison.workload, comparison.metric, comparison.unit, comparison.direction) == (
+        "fork",
+        "wall",
+        "s",
+        Direction.LOWER,
+    )
+    assert (comparison.baseline, comparison.treatment, comparison.mode) == ("A", "B", Mode.TIMED)
+    assert (comparison.verdict, comparison.reason) == (Verdict.WORSE, "")
+    assert comparison.baseline_value == pytest.approx(100.0)
+    assert comparison.value == pytest.approx(100 * math.exp(0.3))
+    assert comparison.ratio == pytest.approx(math.exp(0.3))
+    assert comparison.low == pytest.approx(math.exp(0.3 - half))
+    assert comparison.high == pytest.approx(math.exp(0.3 + half))
 
 
 def test_what_has_no_ratio_has_no_numbers_and_says_why() -> None:
-    (one,) = look([BlockedMetric("w", SECONDS, "A", {"A": (1.0,) * 6, "B": (0.0,) * 6})], DESIGN).comparisons
-    assert (one.baseline_value, one.value, one.ratio, one.low, one.high) == (None,) * 5
-    assert one.reason == "a ratio needs values above zero"
+    (comparison,) = look(
+        [BlockedMetric("w", SECONDS, "A", {"A": (1.0,) * 6, "B": (0.0,) * 6})], DESIGN
+    ).comparisons
+    assert (
+        comparison.baseline_value,
+        comparison.value,
+        comparison.ratio,
+        comparison.low,
+        comparison.high,
+    ) == (None,) * 5
+    assert comparison.reason == "a ratio needs values above zero"
 
 
 AFTER_SIX = "after 6 blocks the interval holds both 1 and more than the margin"
@@ -143,8 +157,8 @@ def test_a_verdict_that_later_blocks_do_not_bear_out_is_withdrawn_and_said_so(fi
     misled = np.concatenate([0.1 + 0.01 * AROUND_ZERO, -0.2 + 0.01 * AROUND_ZERO[:4]])
     undecided = 0.012 * np.array([1.0, -1.0, 2.0, -2.0, 3.0] * 2)
     seen = look([measured(misled, undecided)], DESIGN, final=final)
-    said = "after 6 blocks a verdict was certain enough, after 10 it is not"
-    assert seen.comparisons[0].reason == f"{said}{end}"
+    result = "after 6 blocks a verdict was certain enough, after 10 it is not"
+    assert seen.comparisons[0].reason == f"{result}{end}"
     assert seen.next_look == (None if final else 15)
 
 
@@ -157,7 +171,9 @@ def test_an_exploratory_metric_says_whether_the_study_goes_on(primary: np.ndarra
 def test_an_exploratory_metric_that_does_not_differ_is_equivalent_however_many_there_are() -> None:
     exploratory = [measured(EQUAL, primary=False, workload=name) for name in "uvwxyz"]
     seen = look([measured(CLEAR), *exploratory], DESIGN)
-    assert [(one.verdict, one.reason) for one in seen.comparisons[1:]] == [(Verdict.EQUIVALENT, "")] * 6
+    assert [(comparison.verdict, comparison.reason) for comparison in seen.comparisons[1:]] == [
+        (Verdict.EQUIVALENT, "")
+    ] * 6
 
 
 JUST_CLAIMED = 0.1 * AROUND_ZERO + 1.05 * EDGE * (0.1 * AROUND_ZERO).std(ddof=1) / math.sqrt(6)
@@ -165,7 +181,7 @@ FOUR_TIMES = 4 * repeated_p(JUST_CLAIMED, DESIGN)
 
 
 @pytest.mark.parametrize(
-    ("others", "verdict", "reason"),
+    ("beside", "verdict", "reason"),
     [
         (0, Verdict.WORSE, ""),
         (3, Verdict.INCONCLUSIVE, f"one of 4 exploratory metrics: adjusted for that, p is {FOUR_TIMES:.2g}"),
@@ -173,10 +189,10 @@ FOUR_TIMES = 4 * repeated_p(JUST_CLAIMED, DESIGN)
 )
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_difference_that_the_whole_lot_of_exploratory_metrics_cannot_carry_is_withdrawn(
-    others: int, verdict: Verdict, reason: str, sign: int
+    beside: int, verdict: Verdict, reason: str, sign: int
 ) -> None:
-    rest = [measured(OPEN, primary=False, workload=f"w{place}") for place in range(others)]
-    seen = look([measured(CLEAR), measured(sign * JUST_CLAIMED, primary=False), *rest], DESIGN)
+    exploratory = [measured(OPEN, primary=False, workload=f"w{place}") for place in range(beside)]
+    seen = look([measured(CLEAR), measured(sign * JUST_CLAIMED, primary=False), *exploratory], DESIGN)
     opposite = Verdict.BETTER if verdict is Verdict.WORSE else verdict
     assert seen.comparisons[1].verdict is (verdict if sign > 0 else opposite)
     assert seen.comparisons[1].reason == reason
@@ -185,7 +201,7 @@ def test_a_difference_that_the_whole_lot_of_exploratory_metrics_cannot_carry_is_
 def test_primary_metrics_come_first_and_only_they_keep_a_study_running() -> None:
     exploratory, primary = measured(OPEN, primary=False, workload="e"), measured(CLEAR, workload="p")
     seen = look([exploratory, primary], DESIGN)
-    assert [one.workload for one in seen.comparisons] == ["p", "e"]
+    assert [comparison.workload for comparison in seen.comparisons] == ["p", "e"]
     assert seen.over
     assert not look([measured(CLEAR), measured(OPEN)], DESIGN).over
 
@@ -202,8 +218,8 @@ def test_a_study_that_measures_nothing_is_over() -> None:
 
 def test_a_study_that_ends_tells_what_is_odd_about_its_numbers_and_that_it_stopped_early() -> None:
     coarse = BlockedMetric("w", SECONDS, "A", {"A": (100.0, 101.0) * 5, "B": (150.0, 151.0) * 5})
-    told = {warning.kind for warning in look([coarse], DESIGN).warnings}
-    assert {WarningKind.COARSE_VALUES, WarningKind.EARLY_STOPPING} <= told
+    reported = {warning.kind for warning in look([coarse], DESIGN).warnings}
+    assert {WarningKind.COARSE_VALUES, WarningKind.EARLY_STOPPING} <= reported
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def test_a_baseline_with_more_runs_than_its_treatments_moves_the_edge_as_scipy_h
     """15 runs of the baseline, 5 of each treatment: the differences have less in common."""
     rng = np.random.default_rng(1)
     baseline, *treatments = (rng.normal(size=count) for count in (15, 5, 5))
-    said = stats.dunnett(*treatments, control=baseline, rng=np.random.default_rng(2))
-    interval = said.confidence_interval(0.95)
-    pooled = np.concatenate([each - each.mean() for each in (baseline, *treatments)])
+    result = stats.dunnett(*treatments, control=baseline, rng=np.random.default_rng(2))
+    interval = result.confidence_interval(0.95)
+    pooled = np.concatenate([treatment - treatment.mean() for treatment in (baseline, *treatments)])
     error = np.sqrt((pooled**2).sum() / 22 * (1 / 15 + 1 / 5))
     far = (interval.high[0] - interval.low[0]) / 2 / error
     assert edge(2, 22, correlation=0.25) == pytest.approx(far, abs=0.02)

@@ -8,22 +8,22 @@ from ktrial.stats.interactions import over_all
 
 def drawn(rng: np.random.Generator, machines: int, between: float, noise: float = 0.02) -> list[list[float]]:
     """Machines whose mean change is 0.1, with eight blocks each."""
-    own = 0.1 + between * rng.standard_normal(machines)
-    return [list(one + noise * rng.standard_normal(8)) for one in own]
+    of_machines = 0.1 + between * rng.standard_normal(machines)
+    return [list(mean + noise * rng.standard_normal(8)) for mean in of_machines]
 
 
 @pytest.mark.parametrize(("machines", "between"), [(3, 0.0), (3, 0.05), (8, 0.05)])
 def test_nineteen_of_twenty_intervals_hold_the_truth(machines: int, between: float) -> None:
     rng = np.random.default_rng(machines)
     totals = [over_all(drawn(rng, machines, between)) for _ in range(300)]
-    held = np.mean([one is not None and one.low <= 0.1 <= one.high for one in totals])
+    held = np.mean([total is not None and total.low <= 0.1 <= total.high for total in totals])
     assert held >= 0.93, "0.95, less what 300 draws may miss"
 
 
 def test_machines_that_differ_are_told_by_how_much() -> None:
     rng = np.random.default_rng(7)
     totals = [over_all(drawn(rng, 20, 0.05)) for _ in range(40)]
-    assert np.mean([one.between for one in totals if one]) == pytest.approx(0.05, rel=0.1)
+    assert np.mean([total.between for total in totals if total]) == pytest.approx(0.05, rel=0.1)
 
 
 def test_by_hand() -> None:

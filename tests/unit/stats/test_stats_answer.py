@@ -38,10 +38,10 @@ SIX = [
 
 
 def test_parameters_are_left_out_where_the_name_tells_enough() -> None:
-    said = answer([change("fork", 1.138), change("seq-read(path=/mnt, size=8)", 1.06)], 0.01)
-    assert "seq-read by 6 %" in said
-    said = answer([change("fork(a=1)", 1.138), change("fork(a=2)", 1.06)], 0.01)
-    assert "fork(a=1) by 13.8 %, fork(a=2) by 6 %" in said
+    result = answer([change("fork", 1.138), change("seq-read(path=/mnt, size=8)", 1.06)], 0.01)
+    assert "seq-read by 6 %" in result
+    result = answer([change("fork(a=1)", 1.138), change("fork(a=2)", 1.06)], 0.01)
+    assert "fork(a=1) by 13.8 %, fork(a=2) by 6 %" in result
 
 
 def test_one_treatment_is_one_clause() -> None:
@@ -63,12 +63,12 @@ def test_several_treatments_are_a_clause_each() -> None:
 def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None:
     names = [f"runtime={level} · ratio=20" for level in (1, 2, 3, 4)]
     same = [
-        one.model_copy(update={"baseline": "runtime=0 · ratio=20"})
+        comparison.model_copy(update={"baseline": "runtime=0 · ratio=20"})
         for name in names
-        for one in (change("fork", 1.0, name), change("pipe", 1.0, name))
+        for comparison in (change("fork", 1.0, name), change("pipe", 1.0, name))
     ]
-    other = change("fork", 1.2, "runtime=0 · ratio=4").model_copy(update={"baseline": "runtime=0 · ratio=20"})
-    assert answer([*same, other], 0.01) == (
+    more = change("fork", 1.2, "runtime=0 · ratio=4").model_copy(update={"baseline": "runtime=0 · ratio=20"})
+    assert answer([*same, more], 0.01) == (
         "By instructions counted, not time: against runtime=0 · ratio=20, "
         "all 2 workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
         "1 of 1 workload got worse with ratio=4: fork by 20 %."
@@ -78,8 +78,8 @@ def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None
 def test_modelled_cycles_are_told_where_they_go_the_other_way() -> None:
     same = [change("fork", 1.2, metric=MODELLED_CYCLES), change("null", 1.0, metric=MODELLED_CYCLES)]
     assert answer([*SIX, *same], 0.01) == answer(SIX, 0.01)
-    other = [change("mmap", 0.9, metric=MODELLED_CYCLES), change("pipe", 1.05, metric=MODELLED_CYCLES)]
-    assert answer([*SIX, *same, *other], 0.01).endswith(
+    more = [change("mmap", 0.9, metric=MODELLED_CYCLES), change("pipe", 1.05, metric=MODELLED_CYCLES)]
+    assert answer([*SIX, *same, *more], 0.01).endswith(
         "1 got better: pipe by 3.3 %; 2 equivalent; modelled cycles go the other way in 2: mmap by 10 %, "
         "pipe by 5 %."
     )
@@ -144,9 +144,9 @@ def test_timed_numbers_are_not_called_instructions() -> None:
 
 def test_a_workload_with_two_metrics_is_named_with_the_metric() -> None:
     faults = Metric(name="faults", unit="faults/operation", direction=Direction.LOWER)
-    said = answer([change("fork", 1.2), change("fork", 1.1, metric=faults)], 0.01)
-    assert "2 of 2 metrics got worse" in said
-    assert "fork (instructions) by 20 %, fork (faults) by 10 %" in said
+    result = answer([change("fork", 1.2), change("fork", 1.1, metric=faults)], 0.01)
+    assert "2 of 2 metrics got worse" in result
+    assert "fork (instructions) by 20 %, fork (faults) by 10 %" in result
 
 
 def ran(**provenance: object) -> Trial:

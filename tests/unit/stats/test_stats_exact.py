@@ -184,7 +184,9 @@ def test_perturbations_that_move_the_arms_by_chance_seldom_look_like_a_change() 
     ]
     paired = np.mean([abs(np.sign(np.log(above / below)).sum()) == 3 for below, above in drawn])
     assert paired == pytest.approx(0.25, abs=0.03)
-    assert np.mean([one is not Verdict.INCONCLUSIVE for one in verdicts]) == pytest.approx(0.13, abs=0.03)
+    assert np.mean([verdict is not Verdict.INCONCLUSIVE for verdict in verdicts]) == pytest.approx(
+        0.13, abs=0.03
+    )
 
 
 def test_the_interval_spans_both_arms_spreads() -> None:
@@ -246,12 +248,12 @@ margins = st.floats(0.0001, 0.5)
 def test_exchanging_the_arms_exchanges_better_and_worse_and_inverts_the_ratio(
     below: tuple[float, ...], above: tuple[float, ...], margin: float
 ) -> None:
-    there, back = compared(below, above, margin), compared(above, below, margin)
-    assert back.verdict is OPPOSITE[there.verdict]
-    assert there.ratio is not None
-    assert there.low is not None
-    assert back.ratio == pytest.approx(1 / there.ratio)
-    assert back.high == pytest.approx(1 / there.low)
+    forth, back = compared(below, above, margin), compared(above, below, margin)
+    assert back.verdict is OPPOSITE[forth.verdict]
+    assert forth.ratio is not None
+    assert forth.low is not None
+    assert back.ratio == pytest.approx(1 / forth.ratio)
+    assert back.high == pytest.approx(1 / forth.low)
 
 
 @given(values, values, margins)

@@ -34,9 +34,9 @@ def first_crossings(looks: tuple[int, ...], edges: tuple[float, ...], seed: int 
     [(LOOKS, 0.05), ((3, 4, 5, 6, 7, 8), 0.05), ((6, 7, 12, 13), 0.01), ((10, 20), 0.2)],
 )
 def test_each_look_spends_what_it_should(looks: tuple[int, ...], alpha: float) -> None:
-    wanted = np.diff([0.0, *(spent(blocks / looks[-1], alpha) for blocks in looks)])
+    expected = np.diff([0.0, *(spent(blocks / looks[-1], alpha) for blocks in looks)])
     crossings = first_crossings(looks, boundaries(looks, alpha))
-    assert crossings == pytest.approx(wanted, abs=4 * math.sqrt(alpha / len(looks) / STUDIES))
+    assert crossings == pytest.approx(expected, abs=4 * math.sqrt(alpha / len(looks) / STUDIES))
     assert crossings.sum() == pytest.approx(alpha, abs=4 * math.sqrt(alpha / STUDIES))
 
 
@@ -48,8 +48,8 @@ def test_one_look_is_student_s_t_test(blocks: int, alpha: float) -> None:
 
 def test_the_default_boundaries() -> None:
     """A change here changes verdicts."""
-    wanted = (4.2714, 3.5734, 3.1353, 2.9574, 2.6689, 2.5870, 2.4066)
-    assert boundaries() == pytest.approx(wanted, abs=2e-4)
+    expected = (4.2714, 3.5734, 3.1353, 2.9574, 2.6689, 2.5870, 2.4066)
+    assert boundaries() == pytest.approx(expected, abs=2e-4)
 
 
 def test_the_spending_ends_at_alpha_and_an_early_horizon_keeps_some_back() -> None:
@@ -85,9 +85,9 @@ def test_the_bayes_factor_is_the_integral_that_it_stands_for() -> None:
             return float(density)
 
         above, _ = integrate.quad(mixed, -8 * scale, 8 * scale, limit=200)
-        wanted = math.log(above / stats.t.pdf(t, blocks - 1))
+        expected = math.log(above / stats.t.pdf(t, blocks - 1))
         factor = log_bayes_factor(np.array([t]), np.array([float(blocks)]), precision)
-        assert factor[0] == pytest.approx(wanted, abs=1e-6)
+        assert factor[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_critical_t_is_where_the_bayes_factor_reaches_one_over_alpha() -> None:

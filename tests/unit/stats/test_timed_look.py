@@ -15,17 +15,10 @@ from tests.support.runs_of_tests import examples
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential import (
-    BlockedMetric,
-    SequentialDesign,
-    benjamini_hochberg,
-    confirm,
-    holm,
-    look,
-    max_t_permutation,
-    permutation_p,
-)
-from ktrial.stats.sequential.familywise import judge, repeated_p
+from ktrial.stats.sequential.data_warnings import max_t_permutation, permutation_p
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.familywise import benjamini_hochberg, holm, judge, repeated_p
+from ktrial.stats.sequential.interim_analysis import confirm, look
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
@@ -42,32 +35,32 @@ from ktrial.stats.verdict_rules import Claim
 )
 def test_verdicts_go_by_the_metric_s_direction(effect: float, metric: Metric, verdict: Verdict) -> None:
     seen = look([study(effect, metric=metric)], DESIGN)
-    (one,) = seen.comparisons
-    assert one.verdict is verdict
-    assert one.mode is Mode.TIMED
+    (comparison,) = seen.comparisons
+    assert comparison.verdict is verdict
+    assert comparison.mode is Mode.TIMED
     assert seen.over
-    assert one.ratio == pytest.approx(1 + effect, abs=0.01)
-    assert one.low is not None
-    assert one.high is not None
-    assert one.low < 1 + effect < one.high
+    assert comparison.ratio == pytest.approx(1 + effect, abs=0.01)
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.low < 1 + effect < comparison.high
 
 
 def test_the_ratio_is_that_of_geometric_means() -> None:
     measured = study(0.03)
-    (one,) = look([measured], DESIGN).comparisons
-    assert one.value is not None
-    assert one.baseline_value is not None
-    assert one.ratio == pytest.approx(one.value / one.baseline_value, rel=1e-12)
-    assert one.value == pytest.approx(math.exp(np.mean(np.log(measured.values["B"]))))
+    (comparison,) = look([measured], DESIGN).comparisons
+    assert comparison.value is not None
+    assert comparison.baseline_value is not None
+    assert comparison.ratio == pytest.approx(comparison.value / comparison.baseline_value, rel=1e-12)
+    assert comparison.value == pytest.approx(math.exp(np.mean(np.log(measured.values["B"]))))
 
 
 def test_between_two_looks_nothing_is_decided() -> None:
-    whole = study(0.012, blocks=60)
-    told = [look([until(whole, blocks)], DESIGN) for blocks in range(1, 61)]
-    decided = [at for at, (a, b) in enumerate(pairwise(told), start=2) if a.over != b.over]
+    complete = study(0.012, blocks=60)
+    reported = [look([until(complete, blocks)], DESIGN) for blocks in range(1, 61)]
+    decided = [at for at, (a, b) in enumerate(pairwise(reported), start=2) if a.over != b.over]
     assert set(decided) <= set(DESIGN.looks)
-    assert told[0].next_look == 6
-    assert told[6].next_look == 10
+    assert reported[0].next_look == 6
+    assert reported[6].next_look == 10
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([0.0, 0.01, -0.02]))
@@ -75,8 +68,8 @@ def test_between_two_looks_nothing_is_decided() -> None:
 def test_the_verdict_that_ended_a_study_stands_whatever_blocks_come_later(
     seed: int, blocks: int, effect: float
 ) -> None:
-    whole = study(effect, seed=seed)
-    early, late = look([until(whole, blocks)], DESIGN), look([whole], DESIGN)
+    complete = study(effect, seed=seed)
+    early, late = look([until(complete, blocks)], DESIGN), look([complete], DESIGN)
     if early.over:
         assert early.comparisons[0].verdict is late.comparisons[0].verdict
 
@@ -106,18 +99,18 @@ def test_one_study_is_judged_as_thousands_at_once_are(seed: int) -> None:
 @settings(max_examples=examples(30))
 def test_exchanging_the_arms_exchanges_better_and_worse_and_nothing_else(seed: int, effect: float) -> None:
     measured = study(effect, seed=seed)
-    other = BlockedMetric("fork", SECONDS, "B", measured.values)
-    (one,), (two,) = look([measured], DESIGN).comparisons, look([other], DESIGN).comparisons
+    second = BlockedMetric("fork", SECONDS, "B", measured.values)
+    (first,), (two,) = look([measured], DESIGN).comparisons, look([second], DESIGN).comparisons
     exchanged = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
-    assert two.verdict is exchanged.get(one.verdict, one.verdict)
-    assert one.ratio is not None
-    assert two.ratio == pytest.approx(1 / one.ratio, rel=1e-9)
+    assert two.verdict is exchanged.get(first.verdict, first.verdict)
+    assert first.ratio is not None
+    assert two.ratio == pytest.approx(1 / first.ratio, rel=1e-9)
 
 
 def test_a_study_without_effect_in_wide_noise_ends_inconclusive() -> None:
-    (one,) = look([study(0.0, sd=0.1)], DESIGN).comparisons
-    assert one.verdict is Verdict.INCONCLUSIVE
-    assert "holds both 1 and more than the margin (1 %)" in one.reason
+    (comparison,) = look([study(0.0, sd=0.1)], DESIGN).comparisons
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "holds both 1 and more than the margin (1 %)" in comparison.reason
 
 
 def test_when_the_budget_ends_between_two_looks_there_is_a_last_one() -> None:
@@ -133,22 +126,22 @@ def test_a_last_look_between_two_does_not_cost_more_error_than_there_is() -> Non
     assert looked == (6, 10, 12)
     edges = DESIGN.edges(1, looked)
     t = [np.abs(values[:, :n].mean(1)) / values[:, :n].std(1, ddof=1) * math.sqrt(n) for n in looked]
-    crossed = np.any([each > edge for each, edge in zip(t, edges, strict=True)], axis=0).mean()
+    crossed = np.any([at_look > edge for at_look, edge in zip(t, edges, strict=True)], axis=0).mean()
     assert crossed <= 0.05 * math.log1p((math.e - 1) * 12 / 60) + 0.002
 
 
 def test_the_open_ended_mode_looks_after_every_block_and_has_no_end() -> None:
-    whole = study(0.02, blocks=40)
-    first = next(blocks for blocks in range(1, 41) if look([until(whole, blocks)], OPEN_ENDED).over)
+    complete = study(0.02, blocks=40)
+    first = next(blocks for blocks in range(1, 41) if look([until(complete, blocks)], OPEN_ENDED).over)
     assert 3 < first < 40
-    assert look([until(whole, first - 1)], OPEN_ENDED).next_look == first
+    assert look([until(complete, first - 1)], OPEN_ENDED).next_look == first
     assert look([study(0.0, sd=0.1, blocks=200)], OPEN_ENDED).next_look == 201
 
 
 def test_several_treatments_share_the_error_and_the_study_goes_on_for_the_last() -> None:
     measured = study(0.3, 0.009, blocks=10)
     seen = look([measured], DESIGN)
-    assert [one.verdict for one in seen.comparisons] == [Verdict.WORSE, Verdict.INCONCLUSIVE]
+    assert [comparison.verdict for comparison in seen.comparisons] == [Verdict.WORSE, Verdict.INCONCLUSIVE]
     assert seen.next_look == 15
 
 
@@ -159,7 +152,7 @@ def test_no_false_difference_in_a_family_of_five_in_more_than_one_study_in_twent
     for _ in range(studies):
         logs = rng.normal(0, 0.01, (6, 15))
         verdict = judge(list(logs[1:] - logs[0]), narrow)
-        false += any(each.claim in (Claim.ABOVE, Claim.BELOW) for each in verdict)
+        false += any(finding.claim in (Claim.ABOVE, Claim.BELOW) for finding in verdict)
     assert false / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
 
 
@@ -177,11 +170,13 @@ def test_each_difference_that_is_found_makes_room_for_the_next() -> None:
 def test_exploratory_metrics_keep_no_study_running_and_are_adjusted() -> None:
     primary = study(0.05)
     doubtful = [study(0.0055, seed=seed, primary=False, workload=f"w{seed}") for seed in range(20)]
-    alone = [look([primary, one], DESIGN).comparisons[1].verdict for one in doubtful]
+    alone = [look([primary, blocked], DESIGN).comparisons[1].verdict for blocked in doubtful]
     together = look([primary, *doubtful], DESIGN)
     assert together.over
-    withdrawn = [one for one in together.comparisons[1:] if "exploratory metrics" in one.reason]
-    assert all(one.verdict is Verdict.INCONCLUSIVE for one in withdrawn)
+    withdrawn = [
+        comparison for comparison in together.comparisons[1:] if "exploratory metrics" in comparison.reason
+    ]
+    assert all(comparison.verdict is Verdict.INCONCLUSIVE for comparison in withdrawn)
     assert len(withdrawn) < len(alone)
     clear = study(0.3)
     assert look([until(clear, 10), until(study(0.0, sd=0.2, primary=False), 10)], DESIGN).over
@@ -198,7 +193,7 @@ def test_a_repeated_p_value_is_the_error_at_which_the_claim_would_just_be_made()
 def test_repeated_p_values_are_valid() -> None:
     values = np.random.default_rng(8).normal(0, 1, (2000, 15))
     looks = SequentialDesign(looks=(6, 10, 15))
-    p = np.array([repeated_p(each, looks) for each in values])
+    p = np.array([repeated_p(value, looks) for value in values])
     for level in (0.01, 0.05, 0.2):
         assert (p <= level).mean() <= level + 3 * math.sqrt(level / 2000)
 
@@ -219,11 +214,11 @@ def test_equivalence_at_one_look_is_claimed_only_where_two_one_sided_tests_claim
     mine, theirs = 0, 0
     for seed in range(40):
         measured = study(0.002, blocks=20, sd=0.006, seed=seed)
-        (one,) = confirm([measured], design).comparisons
+        (comparison,) = confirm([measured], design).comparisons
         logs = {label: np.log(values) for label, values in measured.values.items()}
         p, _, _ = ttost_paired(logs["B"], logs["A"], -math.log(1.01), math.log(1.01))
-        assert p < 0.025 or one.verdict is not Verdict.EQUIVALENT
-        mine, theirs = mine + (one.verdict is Verdict.EQUIVALENT), theirs + (p < 0.025)
+        assert p < 0.025 or comparison.verdict is not Verdict.EQUIVALENT
+        mine, theirs = mine + (comparison.verdict is Verdict.EQUIVALENT), theirs + (p < 0.025)
     assert mine >= (0.8 if independent else 0.5) * theirs
 
 
@@ -248,10 +243,10 @@ def test_below_six_blocks_no_difference_stands_however_large() -> None:
 
 def test_six_blocks_of_which_one_lies_on_the_other_side_show_no_difference() -> None:
     differences = np.array([0.2, 0.21, 0.19, 0.2, 0.2, -0.001])
-    values = {"A": (100.0,) * 6, "B": tuple(float(each) for each in 100 * np.exp(differences))}
+    values = {"A": (100.0,) * 6, "B": tuple(float(value) for value in 100 * np.exp(differences))}
     wide = SequentialDesign(margin=0.01, alpha=0.2, independent=True)
-    (one,) = confirm([BlockedMetric("fork", SECONDS, "A", values)], wide).comparisons
-    assert (one.verdict, one.low) == (Verdict.INCONCLUSIVE, 1.0)
+    (comparison,) = confirm([BlockedMetric("fork", SECONDS, "A", values)], wide).comparisons
+    assert (comparison.verdict, comparison.low) == (Verdict.INCONCLUSIVE, 1.0)
 
 
 def test_a_difference_that_only_the_normal_distribution_carries_is_told() -> None:
@@ -259,7 +254,7 @@ def test_a_difference_that_only_the_normal_distribution_carries_is_told() -> Non
     strict = SequentialDesign(margin=0.01, alpha=0.01)
     few, many = (confirm([study(0.5, blocks=blocks)], strict) for blocks in (6, 12))
     assert few.comparisons[0].verdict is many.comparisons[0].verdict is Verdict.WORSE
-    assert [each.kind for each in few.warnings] == [WarningKind.PERMUTATION_DISAGREES]
+    assert [warning.kind for warning in few.warnings] == [WarningKind.PERMUTATION_DISAGREES]
     assert not many.warnings
 
 
@@ -284,32 +279,34 @@ def test_treatments_of_different_lengths_are_refused() -> None:
 
 
 def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() -> None:
-    whole = study(0.05, 0.0, blocks=20)
-    broken = {**whole.values, "B": (math.nan, *whole.values["B"][1:])}
+    complete = study(0.05, 0.0, blocks=20)
+    broken = {**complete.values, "B": (math.nan, *complete.values["B"][1:])}
     seen = look([BlockedMetric("fork", SECONDS, "A", broken)], DESIGN)
-    warned = [each for each in seen.warnings if each.kind is WarningKind.FAILED_TRIALS]
+    warned = [warning for warning in seen.warnings if warning.kind is WarningKind.FAILED_TRIALS]
     assert "B: 1 of 20" in warned[0].text
     assert seen.comparisons[0].baseline_value != seen.comparisons[1].baseline_value
 
 
 def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:
-    whole = study(0.0, sd=0.1)
-    broken = BlockedMetric("fork", SECONDS, "A", {**whole.values, "B": (math.nan, *whole.values["B"][1:])})
-    (one,) = look([broken], DESIGN).comparisons
-    assert "after 59 blocks" in one.reason
-    (wide,) = look([until(whole, 40)], DESIGN).comparisons
-    assert width(one) < width(wide)
+    complete = study(0.0, sd=0.1)
+    broken = BlockedMetric(
+        "fork", SECONDS, "A", {**complete.values, "B": (math.nan, *complete.values["B"][1:])}
+    )
+    (comparison,) = look([broken], DESIGN).comparisons
+    assert "after 59 blocks" in comparison.reason
+    (wide,) = look([until(complete, 40)], DESIGN).comparisons
+    assert width(comparison) < width(wide)
 
 
-def width(one: Comparison) -> float:
-    assert one.low is not None
-    assert one.high is not None
-    return math.log(one.high / one.low)
+def width(comparison: Comparison) -> float:
+    assert comparison.low is not None
+    assert comparison.high is not None
+    return math.log(comparison.high / comparison.low)
 
 
 def test_a_difference_that_was_found_early_comes_with_a_warning_about_its_size() -> None:
     early = look([study(0.3)], DESIGN)
-    (warning,) = [each for each in early.warnings if each.kind is WarningKind.EARLY_STOPPING]
+    (warning,) = [warning_ for warning_ in early.warnings if warning_.kind is WarningKind.EARLY_STOPPING]
     assert "fork, wall, B (6 blocks)" in warning.text
     assert not look([study(0.0)], DESIGN).warnings
 
@@ -321,6 +318,6 @@ def test_stopping_early_inflates_and_fresh_blocks_do_not() -> None:
     logs = rng.normal(effect, 0.0141, (4000, 60))
     claimed, taken = first_claims(logs, DESIGN)
     above = claimed == Claim.ABOVE
-    stopped = np.array([each[:blocks].mean() for each, blocks in zip(logs[above], taken[above], strict=True)])
+    stopped = np.array([log[:blocks].mean() for log, blocks in zip(logs[above], taken[above], strict=True)])
     assert stopped.mean() > 1.1 * effect
     assert rng.normal(effect, 0.0141, (4000, 10)).mean() == pytest.approx(effect, rel=0.03)

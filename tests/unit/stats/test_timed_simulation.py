@@ -7,8 +7,8 @@ import pytest
 from tests.support.noise_models import MODELS
 from tests.support.rival_rules import SLOTS, ktrial, log_ratios, phoronix, plain_t, ten_runs_and_welch
 
-from ktrial.stats.sequential import SequentialDesign
 from ktrial.stats.sequential.boundaries import LOOKS
+from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
@@ -78,9 +78,9 @@ def test_no_treatment_of_five_that_are_the_same_is_often_told_apart(name: str) -
     """With one baseline for all; the first claim of Holm's procedure is one at a fifth of alpha."""
     rng = np.random.default_rng(13)
     fifth = SequentialDesign(margin=1e-9, alpha=0.05 / 5)
-    each = [MODELS[name](rng, STUDIES, SLOTS) for _ in range(5)]
+    noises = [MODELS[name](rng, STUDIES, SLOTS) for _ in range(5)]
     baseline = 0.007 * rng.standard_normal((STUDIES, SLOTS // 2))
-    claimed = [first_claims(log_ratios(noise, 0.0, rng) - baseline, fifth)[0] for noise in each]
+    claimed = [first_claims(log_ratios(noise, 0.0, rng) - baseline, fifth)[0] for noise in noises]
     assert float(np.any(np.isin(claimed, (Claim.ABOVE, Claim.BELOW)), axis=0).mean()) <= MOST_FALSE
 
 

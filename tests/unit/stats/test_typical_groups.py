@@ -15,8 +15,8 @@ NOISE, GAIN, SLOW = 0.03, 0.06, 0.25
 COUNT = 600
 
 
-def holds(said: Groups, truth: float = 0.0) -> bool:
-    return bool((np.abs(said.means - truth) <= said.halves).all())
+def holds(groups: Groups, truth: float = 0.0) -> bool:
+    return bool((np.abs(groups.means - truth) <= groups.halves).all())
 
 
 def drawn(rng: np.random.Generator, *counts: int) -> list[NDArray[np.float64]]:
@@ -67,18 +67,18 @@ def test_intervals_hold_beside_an_earlier_estimate_however_far_it_is_off(doubt: 
     rng, held = np.random.default_rng(7), 0
     for _ in range(COUNT):
         baseline, treatment, earlier = drawn(rng, 4, 8, 10)
-        known = EarlierEstimate((off if off else doubt * rng.standard_normal()) * NOISE, doubt * NOISE)
-        held += holds(typical_groups([baseline, treatment], earlier, [known]))
+        estimate = EarlierEstimate((off if off else doubt * rng.standard_normal()) * NOISE, doubt * NOISE)
+        held += holds(typical_groups([baseline, treatment], earlier, [estimate]))
     assert held / COUNT > (0.8 if off else 0.94)
 
 
 def test_an_earlier_estimate_that_agrees_narrows_the_interval_and_another_does_not() -> None:
     groups = drawn(np.random.default_rng(8), 4, 8)
     alone = typical_groups(groups)
-    agreeing = typical_groups(groups, known=[EarlierEstimate(float(alone.means[0]), 0.5 * NOISE)])
+    agreeing = typical_groups(groups, estimates=[EarlierEstimate(float(alone.means[0]), 0.5 * NOISE)])
     assert agreeing.halves[0] < 0.85 * alone.halves[0]
     assert agreeing.means == pytest.approx(alone.means)
-    far = typical_groups(groups, known=[EarlierEstimate(20 * NOISE, 0.5 * NOISE)])
+    far = typical_groups(groups, estimates=[EarlierEstimate(20 * NOISE, 0.5 * NOISE)])
     assert far.halves[0] > 0.95 * alone.halves[0]
     assert far.means[0] == pytest.approx(alone.means[0], abs=0.2 * NOISE)
     assert far.fresh == agreeing.fresh == alone.means
@@ -88,8 +88,8 @@ def test_an_earlier_estimate_that_agrees_narrows_the_interval_and_another_does_n
 
 def test_an_estimate_that_is_surer_counts_for_more_and_none_for_nothing() -> None:
     groups = drawn(np.random.default_rng(9), 4, 8)
-    known = [[EarlierEstimate(0.01, doubt * NOISE)] for doubt in (0.1, 0.5, 2.0, 1e6)]
-    halves = [float(typical_groups(groups, known=each).halves[0]) for each in known]
+    estimate = [[EarlierEstimate(0.01, doubt * NOISE)] for doubt in (0.1, 0.5, 2.0, 1e6)]
+    halves = [float(typical_groups(groups, estimates=of_doubt).halves[0]) for of_doubt in estimate]
     assert halves == sorted(halves)
     assert halves[-1] == pytest.approx(float(typical_groups(groups).halves[0]))
 

@@ -48,21 +48,21 @@ def test_the_peak() -> None:
 
 
 @pytest.mark.parametrize(
-    ("throughput", "said"),
+    ("throughput", "result"),
     [
         ({1: 1.0, 2: 2.0}, "at least 3"),
         ({1: 1.0, 2: 0.0, 4: 1.0}, "above zero"),
         ({0: 1.0, 2: 1.0, 4: 1.0}, "at 1"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(throughput: dict[int, float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_cannot_be_fitted_is_refused(throughput: dict[int, float], result: str) -> None:
+    with pytest.raises(ValueError, match=result):
         fit(throughput)
 
 
 def test_the_interval_over_seeds_is_students() -> None:
-    one = over_seeds([0.25])
-    assert (one.value, one.low, one.high) == (0.25, None, None)
+    single = over_seeds([0.25])
+    assert (single.value, single.low, single.high) == (0.25, None, None)
     # t of 0.975 with two degrees of freedom is 4.3027.
     three = over_seeds([0.1, 0.2, 0.3])
     assert three.low is not None

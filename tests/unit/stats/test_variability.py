@@ -30,7 +30,7 @@ def pair(below: object, above: object, mode: Mode = Mode.TIMED, workload: str = 
     return PairedArms(workload, RATE, mode, "old", "new", *values)
 
 
-def found(below: object, above: object, mode: Mode = Mode.TIMED) -> list[Variability]:
+def findings(below: object, above: object, mode: Mode = Mode.TIMED) -> list[Variability]:
     return list(variability([pair(below, above, mode)], MARGIN))
 
 
@@ -52,19 +52,21 @@ def found(below: object, above: object, mode: Mode = Mode.TIMED) -> list[Variabi
 def test_three_exact_repeats_of_which_one_differs(
     below: tuple[float, ...], above: tuple[float, ...], scatter: Scatter | None
 ) -> None:
-    assert [one.scatter for one in found(below, above, Mode.EXACT_PLUGIN)] == ([scatter] if scatter else [])
+    assert [finding.scatter for finding in findings(below, above, Mode.EXACT_PLUGIN)] == (
+        [scatter] if scatter else []
+    )
 
 
 def test_two_modes_with_the_same_mean_are_told_apart() -> None:
     rng = np.random.default_rng(3)
-    one = 1000 * np.exp(0.02 * rng.standard_normal(20))
+    one_mode = 1000 * np.exp(0.02 * rng.standard_normal(20))
     two = 1000 * np.exp(np.where(np.arange(20) % 2, 0.02, -0.02) + 0.001 * rng.standard_normal(20))
-    assert abs(np.log(one).mean() - np.log(two).mean()) < 0.01
-    (modes,) = [each for each in found(one, two) if each.modes]
+    assert abs(np.log(one_mode).mean() - np.log(two).mean()) < 0.01
+    (modes,) = [finding for finding in findings(one_mode, two) if finding.modes]
     assert modes.scatter is Scatter.TWO_MODES
     assert [mode.trials for mode in modes.modes] == [10, 10]
     assert [mode.value for mode in modes.modes] == pytest.approx([980, 1020], rel=0.002)
-    assert [each.scatter for each in found(two, one) if each.modes] == [Scatter.ONE_MODE]
+    assert [finding.scatter for finding in findings(two, one_mode) if finding.modes] == [Scatter.ONE_MODE]
     assert "has two modes with new" in variability_answer([modes])
 
 
@@ -72,12 +74,12 @@ def test_a_machine_that_switches_does_it_to_both() -> None:
     rng = np.random.default_rng(4)
     switch = np.where(np.arange(24) % 2, 0.05, -0.05)
     below, above = (1000 * np.exp(switch + 0.002 * rng.standard_normal(24)) for _ in range(2))
-    assert found(below, above) == []
+    assert findings(below, above) == []
 
 
 def test_a_coarse_clock_has_no_modes() -> None:
     coarse = [10, 10, 10, 11, 11, 11, 12, 12, 12, 10, 11, 12]
-    assert not [one for one in found([10 + 0.3 * n for n in range(12)], coarse) if one.modes]
+    assert not [finding for finding in findings([10 + 0.3 * n for n in range(12)], coarse) if finding.modes]
 
 
 Draw = Callable[[np.random.Generator, int], Array]
@@ -117,7 +119,7 @@ def test_perturbations_that_move_both_alike_are_no_finding(perturbations: int) -
     alarms = 0
     for _ in range(1000):
         arms = np.exp(0.03 * rng.standard_normal((4, 2, perturbations)))
-        alarms += bool(variability([pair(each[0], each[1], Mode.EXACT_PLUGIN) for each in arms], MARGIN))
+        alarms += bool(variability([pair(arm[0], arm[1], Mode.EXACT_PLUGIN) for arm in arms], MARGIN))
     assert alarms / 1000 <= 0.05 + 0.014
 
 
@@ -126,7 +128,9 @@ def test_a_kernel_that_scatters_four_times_as_much_is_found() -> None:
     hits = 0
     for _ in range(100):
         below, above = (np.exp(wide * rng.standard_normal(20)) for wide in (0.01, 0.04))
-        hits += [one.scatter for one in found(below, above) if not one.modes] == [Scatter.WIDER]
+        hits += [finding.scatter for finding in findings(below, above) if not finding.modes] == [
+            Scatter.WIDER
+        ]
     assert hits / 100 >= 0.9
 
 
@@ -136,7 +140,7 @@ def test_two_modes_six_deviations_apart_are_found() -> None:
     for _ in range(100):
         below = np.exp(0.01 * rng.standard_normal(40))
         above = np.exp(0.06 * (rng.random(40) < 0.5) + 0.01 * rng.standard_normal(40))
-        hits += any(one.scatter is Scatter.TWO_MODES for one in found(below, above))
+        hits += any(finding.scatter is Scatter.TWO_MODES for finding in findings(below, above))
     assert hits / 100 >= 0.8
 
 
@@ -154,8 +158,8 @@ def unsteady() -> StudyRecord:
     study = a_study(workloads=("fork",)).model_copy(update={"margin": MARGIN})
     values = {"debian:6.1": (1000.0, 1000.1, 999.9), "debian:6.12": (1000.0, 1200.0, 830.0)}
     trials = tuple(
-        a_trial(planned(kernel, number, 2 * number + place), {"fork": each[number]})
-        for place, (kernel, each) in enumerate(values.items())
+        a_trial(planned(kernel, number, 2 * number + place), {"fork": numbers[number]})
+        for place, (kernel, numbers) in enumerate(values.items())
         for number in range(3)
     )
     record = a_record(workloads=("fork",))
@@ -165,8 +169,8 @@ def unsteady() -> StudyRecord:
 
 def test_the_finding_stands_beside_the_verdict_wherever_it_is_shown() -> None:
     record = unsteady()
-    (one,) = record.result.variability
-    assert (one.scatter, one.trials) == (Scatter.WIDER, 3)
+    (finding,) = record.result.variability
+    assert (finding.scatter, finding.trials) == (Scatter.WIDER, 3)
     assert record.result.comparisons[0].verdict is Verdict.INCONCLUSIVE
     assert "scatters more with debian:6.12" in record.result.answer
     assert "±" in report.study_markdown(record)

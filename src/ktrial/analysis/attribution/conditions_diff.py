@@ -27,21 +27,11 @@ from ktrial.model.trial import OPERATIONS, Trial
 
 _SMALL = 10.0
 """Added to both sides of a ratio, over the whole run; and what is less apart is no finding."""
-
-
 _SMALLEST_DIFFERENCE = math.log(1.01)
-
-
 _LAST = "network"
-
-
 _DISKS = "/sys/block/"
-
-
 _TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib")
 """Counters that are no events: times, which most kernels only sample at each tick."""
-
-
 Values = Callable[[Boot], KernelValues | None]
 """A boot's settings; None where they are not to be read. May raise KtrialError."""
 
@@ -78,8 +68,8 @@ def differences(
     first, second = ((arm.boot.parameters if arm.boot else ()) for arm in (before, after))
     return Differences(
         levels=_levels(study, before.treatment, after.treatment),
-        boot_before=tuple(one for one in first if one not in second),
-        boot_after=tuple(one for one in second if one not in first),
+        boot_before=tuple(parameter for parameter in first if parameter not in second),
+        boot_after=tuple(parameter for parameter in second if parameter not in first),
         options=_options(explanation, before, after, unknowns, kernels),
         values=_with_effects(
             study, explanation, before, after, _values(explanation, before, after, values, unknowns)
@@ -105,12 +95,12 @@ def differing_values(before: KernelValues, after: KernelValues) -> tuple[ValueDi
         )
         for path in paths
     ]
-    differing = [one for one in settings if not _is_same(one.before, one.after)]
+    differing = [difference for difference in settings if not _is_same(difference.before, difference.after)]
     return tuple(sorted(differing, key=_one_sided))
 
 
-def _one_sided(one: ValueDifference) -> bool:
-    return None in (one.before, one.after)
+def _one_sided(difference: ValueDifference) -> bool:
+    return None in (difference.before, difference.after)
 
 
 def _rank(subsystem: str, heavy: list[str]) -> int:
@@ -162,9 +152,9 @@ def _follows(
 ) -> Mapping[str, str]:
     """Option → the option that it follows from, as the study has kept it; empty where it has not."""
     pair = {arm.boot.kernel.digest for arm in (before, after) if arm.boot}
-    for one in kernels:
-        if {one.before.digest, one.after.digest} == pair:
-            return {each.option: each.follows for each in one.options if each.follows}
+    for kernel_difference in kernels:
+        if {kernel_difference.before.digest, kernel_difference.after.digest} == pair:
+            return {change.option: change.follows for change in kernel_difference.options if change.follows}
     return {}
 
 
@@ -177,17 +167,21 @@ def _with_effects(
 ) -> tuple[ValueDifference, ...]:
     """With the settings of the study's own disk; those that affect what was measured come first."""
     if study.machine.disk:
-        settings = tuple(one for one in settings if not one.path.startswith(_DISKS))
+        settings = tuple(setting for setting in settings if not setting.path.startswith(_DISKS))
     measured = _measured(explanation, before, after)
-    told = [
-        one.model_copy(
-            update={"governs": affected_metrics(one.path, one.before, one.after, measured, study.margin)}
+    settings_with_effects = [
+        setting.model_copy(
+            update={
+                "governs": affected_metrics(
+                    setting.path, setting.before, setting.after, measured, study.margin
+                )
+            }
         )
-        if one.before is not None and one.after is not None
-        else one
-        for one in (*_of_disk(before, after), *settings)
+        if setting.before is not None and setting.after is not None
+        else setting
+        for setting in (*_of_disk(before, after), *settings)
     ]
-    return tuple(sorted(told, key=lambda one: not one.governs))
+    return tuple(sorted(settings_with_effects, key=lambda setting: not setting.governs))
 
 
 def _of_disk(before: ProfiledArm, after: ProfiledArm) -> Iterable[ValueDifference]:
@@ -219,7 +213,7 @@ def _values(
     if before.boot == after.boot:
         return ()
     heavy = heavy_subsystems(explanation)
-    told: list[KernelValues] = []
+    of_arms: list[KernelValues] = []
     for arm in (before, after):
         try:
             read = values(arm.boot) if arm.boot else None
@@ -229,9 +223,11 @@ def _values(
         if read is None:
             unknowns.unknown.append(f"settings: those of {arm.treatment.label} were not read")
             return ()
-        told.append(read)
-    differing = differing_values(told[0], told[1])
-    return tuple(sorted(differing, key=lambda one: (_one_sided(one), _rank(one.subsystem, heavy))))
+        of_arms.append(read)
+    differing = differing_values(of_arms[0], of_arms[1])
+    return tuple(
+        sorted(differing, key=lambda difference: (_one_sided(difference), _rank(difference.subsystem, heavy)))
+    )
 
 
 def _counters(
@@ -242,10 +238,10 @@ def _counters(
         return ()
     old, new = (_deltas(arm.trial, explanation.workload) for arm in (before, after) if arm.trial)
     sides = explanation.before, explanation.after
-    counted = all(one.get(OPERATIONS) for one in (old, new))
+    counted = all(deltas.get(OPERATIONS) for deltas in (old, new))
     operations = [
-        one.pop(OPERATIONS, 0.0) if counted else float(side.operations)
-        for one, side in zip((old, new), sides, strict=True)
+        deltas.pop(OPERATIONS, 0.0) if counted else float(side.operations)
+        for deltas, side in zip((old, new), sides, strict=True)
     ]
     differing = {
         name: abs(_size(new.get(name, 0.0), operations[1]) - _size(old.get(name, 0.0), operations[0]))
@@ -262,9 +258,9 @@ def _counters(
 
 def _deltas(trial: Trial, workload: str) -> dict[str, float]:
     return {
-        one.name: one.delta
-        for one in trial.counters
-        if one.workload == workload and not _TIMES.fullmatch(one.name)
+        counter.name: counter.delta
+        for counter in trial.counters
+        if counter.workload == workload and not _TIMES.fullmatch(counter.name)
     }
 
 
@@ -289,8 +285,6 @@ def _size(delta: float, operations: float) -> float:
 
 ALL_CODE = "all code"
 """The compiler, and what it is told for every function."""
-
-
 OWNED = {
     ALL_CODE: """
         CC_VERSION_TEXT CC_OPTIMIZE.* LTO.* CFI.* CALL_PADDING CALL_THUNKS FUNCTION_ALIGNMENT.*
@@ -386,20 +380,12 @@ OWNED = {
     "bit maps and lists": "LIST_HARDENED DEBUG_LIST GENERIC_FIND_.*",
 }
 """Subsystem → patterns of whole option names, without CONFIG_."""
-
-
 _PATTERNS = {name: re.compile("|".join(text.split())) for name, text in OWNED.items()}
-
-
 _NO_CHOICE = re.compile(
     r"(ARCH_(HAS|HAVE|SUPPORTS|WANTS?|USES?|USE|ENABLE|SELECTS?)|HAVE|HAS|CC_HAS|CC_CAN|AS|LD|RUSTC?|PAHOLE)_.*"
 )
 """What the architecture or the tools can do; the options that make use of it are in the list as well."""
-
-
 _NOTHING_FOLLOWS: Mapping[str, str] = {}
-
-
 _SMALLEST_PART = 0.01
 """Of all differences taken without their signs: what a smaller subsystem owns is not named."""
 
@@ -423,18 +409,25 @@ def differing_options(
             groups.setdefault(follows.get(option, option), []).append(option)
     differing = []
     for option, together in groups.items():
-        owners = {owner for one in together for owner in _owners(one, weights)}
+        owners = {owner for member in together for owner in _owners(member, weights)}
         differing.append(
             OptionDifference(
                 option=option,
                 before=before.get(option),
                 after=after.get(option),
                 owners=tuple(sorted(owners, key=order.index)),
-                followers=tuple(one for one in together if one != option),
+                followers=tuple(member for member in together if member != option),
             )
         )
-    differing.sort(key=lambda one: one.option)
-    return tuple(sorted(differing, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
+    differing.sort(key=lambda option_difference: option_difference.option)
+    return tuple(
+        sorted(
+            differing,
+            key=lambda option_difference: (
+                order.index(option_difference.owners[0]) if option_difference.owners else len(order)
+            ),
+        )
+    )
 
 
 def heavy_subsystems(explanation: Explanation) -> list[str]:
@@ -453,22 +446,18 @@ def _owners(option: str, heavy: Iterable[str]) -> tuple[str, ...]:
         return ()
     if _PATTERNS[ALL_CODE].fullmatch(name):
         return (ALL_CODE,)
-    return tuple(one for one in heavy if one in _PATTERNS and _PATTERNS[one].fullmatch(name))
+    return tuple(
+        subsystem for subsystem in heavy if subsystem in _PATTERNS and _PATTERNS[subsystem].fullmatch(name)
+    )
 
 
 # Which subsystem a setting belongs to, told by where it is, and which measured numbers it decides: where it
 # differs and they moved as it says, it is a cause.
 
 _MORE, _LESS, _EITHER = 1, -1, 0
-
-
 _LARGEST_REQUEST = r"/sys/block/[^/]+/queue/max_sectors_kb"
-
-
 _NEAR = 0.5
 """A limit is felt where the mean is above that part of it."""
-
-
 _EFFECTS: tuple[tuple[str, dict[str, int]], ...] = (
     # mm/readahead.c: the largest window. By default 128 KiB; in 6.18 and 7.2, for a disk that turns, twice
     # its largest request (block/blk-settings.c).
@@ -484,8 +473,6 @@ _EFFECTS: tuple[tuple[str, dict[str, int]], ...] = (
     (r"/proc/sys/vm/dirty_(expire|writeback)_centisecs", {"written": _LESS}),
 )
 """Pattern of a setting's path → metric → where it goes when the setting's number rises."""
-
-
 _PLACES = {
     "/proc/sys/abi/": "entry and exit",
     "/proc/sys/crypto/": "cryptography",
@@ -533,7 +520,7 @@ def affected_metrics(
     return tuple(
         Governed(metric=metric, before=measured[metric][0], after=measured[metric][1])
         for metric, direction in moves.items()
-        if metric in measured and _setting_effects_follows(rises * direction, *measured[metric], margin)
+        if metric in measured and _moved_as_told(rises * direction, *measured[metric], margin)
     )
 
 
@@ -552,7 +539,7 @@ def _rises(before: str, after: str) -> int:
     return (new > old) - (new < old)
 
 
-def _setting_effects_follows(direction: int, before: float, after: float, margin: float) -> bool:
+def _moved_as_told(direction: int, before: float, after: float, margin: float) -> bool:
     moved = (after > before * (1 + margin)) - (before > after * (1 + margin))
     return moved != 0 and direction in (0, moved)
 

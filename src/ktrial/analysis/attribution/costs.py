@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ktrial.model.attribution import Count, Explanation, FunctionDifference
+from ktrial.model.attribution import Count, Explanation
 from ktrial.model.machine import BasePrices, ModelCounts, ModelledMachine
 from ktrial.model.profile import FunctionCount, Profile, RegionCounts
 
@@ -59,32 +59,30 @@ def cost_rows(explanation: Explanation, kind: CostKind) -> tuple[CostRow, ...]:
     prices = explanation.prices
     if prices is None:
         return ()
-    rows = [_row(explanation, row, kind, prices) for row in explanation.rows]
-    differing = [row for row in rows if row.difference]
-    return tuple(sorted(differing, key=lambda row: (-abs(row.difference), row.name)))
-
-
-def _row(explanation: Explanation, row: FunctionDifference, kind: CostKind, prices: BasePrices) -> CostRow:
-    sides = ((row.before, explanation.before.operations), (row.after, explanation.after.operations))
-    before, after = (amount(count, kind, prices) / operations for count, operations in sides)
-    return CostRow(row.name, before, after, _moved(sides, prices))
+    rows = []
+    for row in explanation.rows:
+        sides = (row.before, explanation.before.operations), (row.after, explanation.after.operations)
+        before, after = (amount(count, kind, prices) / operations for count, operations in sides)
+        if before != after:
+            rows.append(CostRow(row.name, before, after, _moved(sides, prices)))
+    return tuple(sorted(rows, key=lambda row: (-abs(row.difference), row.name)))
 
 
 def _moved(sides: Sequence[tuple[Count, int]], prices: BasePrices) -> str:
     """The costs that a row's cycles moved by: its instructions, and the misses that came or went."""
     (old, old_operations), (new, new_operations) = sides
-    own = new.instructions / new_operations - old.instructions / old_operations
-    parts = [(abs(own) * prices.instruction, f"instructions {own:+,.0f}")]
-    rest = amount(new, CostKind.CYCLES, prices) / new_operations
-    rest -= amount(old, CostKind.CYCLES, prices) / old_operations + own * prices.instruction
+    instructions = new.instructions / new_operations - old.instructions / old_operations
+    parts = [(abs(instructions) * prices.instruction, f"instructions {instructions:+,.0f}")]
+    unexplained = amount(new, CostKind.CYCLES, prices) / new_operations
+    unexplained -= amount(old, CostKind.CYCLES, prices) / old_operations + instructions * prices.instruction
     for kind in MISSES:
         by = amount(new, kind, prices) / new_operations - amount(old, kind, prices) / old_operations
         parts.append((abs(by) * _WEIGHTS[kind], f"{kind.value.replace('-', ' ')} {by:+,.2f}"))
-        rest -= by * _WEIGHTS[kind]
-    if rest > sum(weight for weight, _ in parts) / 2:
-        parts.append((rest, f"dear instructions and the like, some {rest:+,.0f} cycles"))
-    whole = sum(weight for weight, _ in parts)
-    named = sorted((one for one in parts if one[0] > _LEAST_PART * whole), key=lambda one: -one[0])
+        unexplained -= by * _WEIGHTS[kind]
+    if unexplained > sum(weight for weight, _ in parts) / 2:
+        parts.append((unexplained, f"dear instructions and the like, some {unexplained:+,.0f} cycles"))
+    total = sum(weight for weight, _ in parts)
+    named = sorted((part for part in parts if part[0] > _LEAST_PART * total), key=lambda part: -part[0])
     return ", ".join(text for _, text in named)
 
 
@@ -109,11 +107,14 @@ def profile_rows(profile: Profile, kind: CostKind) -> tuple[tuple[str, float], .
     if prices is None:
         return ()
     rows = [
-        (f"{each.symbol} [{each.module}]" if each.module else each.symbol, amount(each, kind, prices))
-        for each in profile.region.functions
+        (
+            f"{function.symbol} [{function.module}]" if function.module else function.symbol,
+            amount(function, kind, prices),
+        )
+        for function in profile.region.functions
     ]
     ranked = sorted(
-        ((name, of / profile.operations) for name, of in rows if of), key=lambda one: (-one[1], one[0])
+        ((name, of / profile.operations) for name, of in rows if of), key=lambda row: (-row[1], row[0])
     )
     return tuple(ranked)
 
@@ -122,12 +123,8 @@ def profile_rows(profile: Profile, kind: CostKind) -> tuple[tuple[str, float], .
 
 CLASSES = "classes"
 """Dear instructions, interrupts, devices, and the beginnings of string instructions."""
-
-
 COSTS = ("instruction", "string_bytes", "l2", "llc", "memory", "stlb", "walk", "misprediction", CLASSES)
 """Names of costs, as a machine's file has them, and `classes`."""
-
-
 _NOTHING = ModelCounts(
     cycles=0, code_misses=0, data_misses=0, second_misses=0, last_misses=0, translation_misses=0, walks=0,
     mispredictions=0,
@@ -136,9 +133,9 @@ _NOTHING = ModelCounts(
 
 def happened(region: RegionCounts) -> dict[str, float]:
     """How often, in the whole region: instructions, bytes, lines by where they came from, …; no `classes`."""
-    of_functions = [each.modelled for each in region.functions]
-    of_pages = [each.modelled for each in region.pages]
-    sums = _sum(each for each in (*of_functions, *of_pages) if each)
+    of_functions = [function.modelled for function in region.functions]
+    of_pages = [page.modelled for page in region.pages]
+    sums = _sum(counts for counts in (*of_functions, *of_pages) if counts)
     first = sums.code_misses + sums.data_misses
     return {
         "instruction": region.instructions,
@@ -170,8 +167,8 @@ def costs(profile: Profile, machine: ModelledMachine) -> dict[str, float]:
     region, price = profile.region, prices(machine)
     times = happened(region)
     by_kind = {name: times[name] * price[name] / profile.operations for name in times}
-    rest = (region.cycles or 0.0) / profile.operations - sum(by_kind.values())
-    return by_kind | {CLASSES: rest}
+    unexplained = (region.cycles or 0.0) / profile.operations - sum(by_kind.values())
+    return by_kind | {CLASSES: unexplained}
 
 
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

@@ -71,15 +71,15 @@ def _together(counts: Mapping[Key, Count], key: Key | None, also: Iterable[Key])
     """A function, with those that are part of it in the other kernel: entered as often as it is itself."""
     if key is None:
         return Count()
-    own, others = counts[key], [counts[one] for one in also]
-    if not others:
-        return own
+    count, joined = counts[key], [counts[joined_key] for joined_key in also]
+    if not joined:
+        return count
     return Count(
-        names=(key[0], *(one[0] for one in also)),
-        instructions=own.instructions + sum(one.instructions for one in others),
-        entered=own.entered,
-        string_bytes=own.string_bytes + sum(one.string_bytes for one in others),
-        modelled=summed((own.modelled, *(one.modelled for one in others))),
+        names=(key[0], *(joined_key[0] for joined_key in also)),
+        instructions=count.instructions + sum(part.instructions for part in joined),
+        entered=count.entered,
+        string_bytes=count.string_bytes + sum(part.string_bytes for part in joined),
+        modelled=summed((count.modelled, *(part.modelled for part in joined))),
     )
 
 

@@ -17,60 +17,30 @@ from ktrial.model.attribution import Count, Match, summed
 from ktrial.model.profile import FunctionCount, FunctionFiles, Profile
 
 _SYSTEM_CALL = re.compile(r"^__(?:x64|ia32)_(?=sys_)")
-
-
 _PROFILED = re.compile(r"_noprof$")
 """Since 6.10 the allocators' functions have it: their old names are macros (memory allocation profiling)."""
-
-
 _ONLY_CALLER = Fraction(95, 100)
 """The part of its calls that a function's only caller makes."""
-
-
 _TAKEN_OVER = Fraction(8, 10)
 """The part of a function's calls that the one which took it in makes itself."""
-
-
 _LEAF_GROWTH = (Fraction(1, 2), Fraction(3, 2))
 """Where it called nothing: by how much its caller grew, of its own instructions."""
-
-
 _SMALLEST_LEAF = 20
 """Instructions an operation: below that, growth of the caller is no evidence."""
-
-
 _SAME_CALLERS = 0.9
-
-
 _SAME_CALLEES = 0.8
-
-
 _LIKE_IN_SIZE = 2
-
-
 _WORDS_IN_COMMON = 0.5
-
-
 _LIKE_PLACES = 0.5
 """Where the names have words in common, and the files are of one directory."""
-
-
 _CALLEES_OF_ONE = 0.3
 """Where names and callers are alike, but one has more than twice the other's instructions."""
-
-
 _CALLERS_OF_A_LONGER_NAME = 0.3
-
-
 _WORDS_OF_A_LONG_NAME = 3
 """`__list_add_valid` → `__list_add_valid_or_report`: its callers may be others, where it calls nothing."""
-
-
 _CALLEES_IN_COMMON = 3
 """`unmap_page_range` → `__zap_vma_range`: nothing of the name, and the function between it and its caller has
 gone; the file, the calls and the size are the same."""
-
-
 _HOOKS = "security/"
 """Security modules hook the same functions: `cap_mmap_file` and `ipe_mmap_file` have one caller."""
 
@@ -145,8 +115,8 @@ def match(old: Functions, new: Functions) -> list[FunctionPair]:
         old, new, {pair.old: pair.new for pair in by_name.values() if pair.old and pair.new}
     )
     pairs = [
-        by_name.get(key) or FunctionPair(key, other, Match.PLACED, paired.why[key])
-        for key, other in paired.both
+        by_name.get(key) or FunctionPair(key, new_key, Match.PLACED, paired.why[key])
+        for key, new_key in paired.both
     ]
     return list(_joined(old, new, paired, pairs))
 
@@ -163,15 +133,15 @@ def _by_name(old: Functions, new: Functions) -> list[FunctionPair]:
         gone, come = (old.counts, new.counts) if kind is Match.MOVED else (_gone(old, new), _gone(new, old))
         old_by_name, new_by_name = _unique(gone, name_of), _unique(come, name_of)
         for name, key in old_by_name.items():
-            other = new_by_name.get(name)
-            if other and key not in taken_old and other not in taken_new:
-                pairs.append(FunctionPair(key, other, kind, why))
+            new_key = new_by_name.get(name)
+            if new_key and key not in taken_old and new_key not in taken_new:
+                pairs.append(FunctionPair(key, new_key, kind, why))
     return pairs
 
 
-def _gone(one: Functions, other: Functions) -> list[Key]:
+def _gone(side: Functions, opposite: Functions) -> list[Key]:
     """Functions of one kernel that the other does not have by their names, as far as is known."""
-    return [key for key in one.counts if key[1] or not other.has(key)]
+    return [key for key in side.counts if key[1] or not opposite.has(key)]
 
 
 def _unique(counts: Iterable[Key], name_of: Callable[[Key], object]) -> dict[object, Key]:
@@ -199,10 +169,10 @@ def _stem(key: Key) -> object:
 class FunctionPairs:
     """Functions that stand for each other, as they are found."""
 
-    def __init__(self, there: dict[Key, Key]) -> None:
-        self.there = there
+    def __init__(self, new_by_old: dict[Key, Key]) -> None:
+        self.there = new_by_old
         """Function of the first → of the second."""
-        self.back = {new: old for old, new in there.items()}
+        self.back = {new: old for old, new in new_by_old.items()}
         self.why: dict[Key, str] = {}
         """Function of the first → evidence, where one was noted."""
 
@@ -250,11 +220,11 @@ def _joined(
             yield FunctionPair(None, key, Match.ONLY_TO, _left(old, key, "first"))
 
 
-def _left(other: Functions, key: Key, which: str) -> str:
+def _left(side: Functions, key: Key, which: str) -> str:
     """What is known of a function that ran on one side only."""
-    if not other.known or key[1]:
+    if not side.known or key[1]:
         return ""
-    if other.has(key):
+    if side.has(key):
         return f"the {which} has it too: not called there"
     return f"the {which} has none of that name"
 
@@ -279,7 +249,7 @@ def _only_caller(old: Functions, key: Key) -> Key | None:
     callers = old.places.callers.get(key, {})
     if not callers:
         return None
-    caller = max(callers, key=lambda one: (callers[one], one))
+    caller = max(callers, key=lambda candidate: (callers[candidate], candidate))
     if caller == ENTRY or callers[caller] < _ONLY_CALLER * old.places.entered(key):
         return None
     return caller
@@ -290,12 +260,12 @@ def _calls_taken_over(old: Functions, new: Functions, key: Key, caller: Key, pai
     heir, none = paired.there[caller], Fraction(0)
     before = paired.translated(old.places.callees.get(caller, {}))
     inside = paired.translated(old.places.callees.get(key, {}))
-    now = new.places.callees.get(heir, {})
+    after = new.places.callees.get(heir, {})
     ours = {callee: calls for callee, calls in inside.items() if callee in new.counts and is_evidence(callee)}
     taken = {
         callee: calls
         for callee, calls in ours.items()
-        if now.get(callee, none) - before.get(callee, none) >= _TAKEN_OVER * calls
+        if after.get(callee, none) - before.get(callee, none) >= _TAKEN_OVER * calls
     }
     if not taken or sum(taken.values(), none) < _TAKEN_OVER * sum(ours.values(), none):
         return ""
@@ -307,23 +277,27 @@ def _calls_taken_over(old: Functions, new: Functions, key: Key, caller: Key, pai
 def _growth(old: Functions, new: Functions, key: Key, caller: Key, paired: FunctionPairs) -> str:
     """That the caller has grown by about what the function, which calls nothing, had; empty otherwise."""
     heir = paired.there[caller]
-    grown, own = new.own(heir) - old.own(caller), old.own(key)
-    least, most = (part * own for part in _LEAF_GROWTH)
-    if old.places.callees.get(key) or not new.known or own < _SMALLEST_LEAF or not least <= grown <= most:
+    grown, size = new.own(heir) - old.own(caller), old.own(key)
+    least, most = (part * size for part in _LEAF_GROWTH)
+    if old.places.callees.get(key) or not new.known or size < _SMALLEST_LEAF or not least <= grown <= most:
         return ""
-    others = [one for one in new.places.callees.get(heir, {}) if one not in paired.back and not old.has(one)]
-    if others or not may_be_together(old.files.get(key[0], ""), old.files.get(caller[0], "")):
+    unpaired = [
+        callee
+        for callee in new.places.callees.get(heir, {})
+        if callee not in paired.back and not old.has(callee)
+    ]
+    if unpaired or not may_be_together(old.files.get(key[0], ""), old.files.get(caller[0], "")):
         return ""
-    more = f"{float(grown):.4g} instructions more, of the {float(own):.4g} it had"
+    more = f"{float(grown):.4g} instructions more, of the {float(size):.4g} it had"
     return f"its only caller {caller[0]} has {more}"
 
 
-def with_renamed(old: Functions, new: Functions, there: dict[Key, Key]) -> FunctionPairs:
+def with_renamed(old: Functions, new: Functions, new_by_old: dict[Key, Key]) -> FunctionPairs:
     """Add functions that have gone and come in the same place, from the callers down."""
-    paired = FunctionPairs(dict(there))
+    paired = FunctionPairs(dict(new_by_old))
     while renames := list(_same_places(old, new, paired)):
-        for one, other, why in renames:
-            paired.add(one, other, why)
+        for old_key, new_key, why in renames:
+            paired.add(old_key, new_key, why)
     return paired
 
 
@@ -333,18 +307,18 @@ def _same_places(old: Functions, new: Functions, paired: FunctionPairs) -> Itera
     fits: dict[Key, list[Key]] = defaultdict(list)
     fitting: dict[Key, list[Key]] = defaultdict(list)
     called = _by_caller(come, old, new, paired)
-    for one in gone:
+    for old_key in gone:
         above = {
-            **paired.translated(old.places.callers.get(one, {})),
-            **paired.translated(_callers_of_callers(old, new, one, paired.there)),
+            **paired.translated(old.places.callers.get(old_key, {})),
+            **paired.translated(_callers_of_callers(old, new, old_key, paired.there)),
         }
-        for other in dict.fromkeys(callee for caller in above for callee in called.get(caller, ())):
-            if _fit(old, new, one, other, paired):
-                fits[one].append(other)
-                fitting[other].append(one)
-    for one, others in fits.items():
-        if len(others) == 1 and fitting[others[0]] == [one]:
-            yield one, others[0], _place(old, new, one, others[0], paired)
+        for new_key in dict.fromkeys(callee for caller in above for callee in called.get(caller, ())):
+            if _fit(old, new, old_key, new_key, paired):
+                fits[old_key].append(new_key)
+                fitting[new_key].append(old_key)
+    for old_key, new_keys in fits.items():
+        if len(new_keys) == 1 and fitting[new_keys[0]] == [old_key]:
+            yield old_key, new_keys[0], _place(old, new, old_key, new_keys[0], paired)
 
 
 def _by_caller(
@@ -359,49 +333,55 @@ def _by_caller(
     return called
 
 
-def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionPairs) -> bool:
+def _fit(old: Functions, new: Functions, old_key: Key, new_key: Key, paired: FunctionPairs) -> bool:
     """Whether the two have the same callers and callees, as often; or nearly so, and nearly the same name."""
-    file, other_file = old.files.get(one[0], ""), new.files.get(other[0], "")
-    if one[1] != other[1] or (file and other_file and not may_be_together(file, other_file)):
+    file, other_file = old.files.get(old_key[0], ""), new.files.get(new_key[0], "")
+    if old_key[1] != new_key[1] or (file and other_file and not may_be_together(file, other_file)):
         return False
-    if file.startswith(_HOOKS) and _first_word(one[0]) != _first_word(other[0]):
+    if file.startswith(_HOOKS) and _first_word(old_key[0]) != _first_word(new_key[0]):
         return False
-    callers = alike(paired.translated(old.places.callers.get(one, {})), new.places.callers.get(other, {}))
-    below, below_other = old.places.callees.get(one, {}), new.places.callees.get(other, {})
+    callers = alike(
+        paired.translated(old.places.callers.get(old_key, {})), new.places.callers.get(new_key, {})
+    )
+    below, below_other = old.places.callees.get(old_key, {}), new.places.callees.get(new_key, {})
     callees = alike(paired.translated(below), below_other)
-    sizes = sorted((old.own(one), new.own(other)))
+    sizes = sorted((old.own(old_key), new.own(new_key)))
     like_in_size = sizes[1] <= _LIKE_IN_SIZE * sizes[0]
     if callers < _CALLERS_OF_A_LONGER_NAME:
         in_common = [
             callee for callee in _in_both(paired.translated(below), below_other) if is_evidence(callee)
         ]
         work = like_in_size and callees >= _SAME_CALLEES and len(in_common) >= _CALLEES_IN_COMMON
-        return bool(file) and file == other_file and work and _one_call_apart(old, new, one, other, paired)
+        return (
+            bool(file) and file == other_file and work and _one_call_apart(old, new, old_key, new_key, paired)
+        )
     leaves = not below and not below_other and like_in_size
-    named = _words_in_common(one[0], other[0]) >= _WORDS_IN_COMMON
+    named = _words_in_common(old_key[0], new_key[0]) >= _WORDS_IN_COMMON
     if named and file and other_file:
         alike_places = callers >= _LIKE_PLACES and (leaves or callees >= _LIKE_PLACES)
-        longer = _is_longer(one[0], other[0]) and leaves and callers >= _CALLERS_OF_A_LONGER_NAME
+        longer = _is_longer(old_key[0], new_key[0]) and leaves and callers >= _CALLERS_OF_A_LONGER_NAME
         # A caller has one place for several functions of like names: one that went, and one that is new.
         work = like_in_size or callees >= _CALLEES_OF_ONE
         return (callers >= _SAME_CALLERS and work) or alike_places or longer
     return callers >= _SAME_CALLERS and (callees >= _SAME_CALLEES or (leaves and named))
 
 
-def _one_call_apart(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionPairs) -> bool:
+def _one_call_apart(
+    old: Functions, new: Functions, old_key: Key, new_key: Key, paired: FunctionPairs
+) -> bool:
     """Whether they have the same callers, once what is between, and has gone or come too, is left out."""
-    above = _callers_of_callers(old, new, one, paired.there)
-    above_other = _callers_of_callers(new, old, other, paired.back)
+    above = _callers_of_callers(old, new, old_key, paired.there)
+    above_other = _callers_of_callers(new, old, new_key, paired.back)
     return alike(paired.translated(above), above_other) >= _SAME_CALLERS
 
 
 def _callers_of_callers(
-    side: Functions, other: Functions, key: Key, paired: Mapping[Key, Key]
+    side: Functions, opposite: Functions, key: Key, paired: Mapping[Key, Key]
 ) -> dict[Key, Fraction]:
     """A function's callers; in place of those that the other kernel does not have, their only callers."""
     callers: dict[Key, Fraction] = defaultdict(Fraction)
     for caller, calls in side.places.callers.get(key, {}).items():
-        is_alone = caller not in paired and not other.has(caller) and caller != ENTRY
+        is_alone = caller not in paired and not opposite.has(caller) and caller != ENTRY
         above = _only_caller(side, caller) if is_alone else None
         callers[above or caller] += calls
     return dict(callers)
@@ -411,42 +391,42 @@ def _first_word(name: str) -> str:
     return name.lstrip("_").partition("_")[0]
 
 
-def _is_longer(name: str, other: str) -> bool:
+def _is_longer(name: str, second: str) -> bool:
     """Whether one of the names, of three words at least, is how the other begins."""
-    short, long = sorted((name, other), key=len)
+    short, long = sorted((name, second), key=len)
     return long.startswith(f"{short}_") and len(short.strip("_").split("_")) >= _WORDS_OF_A_LONG_NAME
 
 
-def _words_in_common(name: str, other: str) -> float:
-    words, others = (set(filter(None, each.split("_"))) for each in (name, other))
-    return len(words & others) / (len(words | others) or 1)
+def _words_in_common(name: str, second: str) -> float:
+    words, second_words = (set(filter(None, text.split("_"))) for text in (name, second))
+    return len(words & second_words) / (len(words | second_words) or 1)
 
 
-def _place(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionPairs) -> str:
+def _place(old: Functions, new: Functions, old_key: Key, new_key: Key, paired: FunctionPairs) -> str:
     """What the two have in common."""
-    callers = paired.translated(old.places.callers.get(one, {}))
-    callees = paired.translated(old.places.callees.get(one, {}))
-    above, below = new.places.callers.get(other, {}), new.places.callees.get(other, {})
-    often = " and ".join(f"{float(side.places.entered(key)):.4g}" for side, key in ((old, one), (new, other)))
+    callers = paired.translated(old.places.callers.get(old_key, {}))
+    callees = paired.translated(old.places.callees.get(old_key, {}))
+    above, below = new.places.callers.get(new_key, {}), new.places.callees.get(new_key, {})
+    often = " and ".join(
+        f"{float(side.places.entered(key)):.4g}" for side, key in ((old, old_key), (new, new_key))
+    )
     calls = f", and call {names_of(_in_both(callees, below))}" if _in_both(callees, below) else ""
     operation = "an operation" if old.workloads == 1 else f"an operation of each of {old.workloads} workloads"
     both = _in_both(callers, above)
     if not both:
-        there = _callers_of_callers(old, new, one, paired.there)
-        both = _in_both(paired.translated(there), _callers_of_callers(new, old, other, paired.back))
+        above_old = _callers_of_callers(old, new, old_key, paired.there)
+        both = _in_both(paired.translated(above_old), _callers_of_callers(new, old, new_key, paired.back))
         calls += "; a function between has gone or come"
     return f"both are called by {names_of(both)}, {often} times {operation}{calls}"
 
 
-def _in_both(calls: Mapping[Key, Fraction], others: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
-    return {key: count for key, count in calls.items() if key in others}
+def _in_both(calls: Mapping[Key, Fraction], more_calls: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
+    return {key: count for key, count in calls.items() if key in more_calls}
 
 
 # Functions of two kernels and their pairs: what matching, by whatever evidence, has in common.
 
 _SHOWN = 3
-
-
 _TELLS_NOTHING = re.compile(
     r"__x86_(?:indirect|return)_thunk\w*|_{0,2}cond_resched|rcu_all_qs|__rcu_read_(?:un)?lock"
     r"|\w*preempt_schedule\w*"
@@ -458,14 +438,14 @@ def is_evidence(callee: Key) -> bool:
     return not _TELLS_NOTHING.fullmatch(callee[0]) and subsystem(callee[0]) != LOCKS
 
 
-def may_be_together(file: str, other: str) -> bool:
+def may_be_together(file: str, second: str) -> bool:
     """Whether two files, or what is known of them, may be of one directory."""
-    folders = [each.rpartition("/")[0] + "/" for each in (file, other)]
+    folders = [path.rpartition("/")[0] + "/" for path in (file, second)]
     if folders[0] == folders[1]:
         return True
     # Where only the directory is known, the file may lie deeper.
     return (file.endswith("/") and folders[1].startswith(file)) or (
-        other.endswith("/") and folders[0].startswith(other)
+        second.endswith("/") and folders[0].startswith(second)
     )
 
 
@@ -483,36 +463,36 @@ ENTRY: Key = ("[entry]", "")
 def call_places(profile: Profile, key_of: Callable[[str, str], Key]) -> CallPlaces:
     """Of the profile's tree; empty where calls were not followed. Pieces of one function are one."""
     functions = profile.region.functions
-    keys = [key_of(each.symbol, each.module) for each in functions]
+    keys = [key_of(function.symbol, function.module) for function in functions]
     nodes = profile.region.nodes or ()
     callers: dict[Key, Counter[Key]] = defaultdict(Counter)
     for node in nodes[2:]:
         above = nodes[node.parent].function
-        caller, own = (keys[above] if above >= 0 else ENTRY), keys[node.function]
-        if caller != own:
-            callers[own][caller] += node.entered
+        caller, callee = (keys[above] if above >= 0 else ENTRY), keys[node.function]
+        if caller != callee:
+            callers[callee][caller] += node.entered
     callees: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
     shown: dict[Key, dict[Key, Fraction]] = {}
-    for own, counts in callers.items():
-        shown[own] = {
+    for callee, counts in callers.items():
+        shown[callee] = {
             caller: Fraction(count, profile.operations) for caller, count in counts.items() if count
         }
-        for caller, calls in shown[own].items():
-            callees[caller][own] = calls
+        for caller, calls in shown[callee].items():
+            callees[caller][callee] = calls
     return CallPlaces(shown, dict(callees))
 
 
-def alike(one: Mapping[Key, Fraction], other: Mapping[Key, Fraction]) -> float:
+def alike(first: Mapping[Key, Fraction], second: Mapping[Key, Fraction]) -> float:
     """How alike two sets of calls are, from 0 to 1: the calls that both have, of those that one of them has.
 
     The weighted Jaccard index (Ruzicka): the sum of minima over the sum of maxima.
     """
-    if one.keys().isdisjoint(other.keys()):
+    if first.keys().isdisjoint(second.keys()):
         return 0.0  # most pairs of functions that are asked about
-    keys = one.keys() | other.keys()
+    keys = first.keys() | second.keys()
     none = Fraction(0)
-    most = sum((max(one.get(key, none), other.get(key, none)) for key in keys), none)
-    least = sum((min(one.get(key, none), other.get(key, none)) for key in keys), none)
+    most = sum((max(first.get(key, none), second.get(key, none)) for key in keys), none)
+    least = sum((min(first.get(key, none), second.get(key, none)) for key in keys), none)
     return float(least / most) if most else 0.0
 
 
@@ -525,8 +505,8 @@ _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+
 def functions_of(profile: Profile, files: FunctionFiles) -> Functions:
     """Functions by their names in the source: pieces that the compiler made of one are one."""
     pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
-    for each in profile.region.functions:
-        pieces[_key(each.symbol, each.module)].append(each)
+    for function in profile.region.functions:
+        pieces[_key(function.symbol, function.module)].append(function)
     return Functions(
         counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
         operations=profile.operations,
@@ -538,8 +518,6 @@ def functions_of(profile: Profile, files: FunctionFiles) -> Functions:
 
 _named: dict[int, tuple[FunctionFiles, frozenset[str]]] = {}
 """By identity: a kernel's functions are the same object in each of a study's differences, 100,000 of them."""
-
-
 _MOST_KERNELS = 16
 
 
@@ -561,13 +539,13 @@ def _source_name(symbol: str) -> str:
 
 
 def _sum(pieces: list[FunctionCount]) -> Count:
-    ranked = sorted(pieces, key=lambda each: (-each.instructions, each.symbol))
+    ranked = sorted(pieces, key=lambda piece: (-piece.instructions, piece.symbol))
     return Count(
-        names=tuple(each.symbol for each in ranked),
-        instructions=sum(each.instructions for each in pieces),
-        entered=sum(each.entered for each in pieces),
-        string_bytes=sum(each.strings.bytes for each in pieces),
-        modelled=summed(each.modelled for each in pieces),
+        names=tuple(piece.symbol for piece in ranked),
+        instructions=sum(piece.instructions for piece in pieces),
+        entered=sum(piece.entered for piece in pieces),
+        string_bytes=sum(piece.strings.bytes for piece in pieces),
+        modelled=summed(piece.modelled for piece in pieces),
     )
 
 
@@ -575,22 +553,22 @@ def together(workloads: Sequence[Functions]) -> Functions:
     """The functions of one kernel in several workloads: what one operation of each of them makes, in sum."""
     if len(workloads) == 1:
         return workloads[0]
-    operations = math.lcm(*(one.operations for one in workloads))
+    operations = math.lcm(*(workload.operations for workload in workloads))
     counts: dict[Key, Count] = {}
-    for one in workloads:
-        for key, count in one.counts.items():
-            counts[key] = _added(counts.get(key, Count()), count, operations // one.operations)
-    known = {id(one.known): one.known for one in workloads}.values()
-    files = {id(one.files): one.files for one in workloads}.values()
+    for workload in workloads:
+        for key, count in workload.counts.items():
+            counts[key] = _added(counts.get(key, Count()), count, operations // workload.operations)
+    names = {id(workload.known): workload.known for workload in workloads}.values()
+    files = {id(workload.files): workload.files for workload in workloads}.values()
     return Functions(
         counts=counts,
         operations=operations,
         places=CallPlaces(
-            _added_calls(one.places.callers for one in workloads),
-            _added_calls(one.places.callees for one in workloads),
+            _added_calls(workload.places.callers for workload in workloads),
+            _added_calls(workload.places.callees for workload in workloads),
         ),
-        known=frozenset().union(*known),
-        files={name: file for each in files for name, file in each.items()},
+        known=frozenset().union(*names),
+        files={name: file for of_workload in files for name, file in of_workload.items()},
         workloads=len(workloads),
     )
 
@@ -609,9 +587,9 @@ def _added_calls(
 ) -> dict[Key, dict[Key, Fraction]]:
     sums: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
     for calls in workloads:
-        for key, others in calls.items():
-            for other, count in others.items():
-                sums[key][other] = sums[key].get(other, Fraction(0)) + count
+        for key, neighbours in calls.items():
+            for neighbour, count in neighbours.items():
+                sums[key][neighbour] = sums[key].get(neighbour, Fraction(0)) + count
     return dict(sums)
 
 
@@ -621,8 +599,6 @@ def _added_calls(
 # functions would be one in the first and two in the second.
 
 _NOTHING_KNOWN = FunctionFiles()
-
-
 _NOT_CALLED = "the {} has it as {}: not called there"
 
 
@@ -643,8 +619,8 @@ class FunctionMap:
         left_new = [key for key in new.counts if key not in paired_new]
         for key in old.counts:
             if key not in paired_old:
-                other = key if key in left_new else None
-                yield FunctionPair(key, other, Match.SAME if other else Match.ONLY_FROM)
+                new_key = key if key in left_new else None
+                yield FunctionPair(key, new_key, Match.SAME if new_key else Match.ONLY_FROM)
         for key in left_new:
             if key not in old.counts or key in paired_old:
                 yield FunctionPair(None, key, Match.ONLY_TO)
@@ -664,7 +640,9 @@ def function_map(
 
 
 def _ran(side: Functions, key: Key | None, also: tuple[Key, ...]) -> tuple[Key, ...]:
-    return tuple(one for one in (key, *also) if one is not None and one in side.counts)
+    return tuple(
+        candidate for candidate in (key, *also) if candidate is not None and candidate in side.counts
+    )
 
 
 def _as_it_ran(pair: FunctionPair, old: tuple[Key, ...], new: tuple[Key, ...]) -> Iterator[FunctionPair]:
@@ -681,10 +659,10 @@ def _as_it_ran(pair: FunctionPair, old: tuple[Key, ...], new: tuple[Key, ...]) -
         yield FunctionPair(None, key, Match.ONLY_TO, _missing(pair, key, pair.old, "first"))
 
 
-def _missing(pair: FunctionPair, key: Key, other: Key | None, which: str) -> str:
+def _missing(pair: FunctionPair, key: Key, counterpart: Key | None, which: str) -> str:
     """What is known of a function that ran on one side only."""
-    if other is None:
+    if counterpart is None:
         return pair.evidence
-    if key == other:
+    if key == counterpart:
         return f"the {which} has it too: not called there"
-    return _NOT_CALLED.format(which, other[0])
+    return _NOT_CALLED.format(which, counterpart[0])

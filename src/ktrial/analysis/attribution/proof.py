@@ -1,10 +1,11 @@
-"""What trials with one thing taken back say: how much of a difference it has."""
+"""Which of what differs between two treatments is the cause: what can be taken back alone, the likeliest
+first, and what trials with one thing taken back say.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from ktrial.analysis.attribution.conditions_diff import ALL_CODE, heavy_subsystems, setting_owner
 from ktrial.analysis.errors import NotCounted
@@ -26,17 +27,6 @@ from ktrial.model.study import Study, StudyRecord, build_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import STRING_BYTES, Mode, Sample
 
-_UNIT = "instructions"
-
-
-_REACHED = "not one instruction more or less: nothing that the workload uses depends on it"
-
-
-_LOST = "it does not go in one direction under all perturbations"
-
-
-_SMALL = "a {what} that changes nothing moves the count as far"
-
 
 class Counts:
     """A study's trials of one workload, as numbers by treatment and perturbation."""
@@ -50,36 +40,38 @@ class Counts:
 
     def trials(self, treatment: Treatment) -> list[Trial]:
         """Those of the treatment, in the order of perturbations."""
-        return [one for _, one in sorted(self._trials.get(treatment.key, {}).items())]
+        return [trial for _, trial in sorted(self._trials.get(treatment.key, {}).items())]
 
     def problem(self, treatment: Treatment) -> Trial | None:
         """The first trial that did not complete."""
-        return next((one for one in self.trials(treatment) if one.outcome is not Outcome.COMPLETED), None)
+        trials = self.trials(treatment)
+        return next((trial for trial in trials if trial.outcome is not Outcome.COMPLETED), None)
 
     def values(self, treatment: Treatment) -> tuple[float, ...]:
         """Instructions an operation under each perturbation. Raises NotCounted."""
         trials = self.trials(treatment)
-        if not trials or (lost := self.problem(treatment)):
-            told = f": a trial of it ended as {lost.outcome.value}: {lost.reason}" if trials and lost else ""
-            raise NotCounted(
-                study=self._study, treatment=treatment.label, workload=self._workload, problem=told
-            )
-        return tuple(_value(self.sample(one)) for one in trials)
+        if lost := self.problem(treatment):
+            problem = f": a trial of it ended as {lost.outcome.value}: {lost.reason}"
+            raise self._not_counted(treatment, problem)
+        if not trials:
+            raise self._not_counted(treatment, "")
+        samples = [self.sample(trial) for trial in trials]
+        # Means, as only they add up.
+        return tuple(sample.value if sample.mean is None else sample.mean for sample in samples)
 
     def sample(self, trial: Trial) -> Sample:
         """The workload's count of instructions. Raises NotCounted."""
-        for one in trial.samples:
-            is_count = one.mode is Mode.EXACT_PLUGIN and one.unit.startswith(_UNIT)
-            if one.workload == self._workload and is_count and one.metric != STRING_BYTES.name:
-                return one
-        label = trial.planned.treatment.label
+        for sample in trial.samples:
+            is_count = sample.mode is Mode.EXACT_PLUGIN and sample.unit.startswith("instructions")
+            if sample.workload == self._workload and is_count and sample.metric != STRING_BYTES.name:
+                return sample
         problem = ": it has no metric that is a count of instructions"
-        raise NotCounted(study=self._study, treatment=label, workload=self._workload, problem=problem)
+        raise self._not_counted(trial.planned.treatment, problem)
 
-
-def _value(sample: Sample) -> float:
-    """The mean, as only means add up."""
-    return sample.value if sample.mean is None else sample.mean
+    def _not_counted(self, treatment: Treatment, problem: str) -> NotCounted:
+        return NotCounted(
+            study=self._study, treatment=treatment.label, workload=self._workload, problem=problem
+        )
 
 
 def tested(
@@ -115,40 +107,33 @@ def effect_of(
 
 def _judged(effects: Sequence[float], control: Sequence[float], candidate: Candidate) -> tuple[Status, str]:
     if not any(effects) or tuple(effects) == tuple(control):
-        return Status.NOTHING, _REACHED
-    if not (all(one > 0 for one in effects) or all(one < 0 for one in effects)):
-        return Status.UNCERTAIN, _LOST
+        return (
+            Status.NOTHING,
+            "not one instruction more or less: nothing that the workload uses depends on it",
+        )
+    if not (all(effect > 0 for effect in effects) or all(effect < 0 for effect in effects)):
+        return Status.UNCERTAIN, "it does not go in one direction under all perturbations"
     if min(map(abs, effects)) <= max(map(abs, control), default=0.0):
-        return Status.UNCERTAIN, _SMALL.format(what=candidate.kind.value)
+        return Status.UNCERTAIN, f"a {candidate.kind.value} that changes nothing moves the count as far"
     return Status.MEASURED, ""
 
 
 def helpful(results: Iterable[Tried], difference: float) -> tuple[Tried, ...]:
     """Those that have a part of the difference, not of its opposite."""
-    return tuple(one for one in results if one.status is Status.MEASURED and one.effect * difference > 0)
+    return tuple(
+        result for result in results if result.status is Status.MEASURED and result.effect * difference > 0
+    )
 
 
 # What differs between two treatments and can be taken back alone: the candidates, the likeliest first.
 
 FEATURES = ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features")
 """Where kernels have the scheduler's features: the second before Linux 5.13."""
-
-
 _PREEMPTION = "/sys/kernel/debug/sched/preempt"
-
-
 _SCHEDULER = "scheduler"
-
-
 _DISKS = "/sys/block/"
-
-
 _SYSCTL = "/proc/sys/"
-
-
 _OFF = "NO_"
-
-
 _PARAMETER = re.compile(r"/sys/module/(\w+)/parameters/(\w+)")
 
 
@@ -174,27 +159,36 @@ def candidates(
     """
     heavy = heavy_subsystems(why.explanation)
     search = _Search(study, before, after, why.differences, heavy, modules)
-    with_repeats = [one for part in search.parts() for one in part]
-    once = {(one.kind, one.target, one.name): one for one in reversed(with_repeats)}
-    ranked = sorted(once.values(), key=lambda one: _rank(one, heavy))
-    return Candidates(tuple(ranked), tuple(search.left_out))
+    # Of candidates that are found in several ways the first counts.
+    by_target: dict[tuple[CauseKind, str, str], Candidate] = {}
+    for candidate in search.all():
+        by_target.setdefault((candidate.kind, candidate.target, candidate.name), candidate)
+
+    def rank(candidate: Candidate) -> tuple[bool, int, int, str]:
+        # What is cheap first; then what belongs to heavy subsystems.
+        dear = candidate.kind not in {CauseKind.LEVEL, CauseKind.FEATURE, CauseKind.SETTING}
+        place = heavy.index(candidate.subsystem) if candidate.subsystem in heavy else len(heavy)
+        return (dear, place, _KINDS.index(candidate.kind), candidate.name)
+
+    return Candidates(tuple(sorted(by_target.values(), key=rank)), tuple(search.left_out))
 
 
 def picked(
-    offered: Sequence[Candidate], wanted: Sequence[str]
+    offered: Sequence[Candidate], names: Sequence[str]
 ) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
     """Those that the user names (`HRTICK`, `vm.*`), and the names that none has."""
-    patterns = [one.casefold() for one in wanted]
+    patterns = [name.casefold() for name in names]
 
-    def fits(one: Candidate, pattern: str) -> bool:
-        return any(fnmatchcase(text.casefold(), pattern) for text in (one.name, one.target))
+    def fits(candidate: Candidate, pattern: str) -> bool:
+        return any(fnmatchcase(text.casefold(), pattern) for text in (candidate.name, candidate.target))
 
-    unknown = tuple(
-        text
-        for text, pattern in zip(wanted, patterns, strict=True)
-        if not any(fits(one, pattern) for one in offered)
-    )
-    return tuple(one for one in offered if any(fits(one, pattern) for pattern in patterns)), unknown
+    named = [candidate for candidate in offered if any(fits(candidate, pattern) for pattern in patterns)]
+    unknown = [
+        name
+        for name, pattern in zip(names, patterns, strict=True)
+        if not any(fits(candidate, pattern) for candidate in offered)
+    ]
+    return tuple(named), tuple(unknown)
 
 
 _KINDS = (
@@ -206,13 +200,6 @@ _KINDS = (
     CauseKind.OPTION,
 )
 """By what they cost: a setting is written into a system that is booted already, an option is a build."""
-
-
-def _rank(one: Candidate, heavy: Sequence[str]) -> tuple[int, int, int, str]:
-    """What is cheap first; then what belongs to heavy subsystems."""
-    cheap = one.kind in {CauseKind.LEVEL, CauseKind.FEATURE, CauseKind.SETTING}
-    place = heavy.index(one.subsystem) if one.subsystem in heavy else len(heavy)
-    return (0 if cheap else 1, place, _KINDS.index(one.kind), one.name)
 
 
 class _Search:
@@ -229,15 +216,15 @@ class _Search:
         self._differences, self._heavy, self._modules = differences, heavy, modules
         self.left_out: list[Untried] = []
 
-    def parts(self) -> Iterator[Iterable[Candidate]]:
-        """Each kind's candidates."""
-        yield self._levels()
-        yield self._features()
-        yield self._settings()
-        yield self._mitigations()
-        yield self._options_at_boot()
-        yield self._options_as_modules()
-        yield self._options_to_build()
+    def all(self) -> Iterator[Candidate]:
+        """Every kind's candidates."""
+        yield from self._levels()
+        yield from self._features()
+        yield from self._settings()
+        yield from self._mitigations()
+        yield from self._options_at_boot()
+        yield from self._options_as_modules()
+        yield from self._options_to_build()
 
     def _levels(self) -> Iterator[Candidate]:
         """Only where several differ: one alone is the whole difference."""
@@ -247,7 +234,7 @@ class _Search:
             if self._before.levels[factor.name] != self._after.levels[factor.name]
         ]
         for factor in differing if len(differing) > 1 else ():
-            old, new = (str(one.levels[factor.name]) for one in (self._before, self._after))
+            old, new = (str(treatment.levels[factor.name]) for treatment in (self._before, self._after))
             yield Candidate(
                 name=factor.name,
                 kind=CauseKind.LEVEL,
@@ -259,11 +246,17 @@ class _Search:
             )
 
     def _features(self) -> Iterator[Candidate]:
-        values = {one.path: one for one in self._differences.values if one.path in FEATURES}
+        values = {
+            difference.path: difference
+            for difference in self._differences.values
+            if difference.path in FEATURES
+        }
         if not values or _SCHEDULER not in self._heavy:
             return
         old, new = (
-            _features(next((text for one in values.values() if (text := getattr(one, side))), ""))
+            _features(
+                next((text for difference in values.values() if (text := getattr(difference, side))), "")
+            )
             for side in ("before", "after")
         )
         if not old or not new:
@@ -274,73 +267,84 @@ class _Search:
             yield from _feature(name, path, old.get(name), new.get(name))
 
     def _settings(self) -> Iterator[Candidate]:
-        for one in self._differences.values:
-            if one.path in FEATURES or one.path.startswith(VULNERABILITIES):
+        for difference in self._differences.values:
+            if difference.path in FEATURES or difference.path.startswith(VULNERABILITIES):
                 continue
-            if not self._may_matter(one):
+            if not self._may_matter(difference):
                 continue
-            made = _two_sided(one) if None not in (one.before, one.after) else _one_sided(one)
-            if made:
-                yield made
+            candidate = (
+                _two_sided(difference)
+                if None not in (difference.before, difference.after)
+                else _one_sided(difference)
+            )
+            if candidate:
+                yield candidate
 
-    def _may_matter(self, one: ValueDifference) -> bool:
-        if one.path.startswith(_DISKS) and not self._study.machine.disk:
+    def _may_matter(self, difference: ValueDifference) -> bool:
+        if difference.path.startswith(_DISKS) and not self._study.machine.disk:
             return False  # the guests have no disk; that of the settings is made for reading them
-        owner = one.subsystem or setting_owner(one.path)
-        return bool(one.governs) or not owner or owner in self._heavy
+        owner = difference.subsystem or setting_owner(difference.path)
+        return bool(difference.governs) or not owner or owner in self._heavy
 
     def _mitigations(self) -> Iterator[Candidate]:
-        for one in self._differences.values:
-            if not one.path.startswith(VULNERABILITIES):
+        for difference in self._differences.values:
+            if not difference.path.startswith(VULNERABILITIES):
                 continue
-            if switch := mitigation_off(one.path, one.before, one.after):
+            if switch := mitigation_off(difference.path, difference.before, difference.after):
                 parameter, on_to, on_from = switch
                 yield _boot(
-                    parameter, one.before or "(none)", one.after or "(none)", "entry and exit", on_to, on_from
+                    parameter,
+                    difference.before or "(none)",
+                    difference.after or "(none)",
+                    "entry and exit",
+                    on_to,
+                    on_from,
                 )
 
     def _options_at_boot(self) -> Iterator[Candidate]:
-        for one in self._owned():
-            name = one.option.removeprefix("CONFIG_")
+        for option in self._owned():
+            name = option.option.removeprefix("CONFIG_")
             if parameter := LISTS_OF_OPTIONS.get(name):
-                yield _given_at_boot(parameter, one.before or "", one.after or "", one.owners[0])
-            elif (switch := OF_OPTIONS.get(name)) and {one.before, one.after} == {"y", None}:
-                yield _switched(one, switch)
+                yield _given_at_boot(parameter, option.before or "", option.after or "", option.owners[0])
+            elif (switch := OF_OPTIONS.get(name)) and {option.before, option.after} == {"y", None}:
+                # An option that one kernel has: there it is switched off.
+                before, after = option.before or "not set", option.after or "not set"
+                yield _boot(switch, before, after, option.owners[0], after == "y", before == "y")
 
     def _options_as_modules(self) -> Iterator[Candidate]:
         """What one kernel has as a module that nobody loads: loaded, it may do what is built in elsewhere."""
-        for one in self._owned():
-            if ALL_CODE in one.owners or "m" not in (one.before, one.after):
+        for option in self._owned():
+            if ALL_CODE in option.owners or "m" not in (option.before, option.after):
                 continue
-            names = [_module_of(one.option, known) for known in self._modules]
-            old = names[0] if one.before == "m" else ""
-            new = names[1] if one.after == "m" else ""
+            names = [_module_of(option.option, modules) for modules in self._modules]
+            old = names[0] if option.before == "m" else ""
+            new = names[1] if option.after == "m" else ""
             if old or new:
                 yield Candidate(
                     name=old or new,
                     kind=CauseKind.MODULE,
                     target=old or new,
-                    before=one.before or "not set",
-                    after=one.after or "not set",
+                    before=option.before or "not set",
+                    after=option.after or "not set",
                     on_to=new or None,
                     on_from=old or None,
-                    subsystem=one.owners[0],
+                    subsystem=option.owners[0],
                 )
 
     def _options_to_build(self) -> Iterator[Candidate]:
-        builds = [build_of(self._study, one) for one in (self._before, self._after)]
+        builds = [build_of(self._study, treatment) for treatment in (self._before, self._after)]
         if None in builds or any(self._differs(kind) for kind in BUILD_KINDS - {FactorKind.KCONFIG}):
             return
-        for one in self._owned():
+        for option in self._owned():
             yield Candidate(
-                name=one.option.removeprefix("CONFIG_"),
+                name=option.option.removeprefix("CONFIG_"),
                 kind=CauseKind.OPTION,
-                target=one.option,
-                before=one.before or "n",
-                after=one.after or "n",
-                on_to=one.before or "n",
-                on_from=one.after or "n",
-                subsystem=one.owners[0],
+                target=option.option,
+                before=option.before or "n",
+                after=option.after or "n",
+                on_to=option.before or "n",
+                on_from=option.after or "n",
+                subsystem=option.owners[0],
             )
 
     def _differs(self, kind: FactorKind) -> bool:
@@ -350,7 +354,7 @@ class _Search:
         )
 
     def _owned(self) -> Iterator[OptionDifference]:
-        return (one for one in self._differences.options if one.owners)
+        return (option for option in self._differences.options if option.owners)
 
 
 def _features(text: str) -> dict[str, bool]:
@@ -375,40 +379,43 @@ def _feature(name: str, path: str, old: bool | None, new: bool | None) -> Iterat
     )
 
 
-def _two_sided(one: ValueDifference) -> Candidate | None:
+def _two_sided(difference: ValueDifference) -> Candidate | None:
     """A file that both have. A module's parameter is given at boot: most are read-only afterwards."""
-    old, new = one.before or "", one.after or ""
-    if match := _PARAMETER.fullmatch(one.path):
+    old, new = difference.before or "", difference.after or ""
+    if match := _PARAMETER.fullmatch(difference.path):
         name = f"{match[1]}.{match[2]}"
-        return _given_at_boot(name, old, new, one.subsystem)
-    if one.path == _PREEMPTION:
+        return _given_at_boot(name, old, new, difference.subsystem)
+    if difference.path == _PREEMPTION:
         old, new = (re.sub(r"\((\w+)\)", r"[\1]", text) for text in (old, new))
     return Candidate(
-        name=_name(one.path),
+        name=_name(difference.path),
         kind=CauseKind.SETTING,
-        target=one.path,
+        target=difference.path,
         before=chosen(old),
         after=chosen(new),
         on_to=chosen(old) or None,
         on_from=chosen(new) or None,
-        subsystem=one.subsystem,
+        subsystem=difference.subsystem,
     )
 
 
-def _one_sided(one: ValueDifference) -> Candidate | None:
+def _one_sided(difference: ValueDifference) -> Candidate | None:
     """A switch that only one kernel has, and that is on: off is as the other kernel is."""
-    old, new = (off(one.path, text) if text is not None else None for text in (one.before, one.after))
+    old, new = (
+        off(difference.path, text) if text is not None else None
+        for text in (difference.before, difference.after)
+    )
     if old is None and new is None:
         return None
     return Candidate(
-        name=_name(one.path),
+        name=_name(difference.path),
         kind=CauseKind.SETTING,
-        target=one.path,
-        before="not there" if one.before is None else chosen(one.before),
-        after="not there" if one.after is None else chosen(one.after),
+        target=difference.path,
+        before="not there" if difference.before is None else chosen(difference.before),
+        after="not there" if difference.after is None else chosen(difference.after),
         on_to=new,
         on_from=old,
-        subsystem=one.subsystem,
+        subsystem=difference.subsystem,
     )
 
 
@@ -422,25 +429,6 @@ def _name(path: str) -> str:
 # What can be switched in a kernel that is built already: the boot parameters of options and of files.
 #
 # Names and defaults are those of Documentation/admin-guide/kernel-parameters.txt and of the options' help.
-
-
-class BootSwitch(NamedTuple):
-    """A boot parameter that decides what an option only sets the default of."""
-
-    parameter: str
-    on: str
-    """The value that stands for `y`."""
-    off: str
-    """The value that stands for an option that is not set."""
-
-
-def _switched(one: OptionDifference, switch: BootSwitch) -> Candidate:
-    """An option that one kernel has: there it is switched off."""
-    text = switch.off if switch.off == switch.parameter else f"{switch.parameter}={switch.off}"
-    owner = one.owners[0]
-    return _boot(
-        text, one.before or "not set", one.after or "not set", owner, one.after == "y", one.before == "y"
-    )
 
 
 def _boot(text: str, before: str, after: str, subsystem: str, on_to: bool, on_from: bool) -> Candidate:
@@ -472,45 +460,41 @@ def _given_at_boot(parameter: str, old: str, new: str, subsystem: str) -> Candid
     )
 
 
-def _module_of(option: str, known: Collection[str]) -> str:
+def _module_of(option: str, modules: Collection[str]) -> str:
     """`CONFIG_CRYPTO_CRC32C_INTEL` → `crc32c_intel`: the module that the option's name ends with, if any."""
     words = option.removeprefix("CONFIG_").lower().split("_")
-    names = {name.replace("-", "_") for name in known}
+    names = {name.replace("-", "_") for name in modules}
     ends = ("_".join(words[place:]) for place in range(len(words)))
     return next((name for name in ends if name in names and len(name) > 2), "")
 
 
 OF_OPTIONS = {
-    "INIT_ON_ALLOC_DEFAULT_ON": BootSwitch("init_on_alloc", "1", "0"),
-    "INIT_ON_FREE_DEFAULT_ON": BootSwitch("init_on_free", "1", "0"),
-    "RANDOMIZE_KSTACK_OFFSET_DEFAULT": BootSwitch("randomize_kstack_offset", "on", "off"),
-    "HARDENED_USERCOPY_DEFAULT_ON": BootSwitch("hardened_usercopy", "on", "off"),
-    "HARDENED_USERCOPY": BootSwitch("hardened_usercopy", "on", "off"),
-    "PAGE_TABLE_ISOLATION": BootSwitch("pti", "on", "off"),
-    "MITIGATION_PAGE_TABLE_ISOLATION": BootSwitch("pti", "on", "off"),
-    "CPU_MITIGATIONS": BootSwitch("mitigations", "auto", "off"),
-    "SPECULATION_MITIGATIONS": BootSwitch("mitigations", "auto", "off"),
-    "X86_KERNEL_IBT": BootSwitch("ibt", "warn", "off"),
-    "X86_FRED": BootSwitch("fred", "on", "off"),
-    "AUDIT": BootSwitch("audit", "1", "0"),
-    "SECURITY_APPARMOR": BootSwitch("apparmor", "1", "0"),
-    "SECURITY_SELINUX": BootSwitch("selinux", "1", "0"),
-    "PSI": BootSwitch("psi", "1", "0"),
-    "MEMCG": BootSwitch("cgroup_disable", "", "memory"),
-    "CGROUP_FAVOR_DYNMODS": BootSwitch("cgroup_favordynmods", "1", "0"),
-    "NUMA_BALANCING_DEFAULT_ENABLED": BootSwitch("numa_balancing", "enable", "disable"),
-    "SHUFFLE_PAGE_ALLOCATOR": BootSwitch("page_alloc.shuffle", "1", "0"),
-    "WQ_POWER_EFFICIENT_DEFAULT": BootSwitch("workqueue.power_efficient", "1", "0"),
-    "X86_USER_SHADOW_STACK": BootSwitch("nousershstk", "", "nousershstk"),
-    "X86_5LEVEL": BootSwitch("no5lvl", "", "no5lvl"),
+    "INIT_ON_ALLOC_DEFAULT_ON": "init_on_alloc=0",
+    "INIT_ON_FREE_DEFAULT_ON": "init_on_free=0",
+    "RANDOMIZE_KSTACK_OFFSET_DEFAULT": "randomize_kstack_offset=off",
+    "HARDENED_USERCOPY_DEFAULT_ON": "hardened_usercopy=off",
+    "HARDENED_USERCOPY": "hardened_usercopy=off",
+    "PAGE_TABLE_ISOLATION": "pti=off",
+    "MITIGATION_PAGE_TABLE_ISOLATION": "pti=off",
+    "CPU_MITIGATIONS": "mitigations=off",
+    "SPECULATION_MITIGATIONS": "mitigations=off",
+    "X86_KERNEL_IBT": "ibt=off",
+    "X86_FRED": "fred=off",
+    "AUDIT": "audit=0",
+    "SECURITY_APPARMOR": "apparmor=0",
+    "SECURITY_SELINUX": "selinux=0",
+    "PSI": "psi=0",
+    "MEMCG": "cgroup_disable=memory",
+    "CGROUP_FAVOR_DYNMODS": "cgroup_favordynmods=0",
+    "NUMA_BALANCING_DEFAULT_ENABLED": "numa_balancing=disable",
+    "SHUFFLE_PAGE_ALLOCATOR": "page_alloc.shuffle=0",
+    "WQ_POWER_EFFICIENT_DEFAULT": "workqueue.power_efficient=0",
+    "X86_USER_SHADOW_STACK": "nousershstk",
+    "X86_5LEVEL": "no5lvl",
 }
-"""Option, without CONFIG_ → its boot parameter."""
-
-
+"""Option, without CONFIG_ → the boot parameter that stands for an option that is not set."""
 LISTS_OF_OPTIONS = {"LSM": "lsm"}
 """Option that is a text → the boot parameter that takes the same text."""
-
-
 _MITIGATIONS = {
     "gather_data_sampling": "gather_data_sampling=off",
     "indirect_target_selection": "indirect_target_selection=off",
@@ -530,20 +514,10 @@ _MITIGATIONS = {
     "vmscape": "vmscape=off",
 }
 """File below /sys/devices/system/cpu/vulnerabilities → what switches its mitigation off at boot."""
-
-
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
-
-
 _SWITCH = re.compile(r"(?:.*_)?enabled?")
-
-
 _ON = re.compile(r"1|[yY]|on|true|0x0*[1-9a-fA-F][0-9a-fA-F]*")
-
-
 _CHOICES = re.compile(r".*\[(\w+)\].*")
-
-
 _NEVER = "never"
 
 

@@ -9,8 +9,6 @@ from ktrial.model.notation import nearest
 from ktrial.model.study import Study, treatments
 from ktrial.model.workload import WorkloadUse
 
-# What is to be explained: a workload of a study, and two of its treatments, found by what the user says.
-
 FROM, TO = "--from", "--to"
 
 
@@ -37,25 +35,23 @@ def question(
     """The question; what is not said is the only workload, the baseline, the only other treatment.
 
     Treatments are told by their labels, by what `ktrial show` prints of them, or by a level of only one.
-    Raises UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
-    WorkloadAmbiguous, WorkloadNotSaid.
+    Raises ExplanationError, HistoryUsageError.
     """
-    known = treatments(study)
+    of_study = treatments(study)
     use = _use(study, workload)
-    first = _treatment(study, known, before) if before else known[0]
-    second = _treatment(study, known, after) if after else _other(study, known, first)
+    first = _treatment(study, of_study, before) if before else of_study[0]
+    second = _treatment(study, of_study, after) if after else _other(study, of_study, first)
     check_differ(study, first, second)
     return AttributionQuestion(study, use, first, second)
 
 
 def check_differ(study: Study, before: Treatment, after: Treatment) -> None:
-    """Raise SameTreatmentTwice where the two are one."""
+    """Raise ExplanationError where the two are one."""
     if before.key == after.key:
-        others = [one.label for one in treatments(study) if one.key != before.key]
-        advice = f"other treatments are {_listed(others)}" if others else "give another one"
-        raise ExplanationError(
-            f"{FROM} and {TO} are both {before.label}: there is no difference to explain.", hint=str(advice)
-        )
+        alternatives = [treatment.label for treatment in treatments(study) if treatment.key != before.key]
+        advice = f"other treatments are {_listed(alternatives)}" if alternatives else "give another one"
+        same = f"{FROM} and {TO} are both {before.label}: there is no difference to explain."
+        raise ExplanationError(same, hint=advice)
 
 
 def _use(study: Study, workload: str | None) -> WorkloadUse:
@@ -83,48 +79,51 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
     )
 
 
-def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treatment:
+def _treatment(study: Study, of_study: tuple[Treatment, ...], name: str) -> Treatment:
     """By the whole label, else by one level of it, else by a kernel's name in another form."""
-    if whole := [one for one in known if one.label == wanted]:
-        return whole[0]  # as reports ask, many times: other forms of a name are looked up in every provider
-    ways = (wanted, canonical_name(wanted))
-    labels = [one for one in known if one.label in ways or _as_shown(one.label, known[0].label, wanted)]
-    matching = labels or [one for one in known if set(ways) & set(parts(one.label))]
+    labels = [treatment.label for treatment in of_study]
+    # The whole label, as reports ask many times: other forms of a name are looked up in every provider.
+    if name in labels:
+        return of_study[labels.index(name)]
+    ways = (name, canonical_name(name))
+    shown = [
+        treatment
+        for treatment in of_study
+        if treatment.label in ways or _as_shown(treatment.label, labels[0], name)
+    ]
+    matching = shown or [treatment for treatment in of_study if set(ways) & set(parts(treatment.label))]
     if len(matching) == 1:
         return matching[0]
-    all_labels = [one.label for one in known]
     if matching:
-        several = _listed([one.label for one in matching])
+        several = _listed([treatment.label for treatment in matching])
         raise ExplanationError(
-            f"{study.name} has several treatments {wanted}: {several}.",
+            f"{study.name} has several treatments {name}: {several}.",
             hint="give the whole name, as ktrial show prints it",
         )
     raise ExplanationError(
-        f"{study.name} has no treatment {wanted}{nearest(wanted, all_labels)}.",
-        hint=f"its treatments are {_listed(all_labels)}",
+        f"{study.name} has no treatment {name}{nearest(name, labels)}.",
+        hint=f"its treatments are {_listed(labels)}",
     )
 
 
-def _as_shown(label: str, baseline: str, wanted: str) -> bool:
+def _as_shown(label: str, baseline: str, name: str) -> bool:
     """Whether tables show the treatment so: by what the baseline has not, a long name without its middle."""
-    head, cut, tail = wanted.partition("…")
+    head, cut, tail = name.partition("…")
     shown = (label, told_apart(label, baseline))
     if not cut:
-        return wanted in shown
-    return any(len(one) >= len(wanted) and one.startswith(head) and one.endswith(tail) for one in shown)
+        return name in shown
+    return any(len(text) >= len(name) and text.startswith(head) and text.endswith(tail) for text in shown)
 
 
-def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Treatment:
+def _other(study: Study, of_study: tuple[Treatment, ...], first: Treatment) -> Treatment:
     """The only one beside the first; the baseline where another one was named."""
-    others = [one for one in known if one.key != first.key]
-    if first.key != known[0].key:
-        return known[0]
-    if len(others) == 1:
-        return others[0]
-    labels = _listed([one.label for one in known])
+    if first.key != of_study[0].key:
+        return of_study[0]
+    if len(of_study) == 2:
+        return of_study[1]
     raise ExplanationError(
-        f"{study.name} has {len(known)} treatments; {TO} has to say which one is explained.",
-        hint=f"its treatments are {labels}",
+        f"{study.name} has {len(of_study)} treatments; {TO} has to say which one is explained.",
+        hint=f"its treatments are {_listed([treatment.label for treatment in of_study])}",
     )
 
 

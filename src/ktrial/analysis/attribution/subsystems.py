@@ -13,14 +13,8 @@ from ktrial.model.base import Model
 from ktrial.model.profile import FunctionCount, RegionCounts
 
 OTHER = "other"
-
-
 USER = "user program"
-
-
 LOCKS = "locks"
-
-
 _BEGINNINGS = {
     "string operations": """
         memset memcpy memmove memcmp memchr clear_page clear_highpage copy_page_to_iter
@@ -200,8 +194,6 @@ _BEGINNINGS = {
         perf_ kprobe_
     """,
 }
-
-
 BY_FILE = {
     "maple tree": "lib/maple_tree.c",
     "slab": "mm/slub.c mm/slab.c mm/slab_common.c mm/mempool.c mm/kasan/ mm/kfence/",
@@ -255,8 +247,6 @@ BY_FILE = {
     "security": "security/",
 }
 """Source files, or how their paths begin, that belong to one subsystem. The longest decides."""
-
-
 BY_DIRECTORY = {
     "mm": "mm/ arch/x86/mm/",
     "file systems": "fs/",
@@ -268,8 +258,6 @@ BY_DIRECTORY = {
     "virtualization": "virt/ arch/x86/kvm/ arch/x86/xen/ arch/x86/hyperv/",
 }
 """What decides where neither the file nor the function's name does."""
-
-
 PREFIXES = {name: tuple(text.split()) for name, text in _BEGINNINGS.items()}
 """Subsystem → how its functions' names begin, without leading `_`. The longest beginning decides."""
 
@@ -279,11 +267,7 @@ def _by_beginning(table: dict[str, str]) -> dict[str, str]:
 
 
 _BY_PREFIX = _by_beginning(_BEGINNINGS)
-
-
 _BY_FILE = _by_beginning(BY_FILE)
-
-
 _BY_DIRECTORY = _by_beginning(BY_DIRECTORY)
 
 
@@ -321,8 +305,6 @@ _KINDS = (
     (re.compile(r"asm_sysvec_(.+)$"), "interrupt"),
     (re.compile(r"asm_(common|spurious)_interrupt$"), "interrupt"),
 )
-
-
 _SYSTEM_CALL = re.compile(r"__(?:x64|ia32)_(?:compat_)?sys_(.+)$")
 
 
@@ -343,7 +325,7 @@ class KernelEntry(Model):
 
 def kernel_entries(region: RegionCounts) -> tuple[KernelEntry, ...]:
     """The ways that were taken, the costliest first; system calls by name come after all others."""
-    taken = [entry for each in region.functions if each.entered and (entry := _entry(each))]
+    taken = [entry for function in region.functions if function.entered and (entry := _entry(function))]
     return tuple(
         sorted(taken, key=lambda one: (one.system_call, -(one.inclusive or 0), -one.entered, one.name))
     )

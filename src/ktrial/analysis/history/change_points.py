@@ -1,28 +1,45 @@
-"""Where the lines of a history change, and which way."""
+"""Where the lines of a history change, and which way.
 
-import math
-import statistics
+Exact lines have no noise: a change is beyond the margin, and beyond the spread over perturbations. The rule,
+with the values of each version under its perturbations, and m the margin. A stretch of versions that have one
+level begins with its first version. A version belongs to the stretch unless its values lie wholly beyond
+those of the stretch's first version, by the rule of `ktrial.stats.verdict_rules`: perturbation by
+perturbation where these move both alike, else all of the one beyond all of the other. Then a new stretch
+begins, and there is a change: a `step` where the version lies so beyond the one just before it too, else
+`creep`, small steps that have come to more than the margin together. One ratio outside the margin whose
+interval reaches into it is no change: it may be an accident of layout.
+
+The comparison is with the stretch's first version and not with the one before, so that a level cannot walk
+off in steps below the margin.
+
+Lines in real time change in shifts that noise does not explain (`ktrial.stats.change_points`), judged
+together.
+"""
+
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.change_points import Shift, shifts_of_all
-from ktrial.stats.verdict_rules import Values, exceeds, interval
+from ktrial.stats.verdict_rules import Values, exceeds, interval, mean_value
+
+if TYPE_CHECKING:
+    from ktrial.stats.change_points import Shift
+
+ALPHA = 0.05
+"""The chance that a series without any change shows one."""
+_LEAST_POINTS = 16
+"""Versions from which on a timed line's own levels are the series; of fewer, its trials."""
 
 
 def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
     """The lines with their changes. Timed lines are judged together: one rate of false alarms for all."""
     timed = {place: line for place, line in enumerate(lines) if line.mode not in EXACT_MODES}
-    shifted: dict[int, tuple[ChangePoint, ...]] = {}
-    if timed:
-        # What is exact needs no numpy, which takes a fifth of the time in which `ktrial history` starts.
-
-        shifted = changes_of_all(timed, alpha)
+    shifted = _shifts_of(timed, alpha) if timed else {}
 
     def changes(place: int, line: Line) -> tuple[ChangePoint, ...]:
         if place in shifted:
@@ -40,7 +57,10 @@ def _described(changes: Sequence[ChangePoint], line: Line) -> Iterator[ChangePoi
     begin = 0
     for change in changes:
         first = begin if change.kind is ChangeKind.CREEP else change.place - 1
-        before = _with_values(line.points, first, change.kind)
+        # A version without numbers has the level of the one before it.
+        while first > 0 and not line.points[first].values and change.kind is not ChangeKind.CREEP:
+            first -= 1
+        before = line.points[first]
         after = line.points[change.place]
         worse = (change.after > change.before) == (line.direction is Direction.LOWER)
         yield change.model_copy(
@@ -52,13 +72,6 @@ def _described(changes: Sequence[ChangePoint], line: Line) -> Iterator[ChangePoi
             }
         )
         begin = change.place
-
-
-def _with_values(points: Sequence[Point], place: int, kind: ChangeKind) -> Point:
-    """The point itself; or, where it has no numbers, the next one before it that has."""
-    while place > 0 and not points[place].values and kind is not ChangeKind.CREEP:
-        place -= 1
-    return points[place]
 
 
 def _why(line: Line, before: Point, after: Point) -> str:
@@ -73,20 +86,6 @@ def _why(line: Line, before: Point, after: Point) -> str:
     return f"ktrial explain --workload '{line.workload}' {ends}"
 
 
-# Change points of a series without noise: by the margin, and by the spread over perturbations.
-#
-# The rule, with the values of each version under its perturbations, and m the margin. A stretch of versions
-# that have one level begins with its first version. A version belongs to the stretch unless its values lie
-# wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.verdict_rules`:
-# perturbation by perturbation where these move both alike, else all of the one beyond all of the other.
-# Then a new stretch begins, and there is a change: a `step` where the version lies so beyond the one just
-# before it too, else `creep`, small steps that have come to more than the margin together. One ratio
-# outside the margin whose interval reaches into it is no change: it may be an accident of layout.
-#
-# The comparison is with the stretch's first version and not with the one before, so that a level cannot
-# walk off in steps below the margin.
-
-
 def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
     """The changes of a series, in order; `points` has each version's values by perturbation.
 
@@ -99,8 +98,8 @@ def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
     for place, values in enumerate(points):
         if not values:
             continue
-        if first is not None and before is not None and _beyond(points[first], values, margin):
-            step = _beyond(points[before], values, margin)
+        if first is not None and before is not None and _are_apart(points[first], values, margin):
+            step = _are_apart(points[before], values, margin)
             kind = ChangeKind.STEP if step else ChangeKind.CREEP
             changes.append(_change(place, kind, points[before if step else first], values))
             first = place
@@ -109,12 +108,12 @@ def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
     return tuple(changes)
 
 
-def _beyond(old: Values, new: Values, margin: float) -> bool:
+def _are_apart(old: Values, new: Values, margin: float) -> bool:
     return exceeds(old, new, margin) or exceeds(new, old, margin)
 
 
 def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoint:
-    before, after = _mean(list(old.values())), _mean(list(new.values()))
+    before, after = mean_value(old), mean_value(new)
     low, high = interval(old, new) if min(*old.values(), *new.values()) > 0 else (None, None)
     return ChangePoint(
         place=place,
@@ -127,32 +126,20 @@ def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoi
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    """The geometric mean; with a value not above zero the mean. Equal values give themselves."""
-    if min(values) == max(values):
-        return values[0]
-    usual = min(values) > 0 and all(map(math.isfinite, values))
-    return statistics.geometric_mean(values) if usual else statistics.fmean(values)
-
-
-# How often a line that never changed may be said to have changed.
-
-ALPHA = 0.05
-"""The chance that a series without any change shows one."""
-
-
-# Where lines in real time change: shifts that noise does not explain, judged together.
-
-_LEAST_POINTS = 16
-
-
-def changes_of_all(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[ChangePoint, ...]]:
+def _shifts_of(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[ChangePoint, ...]]:
     """The changes of each line: one rate of false alarms, alpha, for all of them."""
+    # What is exact needs no numpy, which takes a fifth of the time in which `ktrial history` starts.
+    from ktrial.stats.change_points import shifts_of_all
+
     named = {str(place): line for place, line in timed.items()}
     many = {name: line for name, line in named.items() if len(line.points) >= _LEAST_POINTS}
     few = {name: line for name, line in named.items() if name not in many}
-    share = alpha * len(many) / len(named) if named else alpha
-    many_shifts = shifts_of_all({name: _levels(line) for name, line in many.items()}, alpha=share)
+    share = alpha * len(many) / len(named)
+    levels = {
+        name: [_log(point.value) for point in line.points if point.value is not None]
+        for name, line in many.items()
+    }
+    many_shifts = shifts_of_all(levels, alpha=share)
     # The trials of few versions: blocks, randomly ordered in time, so that their noise has no memory.
     by_trial = {name: _trials(line.points) for name, line in few.items()}
     few_shifts = shifts_of_all(
@@ -161,42 +148,44 @@ def changes_of_all(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[C
         autocorrelated=False,
     )
     moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
-    return {int(name): _shifts(shifts, named[name]) for name, shifts in (many_shifts | moved).items()}
-
-
-def _levels(line: Line) -> list[float]:
-    return [_log(point.value) for point in line.points if point.value is not None]
+    return {int(name): _as_changes(shifts, named[name]) for name, shifts in (many_shifts | moved).items()}
 
 
 def _log(value: float) -> float:
     """Ranks are the same, and steps add up as ratios do."""
+    import numpy as np
+
     return float(np.log(value)) if value > 0 else value
 
 
 def _trials(points: Sequence[Point]) -> tuple[list[float], list[int]]:
     """Every trial's value, by version, without what its block had in common; and each one's version."""
+    import numpy as np
+
     logs = [np.array([_log(value) for value in point.values]) for point in points]
-    blocked = len({point.study_id for point in points}) == 1 and len({len(one) for one in logs}) == 1
+    blocked = len({point.study_id for point in points}) == 1 and len({len(log) for log in logs}) == 1
     if blocked and logs:
         of_block = np.mean(logs, axis=0)
-        logs = [one - of_block for one in logs]
-    places = [place for place, one in enumerate(logs) for _ in one]
-    return [float(value) for one in logs for value in one], places
+        logs = [log - of_block for log in logs]
+    places = [place for place, log in enumerate(logs) for _ in log]
+    return [float(value) for log in logs for value in log], places
 
 
-def _at_versions(shifts: Sequence[Shift], versions: Sequence[int]) -> tuple[Shift, ...]:
+def _at_versions(shifts: Sequence["Shift"], versions: Sequence[int]) -> tuple["Shift", ...]:
     """A change among trials, moved to the version that begins nearest to it."""
     begins = [place for place, version in enumerate(versions) if place and version != versions[place - 1]]
     moved: dict[int, Shift] = {}
     for shift in shifts:
         nearest = min(begins, key=lambda begin: abs(begin - shift.place), default=None)
         if nearest is not None:
-            moved[versions[nearest]] = Shift(versions[nearest], shift.p, shift.before, shift.after)
+            moved[versions[nearest]] = replace(shift, place=versions[nearest])
     return tuple(moved[place] for place in sorted(moved))
 
 
-def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[ChangePoint, ...]:
+def _as_changes(shifts: Sequence["Shift"], line: Line) -> tuple[ChangePoint, ...]:
     """Each with the median levels of the versions between its two neighbours."""
+    import numpy as np
+
     edges = [0, *(shift.place for shift in shifts), len(line.points)]
     levels = [
         float(np.median([point.value for point in line.points[first:last] if point.value is not None]))

@@ -26,11 +26,7 @@ from ktrial.model.workload import EXACT_MODES, Direction, Mode
 from ktrial.stats.verdict_rules import exact_verdict
 
 EXACT = EXACT_MODES
-
-
 _DEFAULT_MARGIN = 0.01
-
-
 _Entry = tuple[StudyNumbers, Numbers]
 
 
@@ -47,15 +43,15 @@ class HasNumbers(Protocol):
 
 def metrics(studies: HasNumbers, workload: str) -> tuple[str, ...]:
     """What the workload's numbers are called, as they were stored first."""
-    return tuple(dict.fromkeys(name for one in studies.of(workload) for name in one.metrics))
+    return tuple(dict.fromkeys(name for numbers in studies.of(workload) for name in numbers.metrics))
 
 
 def versions(studies: HasNumbers, workload: str) -> dict[str, str]:
     """Kernels that studies of the workload measured → their release; empty where none of them said it."""
     seen: dict[str, str] = {}
-    for one in studies.studies:
-        if any(use.label == workload for use in one.workloads):
-            seen |= {name: release or seen.get(name, "") for name, release in one.kernels.items()}
+    for study in studies.studies:
+        if any(use.label == workload for use in study.workloads):
+            seen |= {name: release or seen.get(name, "") for name, release in study.kernels.items()}
     return seen
 
 
@@ -78,10 +74,18 @@ def history(
     that was measured twice the later one is taken. The line with the most versions comes first.
     """
     names = None if kernels is None else tuple(kernels)
-    edge = margin or next((one.margin for one in reversed(_with(studies, workload))), _DEFAULT_MARGIN)
+    using = [study for study in studies.studies if any(use.label == workload for use in study.workloads)]
+    edge = margin or (using[-1].margin if using else _DEFAULT_MARGIN)
     with garbage_kept():
         by_facts = _by_facts(studies.of(workload), metric, None if names is None else set(names))
-        lines = _lines(workload, by_facts, PointOrder(names, commits, by_time))
+        order = PointOrder(names, commits, by_time)
+        lines = [line_of(workload, facts, entries, order) for facts, entries in by_facts.items()]
+
+    def last(line: Line) -> float:
+        return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
+
+    lines.sort(key=lambda line: (-len(line.points), -last(line)))
+    lines = [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]
     judged = change_points.with_changes(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
     missing = tuple(name for name in names or () if name not in seen)
@@ -97,30 +101,27 @@ class PointOrder(NamedTuple):
     by_time: bool = False
 
 
-def _with(studies: HasNumbers, workload: str) -> list[StudyFacts]:
-    return [one for one in studies.studies if any(use.label == workload for use in one.workloads)]
-
-
 def _by_facts(
     studies: Iterable[StudyNumbers], metric: str | None, kernels: Collection[str] | None
 ) -> dict[Facts, list[_Entry]]:
     """Numbers by what those of one line share."""
     grouped: dict[str, list[_Entry]] = {}
-    for one in studies:
-        for numbers in one.every:
-            wanted = numbers.is_first if metric is None else numbers.facts[0] == metric
-            if wanted and (kernels is None or numbers.kernel[0] in kernels):
-                grouped.setdefault(numbers.facts_text, []).append((one, numbers))
-    return {_of_any(entries).facts: entries for entries in grouped.values()}
-
-
-def _of_any(entries: Sequence[_Entry]) -> Numbers:
-    return entries[0][1]
+    for study in studies:
+        for numbers in study.every:
+            is_chosen = numbers.is_first if metric is None else numbers.facts[0] == metric
+            if is_chosen and (kernels is None or numbers.kernel[0] in kernels):
+                grouped.setdefault(numbers.facts_text, []).append((study, numbers))
+    return {entries[0][1].facts: entries for entries in grouped.values()}
 
 
 def _point(entry: _Entry) -> Point:
     study, numbers = entry
     version, release, digest = numbers.kernel
+    values = numbers.values
+    if Mode(numbers.facts[3]) in EXACT and min(values) > 0:
+        value = values[0] if min(values) == max(values) else geometric_mean(values)
+    else:
+        value = float(median(values))
     return Point(
         version=version,
         release=release,
@@ -128,23 +129,11 @@ def _point(entry: _Entry) -> Point:
         study_id=study.study_id,
         study=study.study,
         treatment=numbers.treatment,
-        values=tuple(numbers.values),
+        values=tuple(values),
         perturbations=numbers.perturbations,
-        value=_level(numbers.values, Mode(numbers.facts[3])),
+        value=value,
         started=datetime.fromisoformat(numbers.started),
     )
-
-
-def _level(values: Sequence[float], mode: Mode) -> float:
-    if mode in EXACT and min(values) > 0:
-        return values[0] if min(values) == max(values) else geometric_mean(values)
-    return float(median(values))
-
-
-def _lines(workload: str, by_facts: dict[Facts, list[_Entry]], order: PointOrder) -> list[Line]:
-    lines = [line_of(workload, facts, entries, order) for facts, entries in by_facts.items()]
-    lines.sort(key=lambda line: (-len(line.points), -_last(line)))
-    return [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]
 
 
 def line_of(workload: str, facts: Facts, entries: list[_Entry], order: PointOrder) -> Line:
@@ -168,14 +157,10 @@ def line_of(workload: str, facts: Facts, entries: list[_Entry], order: PointOrde
     )
 
 
-def _last(line: Line) -> float:
-    return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
-
-
 def _in_order(entries: list[_Entry], mode: Mode, order: PointOrder) -> tuple[Point, ...]:
     if mode in EXACT and not order.by_time:
         # Two commits may make one image: each of them was measured.
-        entries = list({one[1].kernel[::2]: one for one in entries}.values())
+        entries = list({entry[1].kernel[::2]: entry for entry in entries}.values())
     every = order.names or dict.fromkeys(numbers.kernel[0] for _, numbers in entries)
     places = {name: place for place, name in enumerate(every)}
 
@@ -209,12 +194,7 @@ def _difference(first: Line, line: Line) -> str:
 
 MOST_KERNELS = 120
 """Pairs grow with the square of the kernels: 7,140 of them in each workload."""
-
-
-_Points = dict[str, Point]
-
-
-_LETTERS = {one.verdict: one for one in PairVerdict if one.verdict}
+_LETTERS = {letter.verdict: letter for letter in PairVerdict if letter.verdict}
 
 
 def kernel_pairs(past: Sequence[History], most: int = MOST_KERNELS) -> KernelPairs:
@@ -223,11 +203,17 @@ def kernel_pairs(past: Sequence[History], most: int = MOST_KERNELS) -> KernelPai
     An exact pair has the verdict that a study of the two would have: beyond the margin and the spread over
     perturbations (ktrial.stats.verdict_rules). A pair in real time has none.
     """
-    measured = Counter(name for one in past for name in _measured(one))
+    versions_of = (
+        {point.version for line in history_.lines for point in line.points if point.value is not None}
+        for history_ in past
+    )
+    measured = Counter(name for names in versions_of for name in names)
     chosen = sorted(measured, key=lambda name: -measured[name])[:most]
-    releases = {point.version: point.release for one in past for line in one.lines for point in line.points}
+    releases = {
+        point.version: point.release for history_ in past for line in history_.lines for point in line.points
+    }
     in_order = sorted(chosen, key=lambda name: measured_order(name, releases[name]))
-    lines = (_line(line, one.margin, in_order) for one in past for line in one.lines)
+    lines = (_line(line, history_.margin, in_order) for history_ in past for line in history_.lines)
     return KernelPairs(
         kernels=tuple(MeasuredKernel(name=n, release=releases[n], workloads=measured[n]) for n in in_order),
         lines=tuple(line for line in lines if sum(value is not None for value in line.values) > 1),
@@ -235,13 +221,9 @@ def kernel_pairs(past: Sequence[History], most: int = MOST_KERNELS) -> KernelPai
     )
 
 
-def _measured(past: History) -> Iterable[str]:
-    return {point.version for line in past.lines for point in line.points if point.value is not None}
-
-
 def _line(line: Line, margin: float, kernels: Sequence[str]) -> PairLine:
     # Of a kernel that was measured twice the later number is taken, as in a matrix.
-    by_version: _Points = {point.version: point for point in line.points if point.value is not None}
+    by_version = {point.version: point for point in line.points if point.value is not None}
     points = [by_version.get(name) for name in kernels]
     return PairLine(
         workload=line.workload,

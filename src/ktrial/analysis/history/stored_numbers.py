@@ -15,27 +15,18 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from ktrial.model.design import BUILD_KINDS, FactorKind, Perturbation, Treatment
-from ktrial.model.machine import CgroupLimits
-from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study, StudyRecord, treatments
+from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study, treatments
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import STRING_BYTES, Sample
 from ktrial.store.errors import TrialsDamaged
 from ktrial.store.store import Store
-from ktrial.store.study_rows import OF_STUDY, StoredStudy, StudySummaries
+from ktrial.store.study_rows import OF_STUDY, StudySummaries
 
 _AT_ONCE = 1_000
 """Trials whose summaries are written in one transaction."""
-
-
-_TOLD = 5_000
-"""Trials that are worth a word: they take some seconds."""
-
-
+_MANY_TRIALS = 5_000
+"""Reading so many takes some seconds, which is worth a word."""
 Tell = Callable[[str], None]
-
-
-def _nothing(_text: str) -> None:
-    pass
 
 
 class LeftOut(NamedTuple):
@@ -92,12 +83,12 @@ class Numbers(NamedTuple):
     @property
     def facts(self) -> Facts:
         """What they share with others in a line."""
-        return _facts_in(self.facts_text)
+        return _tuple_in(self.facts_text)
 
     @property
     def kernel(self) -> tuple[str, str, str]:
         """Its name (or what the treatment is called), release and digest."""
-        return _kernel_in(self.kernel_text)
+        return _tuple_in(self.kernel_text)
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:
@@ -138,7 +129,7 @@ class StoredNumbers:
     facts: dict[int, StudyFacts] = field(default_factory=dict)
     """Of each study by number, the oldest first."""
     left_out: list[LeftOut] = field(default_factory=list)
-    made: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    made: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     """Study → workload → its summary, of those whose trials were read now."""
 
     @property
@@ -148,28 +139,37 @@ class StoredNumbers:
 
     def of(self, workload: str) -> tuple[StudyNumbers, ...]:
         """Each study's numbers in the workload (its label), the oldest first. Raises StoreError."""
-        own = [one.study_id for one in self.studies if any(use.label == workload for use in one.workloads)]
-        kept = self.store.summaries(workload) if any(number not in self.made for number in own) else {}
+        study_ids = [
+            study.study_id for study in self.studies if any(use.label == workload for use in study.workloads)
+        ]
+        all_made = self.made.keys() >= set(study_ids)
+        summaries = {} if all_made else self.store.summaries(workload)
         with garbage_kept():
-            return tuple(self._numbers(number, workload, kept.get(number)) for number in own)
+            return tuple(self._numbers(number, workload, summaries.get(number)) for number in study_ids)
 
     def of_one(self, workload: str) -> WorkloadNumbers:
         """All that is asked for the histories of one workload. Raises StoreError."""
-        left_out = (one.name for one in self.left_out if one.workloads is None or workload in one.workloads)
+        left_out = (
+            study.name for study in self.left_out if study.workloads is None or workload in study.workloads
+        )
         return WorkloadNumbers(self.studies, self.of(workload), tuple(left_out))
 
-    def _numbers(self, number: int, workload: str, kept: tuple[str, bytes] | None) -> StudyNumbers:
+    def _numbers(self, number: int, workload: str, summary: tuple[str, bytes] | None) -> StudyNumbers:
         if number in self.made:
             return unpacked_numbers(self.made[number][workload])
-        if kept is not None and kept[0] == self.states[number]:
-            return unpacked_numbers(kept[1])
+        if summary is not None and summary[0] == self.states[number]:
+            return unpacked_numbers(summary[1])
         study = self.store.find(number).study  # it has changed since, or what was kept is damaged
         trials = self.store.trials(number, counted=False, workload=workload)
         return numbers_of(number, study, trials, workload)
 
 
 def stored_numbers(
-    store: Store, tell: Tell = _nothing, *, leave_out: bool = False, before: StoredNumbers | None = None
+    store: Store,
+    tell: Tell = lambda _text: None,
+    *,
+    leave_out: bool = False,
+    before: StoredNumbers | None = None,
 ) -> StoredNumbers:
     """Of every study. Where one has to be read that is not what was stored, it is left out, or StudyDamaged
     or TrialsDamaged is raised. `before`: what was found before, in a store that may not be written. Raises
@@ -177,87 +177,68 @@ def stored_numbers(
     """
     states = store.study_states()
     numbers = StoredNumbers(store, states)
-    known = _as_before(numbers, before) if before else {}
+    facts: dict[int, StudyFacts] = {}
+    if before:
+        same = {number for number, state in states.items() if before.states.get(number) == state}
+        numbers.made.update({number: before.made[number] for number in before.made.keys() & same})
+        facts.update({number: before.facts[number] for number in before.facts.keys() & same})
     with garbage_kept():
-        for number, one in store.summaries().items():
-            if number not in known and states.get(number) == one.state:
-                known[number] = unpacked_facts(one.content)
-    if wanted := states.keys() - known.keys():
-        known |= _made_now(numbers, wanted, tell, leave_out=leave_out)
-    numbers.facts.update(sorted(known.items()))
+        for number, summary in store.summaries().items():
+            if number not in facts and states.get(number) == summary.state:
+                facts[number] = unpacked_facts(summary.content)
+    if stale := states.keys() - facts.keys():
+        facts |= _made_now(numbers, stale, tell, leave_out=leave_out)
+    numbers.facts.update(sorted(facts.items()))
     return numbers
 
 
-def _as_before(numbers: StoredNumbers, before: StoredNumbers) -> dict[int, StudyFacts]:
-    same = {number for number, state in numbers.states.items() if before.states.get(number) == state}
-    numbers.made.update({number: made for number, made in before.made.items() if number in same})
-    return {number: facts for number, facts in before.facts.items() if number in same}
-
-
 def _made_now(
-    numbers: StoredNumbers, wanted: Set[int], tell: Tell, *, leave_out: bool
+    numbers: StoredNumbers, stale: Set[int], tell: Tell, *, leave_out: bool
 ) -> dict[int, StudyFacts]:
     """What is said of studies whose trials have to be read; it is kept as they are read."""
-    readable = _readable(numbers, wanted, leave_out=leave_out)
-    every = sum(one.finished for one in readable)
-    if every >= _TOLD:
-        tell(f"{numbers.store.name}: {every:,} trials are read, once, for the histories of their workloads")
+    store = numbers.store
+    readable, damaged = store.readable_studies(stale)
+    if damaged and not leave_out:
+        store.find(damaged[0].id)  # it raises what is the matter with it
+    numbers.left_out.extend(LeftOut(f"study {study.id}, {study.name}", None) for study in damaged)
+    total = sum(study.finished for study in readable)
+    if total >= _MANY_TRIALS:
+        tell(f"{store.name}: {total:,} trials are read, once, for the histories of their workloads")
     facts: dict[int, StudyFacts] = {}
     waiting: list[StudySummaries] = []
-    trials = 0
+    waiting_trials = 0
     for stored in readable:
-        if made := _made_of(numbers, stored, leave_out=leave_out):
-            facts[stored.id] = made
-            waiting.append(_summaries(numbers, made))
-            trials += stored.finished
-        if trials >= _AT_ONCE:
-            numbers.store.keep_summaries(waiting)
-            waiting, trials = [], 0
+        try:
+            trials = store.trials(stored.id, counted=False)
+        except TrialsDamaged:
+            if not leave_out:
+                raise
+            labels = frozenset(use.label for use in stored.study.workloads)
+            numbers.left_out.append(LeftOut(f"study {stored.id}, {stored.study.name}", labels))
+            continue
+        summary = summaries_of(stored.id, stored.study, trials, numbers.states[stored.id])
+        numbers.made[stored.id] = summary.by_workload
+        facts[stored.id] = unpacked_facts(summary.by_workload[OF_STUDY])
+        waiting.append(summary)
+        waiting_trials += stored.finished
+        if waiting_trials >= _AT_ONCE:
+            store.keep_summaries(waiting)
+            waiting, waiting_trials = [], 0
     if waiting:
-        numbers.store.keep_summaries(waiting)
+        store.keep_summaries(waiting)
     return facts
 
 
-def _readable(numbers: StoredNumbers, wanted: Set[int], *, leave_out: bool) -> list[StoredStudy]:
-    readable, damaged = numbers.store.readable_studies(wanted)
-    if damaged and not leave_out:
-        numbers.store.find(damaged[0].id)  # it raises what is the matter with it
-    numbers.left_out.extend(LeftOut(f"study {one.id}, {one.name}", None) for one in damaged)
-    return list(readable)
-
-
-def _made_of(numbers: StoredNumbers, stored: StoredStudy, *, leave_out: bool) -> StudyFacts | None:
-    """None where its trials are not what was stored."""
-    number, study = stored.id, stored.study
-    labels = [use.label for use in study.workloads]
-    try:
-        trials = numbers.store.trials(number, counted=False)
-    except TrialsDamaged:
-        if not leave_out:
-            raise
-        numbers.left_out.append(LeftOut(f"study {number}, {study.name}", frozenset(labels)))
-        return None
-    numbers.made[number] = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
-    return facts_of(number, study, trials)
-
-
-def summaries_of(record: StudyRecord, state: str) -> StudySummaries:
-    """What is kept of a study for histories. `state`: the study's, from before the record was read."""
-    number, study, trials = record.id, record.study, record.trials
-    labels = [use.label for use in study.workloads]
-    own = {label: packed(numbers_of(number, study, trials, label)) for label in labels}
-    return StudySummaries(number, state, {OF_STUDY: packed(facts_of(number, study, trials)), **own})
-
-
-def _summaries(numbers: StoredNumbers, made: StudyFacts) -> StudySummaries:
-    by_workload = {OF_STUDY: packed(made), **numbers.made[made.study_id]}
-    return StudySummaries(made.study_id, numbers.states[made.study_id], by_workload)
+def summaries_of(number: int, study: Study, trials: Sequence[Trial], state: str) -> StudySummaries:
+    """What is kept of a study for histories. `state`: the study's, from before its trials were read."""
+    by_workload = {OF_STUDY: packed(facts_of(number, study, trials))}
+    for label in dict.fromkeys(use.label for use in study.workloads):
+        by_workload[label] = packed(numbers_of(number, study, trials, label))
+    return StudySummaries(number, state, by_workload)
 
 
 _OTHER_SYSTEM, _HOST = "ssh", "host="
 """The machine that is another system, and what says which among its arguments."""
-
-
 _LEVEL = 1
 """Of compression: ten times smaller, and quick."""
 
@@ -265,7 +246,7 @@ _LEVEL = 1
 def facts_of(number: int, study: Study, trials: Iterable[Trial]) -> StudyFacts:
     """From a study's trials."""
     seen: dict[str, str] = {}
-    for provenance in (one.provenance for one in trials):
+    for provenance in (trial.provenance for trial in trials):
         seen[provenance.kernel] = provenance.kernel_release or seen.get(provenance.kernel, "")
     uses = tuple(NamedWorkload(use.name, use.label) for use in study.workloads)
     return StudyFacts(number, study.name, study.margin, uses, seen)
@@ -276,42 +257,41 @@ def numbers_of(number: int, study: Study, trials: Sequence[Trial], workload: str
     by_treatment: dict[str, list[tuple[Trial, Sample]]] = {}
     metrics: dict[str, None] = {}
     for trial in trials:
-        for sample in (one for one in trial.samples if one.workload == workload):
-            metrics[sample.metric] = None
-            if trial.outcome is not Outcome.REFUSED:
-                by_treatment.setdefault(trial.planned.treatment.key, []).append((trial, sample))
-    in_order = sorted(treatments(study), key=lambda one: _place(study, one))
-    every = (
-        made
-        for one in in_order
-        if one.key in by_treatment
-        for made in _of_treatment(one, settings_in_words(study, one), by_treatment[one.key])
-    )
+        for sample in trial.samples:
+            if sample.workload == workload:
+                metrics[sample.metric] = None
+                if trial.outcome is not Outcome.REFUSED:
+                    by_treatment.setdefault(trial.planned.treatment.key, []).append((trial, sample))
+
+    def place(treatment: Treatment) -> tuple[int, ...]:
+        # Where the study names it: by its levels, of which any may be the baseline.
+        return tuple(factor.levels.index(treatment.levels[factor.name]) for factor in study.factors)
+
+    every: list[Numbers] = []
+    for treatment in sorted(treatments(study), key=place):
+        if measured := by_treatment.get(treatment.key):
+            every += _of_treatment(treatment, settings_in_words(study, treatment), measured)
     return StudyNumbers(number, study.name, tuple(metrics), tuple(every))
-
-
-def _place(study: Study, treatment: Treatment) -> tuple[int, ...]:
-    """Where the study names it: by its levels, of which any may be the baseline."""
-    return tuple(one.levels.index(treatment.levels[one.name]) for one in study.factors)
 
 
 def _of_treatment(
     treatment: Treatment, settings: str, measured: Sequence[tuple[Trial, Sample]]
 ) -> Iterator[Numbers]:
-    first = next((one.metric for _, one in measured if one.metric != STRING_BYTES.name), None)
+    names = (sample.metric for _, sample in measured)
+    first = next((name for name in names if name != STRING_BYTES.name), None)
     by_facts: dict[str, list[tuple[Trial, Sample]]] = {}
     for trial, sample in measured:
         by_facts.setdefault(_facts(settings, trial.provenance, sample), []).append((trial, sample))
-    for facts, own in by_facts.items():
-        provenance = own[0][0].provenance
-        in_order = sorted(own, key=lambda pair: pair[0].planned.block)
+    for facts, of_facts in by_facts.items():
+        provenance = of_facts[0][0].provenance
+        in_order = sorted(of_facts, key=lambda pair: pair[0].planned.block)
         kernel = (provenance.kernel or treatment.label, provenance.kernel_release, provenance.kernel_digest)
         yield Numbers(
             facts_text=facts,
-            is_first=_facts_in(facts)[0] == first,
+            is_first=_tuple_in(facts)[0] == first,
             kernel_text=_text(kernel),
             treatment=treatment.label,
-            started=min(trial.started for trial, _ in own).isoformat(),
+            started=min(trial.started for trial, _ in of_facts).isoformat(),
             perturbations_text=_as_text(tuple(trial.planned.perturbation for trial, _ in in_order)),
             values=tuple(sample.value for _, sample in in_order),
         )
@@ -335,8 +315,8 @@ def _facts(settings: str, provenance: Provenance, sample: Sample) -> str:
 
 def _machine(provenance: Provenance) -> str:
     """Two other systems with one processor are two machines: `ssh lab1`."""
-    given = provenance.machine_arguments if provenance.machine == _OTHER_SYSTEM else ()
-    hosts = [one.removeprefix(_HOST) for one in given if one.startswith(_HOST)]
+    arguments = provenance.machine_arguments if provenance.machine == _OTHER_SYSTEM else ()
+    hosts = [argument.removeprefix(_HOST) for argument in arguments if argument.startswith(_HOST)]
     return f"{provenance.machine} {hosts[0].rpartition('@')[2]}" if hosts else provenance.machine
 
 
@@ -346,7 +326,9 @@ def _text(plain: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _as_text(perturbations: tuple[Perturbation, ...]) -> str:
-    return _text([one.model_dump(mode="json", exclude_defaults=True) for one in perturbations])
+    return _text(
+        [perturbation.model_dump(mode="json", exclude_defaults=True) for perturbation in perturbations]
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -355,39 +337,33 @@ def _perturbations_in(text: str) -> tuple[Perturbation, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _facts_in(text: str) -> Facts:
-    metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = json.loads(text)
-    return metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings
+def _tuple_in(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
 
 
-@lru_cache(maxsize=4096)
-def _kernel_in(text: str) -> tuple[str, str, str]:
-    name, release, digest = json.loads(text)
-    return name, release, digest
-
-
-def packed(made: StudyNumbers | StudyFacts) -> bytes:
+def packed(content: StudyNumbers | StudyFacts) -> bytes:
     """As the store keeps it. What many numbers of a study share is written once."""
-    plain: dict[str, Any] = made._asdict()
-    if isinstance(made, StudyNumbers):
-        shared = {text: place for place, text in enumerate(dict.fromkeys(_shared(made.every)))}
+    plain: dict[str, Any] = content._asdict()
+    if isinstance(content, StudyNumbers):
+        texts = (
+            text
+            for numbers in content.every
+            for text in (numbers.facts_text, numbers.kernel_text, numbers.perturbations_text)
+        )
+        shared = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         plain["shared"] = list(shared)
         plain["every"] = [
             (shared[facts], first, shared[kernel], treatment, started, shared[perturbations], values)
-            for facts, first, kernel, treatment, started, perturbations, values in made.every
+            for facts, first, kernel, treatment, started, perturbations, values in content.every
         ]
     return zlib.compress(_text(plain).encode(), _LEVEL)
-
-
-def _shared(every: Iterable[Numbers]) -> Iterator[str]:
-    for one in every:
-        yield from (one.facts_text, one.kernel_text, one.perturbations_text)
 
 
 def unpacked_facts(content: bytes) -> StudyFacts:
     """What `packed` packed."""
     plain = from_json(zlib.decompress(content))
-    return StudyFacts(**(plain | {"workloads": tuple(NamedWorkload(*one) for one in plain["workloads"])}))
+    plain["workloads"] = tuple(NamedWorkload(*workload) for workload in plain["workloads"])
+    return StudyFacts(**plain)
 
 
 def unpacked_numbers(content: bytes) -> StudyNumbers:
@@ -404,8 +380,6 @@ def unpacked_numbers(content: bytes) -> StudyNumbers:
 # How a study sets its machine, in words: numbers under other settings stand in other lines of a history.
 
 _OF_THE_KERNEL = BUILD_KINDS | {FactorKind.KERNEL}
-
-
 _MILLISECOND = 1_000_000
 
 
@@ -418,15 +392,15 @@ def settings_in_words(study: Study, treatment: Treatment) -> str:
     levels = [
         f"{name}={level}" for name, level in treatment.levels.items() if kinds[name] not in _OF_THE_KERNEL
     ]
-    return ", ".join((*_machine_label_machine(study.machine), *sorted(levels)))
+    return ", ".join((*_machine_settings(study.machine), *sorted(levels)))
 
 
 def is_plain(words: str) -> bool:
     """Whether these are the settings of a machine that nobody set."""
-    return words == ", ".join(_machine_label_machine(MachineSettings()))
+    return words == ", ".join(_machine_settings(MachineSettings()))
 
 
-def _machine_label_machine(machine: MachineSettings) -> Iterator[str]:
+def _machine_settings(machine: MachineSettings) -> Iterator[str]:
     if machine.kind not in REAL_MACHINES:
         yield f"{machine.memory_mib} MiB"
         yield f"{machine.cpus} CPU{'s' if machine.cpus > 1 else ''}"
@@ -438,17 +412,13 @@ def _machine_label_machine(machine: MachineSettings) -> Iterator[str]:
     if machine.sample_ns:
         yield f"sampled every {machine.sample_ns / _MILLISECOND:g} ms"
     if machine.cgroup:
-        yield from _limits(machine.cgroup)
+        if machine.cgroup.cpus:
+            yield f"the time of {machine.cgroup.cpus:g} CPUs for the programs"
+        if machine.cgroup.memory_mib:
+            yield f"{machine.cgroup.memory_mib} MiB for the programs"
+        yield from (f"io.max {line}" for line in machine.cgroup.io)
     if machine.disk:
         yield _disk(machine.disk)
-
-
-def _limits(group: CgroupLimits) -> Iterator[str]:
-    if group.cpus:
-        yield f"the time of {group.cpus:g} CPUs for the programs"
-    if group.memory_mib:
-        yield f"{group.memory_mib} MiB for the programs"
-    yield from (f"io.max {line}" for line in group.io)
 
 
 def _disk(disk: Disk) -> str:

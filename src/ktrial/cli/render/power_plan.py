@@ -7,8 +7,7 @@ from ktrial.analysis.calibration import PowerPlan
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.table import Table, of_texts
-from ktrial.stats.sequential import Power
-from ktrial.stats.sequential.power import MOST_BLOCKS
+from ktrial.stats.sequential.power import MOST_BLOCKS, Power
 
 
 def print_plan(plan: PowerPlan, console: Console) -> None:

@@ -2,7 +2,7 @@
 
 The runner of a timed study needs one function. After each block it calls
 
-    look(measured, design) -> Look
+    interim_analysis.look(measured, design) -> Look
 
 with everything measured so far (one `BlockedMetric` a metric of a workload: treatment → one value a block,
 NaN where a trial failed) and the `SequentialDesign` that was fixed before the first block. The answer is
@@ -15,37 +15,3 @@ takes what is there for all there is.
 `blocks_needed` and `smallest_detectable` plan; `calibrate` reads an A/A study. docs/statistics.md says what
 stands behind each, and what was simulated.
 """
-
-from ktrial.stats.sequential.data_warnings import checks, max_t_permutation, permutation_p
-from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
-from ktrial.stats.sequential.familywise import benjamini_hochberg, holm
-from ktrial.stats.sequential.interim_analysis import Look, confirm, look
-from ktrial.stats.sequential.power import (
-    Power,
-    blocks_needed,
-    calibrate,
-    power,
-    ratio_spread,
-    smallest_detectable,
-)
-from ktrial.stats.verdict_rules import verdict_of
-
-__all__ = [
-    "BlockedMetric",
-    "Look",
-    "Power",
-    "SequentialDesign",
-    "benjamini_hochberg",
-    "blocks_needed",
-    "calibrate",
-    "checks",
-    "confirm",
-    "holm",
-    "look",
-    "max_t_permutation",
-    "permutation_p",
-    "power",
-    "ratio_spread",
-    "smallest_detectable",
-    "verdict_of",
-]

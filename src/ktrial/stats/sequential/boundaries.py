@@ -36,17 +36,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-
 LOOKS = (6, 10, 15, 20, 30, 40, 60)
 """After how many blocks a study is looked at, unless it says otherwise."""
 FEWEST_BLOCKS = 3
-
 _CELLS = 201
 """Cells of the grid on which the distribution of W between two looks is kept; odd, so that one is at 0."""
 _SHARES = 24
 """Quadrature nodes for B."""
-
-
 _Law = Callable[[Array], Array]
 """P(W <= w and no earlier look stopped), up to the symmetric constant."""
 PRECISION = 2.0
@@ -71,12 +67,12 @@ def boundaries(looks: tuple[int, ...] = LOOKS, alpha: float = 0.05, horizon: int
     grid, inside = np.zeros(0), np.zeros(0)
     used, before = 0.0, 0
     for blocks in looks:
-        wanted = spent(blocks / horizon, alpha) - used
+        to_spend = spent(blocks / horizon, alpha) - used
         law = _first(blocks) if not edges else _next(grid, inside, before, blocks)
-        edge = _edge(law, blocks, wanted)
+        edge = _edge(law, blocks, to_spend)
         edges.append(_t_of(edge, blocks))
         grid, inside = _inside(law, edge)
-        used, before = used + wanted, blocks
+        used, before = used + to_spend, blocks
     return tuple(edges)
 
 
@@ -142,8 +138,8 @@ def _coordinate(dimensions: int) -> _Law:
     return lambda u: np.interp(u, points, values)
 
 
-def _edge(law: _Law, blocks: int, wanted: float) -> float:
-    """The |W| beyond which the mass `wanted` lies, on both sides together."""
+def _edge(law: _Law, blocks: int, mass: float) -> float:
+    """The |W| beyond which `mass` lies, on both sides together."""
     # Here: only timed studies need it, and it takes long to load.
     from scipy.optimize import brentq
 
@@ -151,7 +147,7 @@ def _edge(law: _Law, blocks: int, wanted: float) -> float:
     top = float(law(np.array([most]))[0])
 
     def beyond(w: float) -> float:
-        return 2 * (top - float(law(np.array([w]))[0])) - wanted
+        return 2 * (top - float(law(np.array([w]))[0])) - mass
 
     return float(brentq(beyond, 0.0, most * (1 - 1e-12), xtol=1e-10))
 

@@ -20,25 +20,13 @@ from ktrial.stats.sequential.repeated_intervals import inflation, lag_one, presu
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
-
-
 LEVEL = 0.01
-
-
 FEWEST_VALUES = 8
 """Below so many values per treatment nothing is said about their distribution."""
-
-
 _DRAWS = 2000
-
-
 _HELD = 0.6
 """Up to this correlation of neighbouring blocks the level was found to hold."""
-
-
 _FEWEST_ALIKE = 2
-
-
 _ALIKE = 1e-12
 """Two ratios that are one but for the last digits of their logarithms."""
 
@@ -59,16 +47,16 @@ def checks(measured: BlockedMetric, *, independent: bool = False) -> tuple[DataW
         ]
         warnings += [far_blocks(measured, treatment) for treatment in measured.treatments]
     warnings += [no_spread(measured, treatment) for treatment in measured.treatments]
-    return tuple(each for each in warnings if each is not None)
+    return tuple(warning for warning in warnings if warning is not None)
 
 
 def _logs(measured: BlockedMetric) -> dict[str, Array]:
     """Treatment → logarithms of its values; empty where that has no meaning or there are too few."""
-    values = {label: np.asarray(each, dtype=np.float64) for label, each in measured.values.items()}
-    present = {label: each[np.isfinite(each)] for label, each in values.items()}
-    if any(len(each) < FEWEST_VALUES or np.any(each <= 0) for each in present.values()):
+    values = {label: np.asarray(row, dtype=np.float64) for label, row in measured.values.items()}
+    present = {label: row[np.isfinite(row)] for label, row in values.items()}
+    if any(len(row) < FEWEST_VALUES or np.any(row <= 0) for row in present.values()):
         return {}
-    return {label: np.log(each) for label, each in values.items()}
+    return {label: np.log(row) for label, row in values.items()}
 
 
 def _warn(measured: BlockedMetric, kind: WarningKind, text: str, advice: str) -> DataWarning:
@@ -94,20 +82,20 @@ def drift(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None
     if not measured.orders:
         return None
     order = np.concatenate([np.asarray(measured.orders[label], dtype=np.float64) for label in logs])
-    residual = np.concatenate([each - np.nanmean(each) for each in logs.values()])
-    there = np.isfinite(residual)
+    residual = np.concatenate([log - np.nanmean(log) for log in logs.values()])
+    present = np.isfinite(residual)
     # Here: to load scipy.stats takes as long as to start all the rest of ktrial.
     from scipy import stats
 
-    correlation = stats.spearmanr(order[there], residual[there])
+    correlation = stats.spearmanr(order[present], residual[present])
     if not correlation.pvalue < LEVEL:
         return None
-    slope = median_slope(order[there], residual[there])
-    whole = math.expm1(slope * (order[there].max() - order[there].min()))
+    slope = median_slope(order[present], residual[present])
+    change = math.expm1(slope * (order[present].max() - order[present].min()))
     return _warn(
         measured,
         WarningKind.DRIFT,
-        f"the machine drifted by about {whole * 100:+.2g} % from the first trial to the last",
+        f"the machine drifted by about {change * 100:+.2g} % from the first trial to the last",
         "blocks divide it out of the verdicts; the values of single treatments hold for this study only",
     )
 
@@ -191,8 +179,8 @@ def no_spread(measured: BlockedMetric, treatment: str) -> DataWarning | None:
 
 def bimodality(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None:
     """Two modes: the best split in two, between over within sum of squares (Engelman and Hartigan 1969)."""
-    for label, each in logs.items():
-        values = np.sort(each[np.isfinite(each)])
+    for label, log in logs.items():
+        values = np.sort(log[np.isfinite(log)])
         if values[0] == values[-1]:
             continue
         ratio, lower = best_split(values[None, :])
@@ -215,12 +203,12 @@ def best_split(ordered: Array) -> tuple[Array, NDArray[np.int64]]:
     total = sums[:, -1:]
     below = sums[:, :-1]
     between = (below - count * total / n) ** 2 * n / (count * (n - count))
-    whole = ((ordered - total / n) ** 2).sum(axis=1, keepdims=True)
+    about_mean = ((ordered - total / n) ** 2).sum(axis=1, keepdims=True)
     # A single value apart is an outlier, not a mode.
     between = np.where((count >= 2) & (count <= n - 2), between, 0.0)
     at = between.argmax(axis=1)
     best = np.take_along_axis(between, at[:, None], axis=1)
-    return (best / np.maximum(whole - best, 1e-300))[:, 0], at + 1
+    return (best / np.maximum(about_mean - best, 1e-300))[:, 0], at + 1
 
 
 @lru_cache(maxsize=256)
@@ -233,7 +221,7 @@ def _split_limit(count: int) -> float:
 
 def unequal_variances(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None:
     """Brown and Forsythe's test (JASA 69, 1974): Levene's, about medians."""
-    arms = [each[np.isfinite(each)] for each in logs.values()]
+    arms = [log[np.isfinite(log)] for log in logs.values()]
     from scipy import stats
 
     if all(np.ptp(arm) == 0 for arm in arms) or not stats.levene(*arms, center="median").pvalue < LEVEL:
@@ -251,7 +239,7 @@ def unequal_variances(measured: BlockedMetric, logs: dict[str, Array]) -> DataWa
 
 def coarse_values(measured: BlockedMetric) -> DataWarning | None:
     """Half of the values or more repeat: the resolution of a clock, or of a printed number, shows."""
-    values = [value for each in measured.values.values() for value in each if not math.isnan(value)]
+    values = [value for row in measured.values.values() for value in row if not math.isnan(value)]
     distinct = len(set(values))
     if distinct == 1 or 2 * distinct > len(values):
         return None
@@ -268,8 +256,8 @@ def early_stopping(
 ) -> list[DataWarning]:
     """A difference that was found before the last look: stopping there makes it look larger than it is."""
     early = [
-        f"{one.workload}, {one.metric}, {one.treatment} ({finding.decided_at} blocks)"
-        for one, finding in zip(comparisons, findings, strict=False)
+        f"{comparison.workload}, {comparison.metric}, {comparison.treatment} ({finding.decided_at} blocks)"
+        for comparison, finding in zip(comparisons, findings, strict=False)
         if finding.claim in (Claim.ABOVE, Claim.BELOW)
         and finding.decided_at is not None
         and (design.last is None or finding.decided_at < design.last)
@@ -293,12 +281,8 @@ def early_stopping(
 # leaves a few slopes for each point around the median, and only those are made.
 
 Places = NDArray[np.int64]
-
-
 _FEW = 2000
 """Points of which all slopes are made at once."""
-
-
 _LEFT = 16
 """Slopes for each point that bisection may leave."""
 
@@ -411,10 +395,10 @@ def permutation_p(measured: BlockedMetric, *, draws: int = 9999, seed: int = 1) 
     """
     labels = (measured.baseline, *measured.treatments)
     values = np.array([measured.values[label] for label in labels], dtype=np.float64).T
-    whole = values[np.isfinite(values).all(axis=1)]
-    if np.any(whole <= 0):
+    complete = values[np.isfinite(values).all(axis=1)]
+    if np.any(complete <= 0):
         raise ValueError("a ratio needs values above zero")
-    adjusted = max_t_permutation(np.log(whole), draws, seed)
+    adjusted = max_t_permutation(np.log(complete), draws, seed)
     return dict(zip(measured.treatments, map(float, adjusted), strict=True))
 
 
@@ -422,25 +406,25 @@ def doubts(
     comparisons: Sequence[Comparison], measured: Sequence[BlockedMetric], alpha: float
 ) -> list[DataWarning]:
     """Differences that the t test finds, and permutation within blocks does not."""
-    by_metric = {(each.workload, each.metric.name): each for each in reversed(measured)}
+    by_metric = {(blocked.workload, blocked.metric.name): blocked for blocked in reversed(measured)}
     p_values: dict[tuple[str, str], dict[str, float]] = {}
     doubtful = []
-    for one in comparisons:
-        if one.verdict in (Verdict.BETTER, Verdict.WORSE):
-            place = (one.workload, one.metric)
+    for comparison in comparisons:
+        if comparison.verdict in (Verdict.BETTER, Verdict.WORSE):
+            place = (comparison.workload, comparison.metric)
             if place not in p_values:
                 p_values[place] = permutation_p(_with_ratios(by_metric[place]))
-            p = p_values[place][one.treatment]
+            p = p_values[place][comparison.treatment]
             if p > alpha:
-                doubtful.append(_doubt(one, p, by_metric[place].blocks))
+                doubtful.append(_doubt(comparison, p, by_metric[place].blocks))
     return doubtful
 
 
-def _doubt(one: Comparison, p: float, blocks: int) -> DataWarning:
+def _doubt(comparison: Comparison, p: float, blocks: int) -> DataWarning:
     return DataWarning(
         kind=WarningKind.PERMUTATION_DISAGREES,
-        text=f"{one.workload}, {one.metric}, {one.treatment}: the t test finds a difference, permutation "
-        f"within {blocks} blocks does not (p {p:.2g})",
+        text=f"{comparison.workload}, {comparison.metric}, {comparison.treatment}: the t test finds a "
+        f"difference, permutation within {blocks} blocks does not (p {p:.2g})",
         advice="the verdict leans on the normal distribution: run more blocks (p < 0.05 takes six at least)",
     )
 
@@ -448,8 +432,8 @@ def _doubt(one: Comparison, p: float, blocks: int) -> DataWarning:
 def _with_ratios(measured: BlockedMetric) -> BlockedMetric:
     """Without the treatments that have values that are not above zero."""
     values = measured.values.items()
-    kept = {label: each for label, each in values if not any(value <= 0 for value in each)}
-    return replace(measured, values=kept)
+    positive = {label: row for label, row in values if not any(value <= 0 for value in row)}
+    return replace(measured, values=positive)
 
 
 def max_t_permutation(logs: ArrayLike, draws: int = 9999, seed: int = 1) -> Array:
@@ -473,8 +457,8 @@ def max_t_permutation(logs: ArrayLike, draws: int = 9999, seed: int = 1) -> Arra
 
 
 def _batches(draws: int, size: int) -> list[int]:
-    each = max(1, min(draws, 2_000_000 // size))
-    return [each] * (draws // each) + [draws % each] * bool(draws % each)
+    size_of_batch = max(1, min(draws, 2_000_000 // size))
+    return [size_of_batch] * (draws // size_of_batch) + [draws % size_of_batch] * bool(draws % size_of_batch)
 
 
 def _absolute_t(tables: Array) -> Array:

@@ -145,6 +145,6 @@ class BlockedMetric:
 
         Of the arms with values above zero throughout.
         """
-        arms = [np.asarray(self.values[each], dtype=np.float64) for each in labels]
-        present = [each[np.isfinite(each)] for each in arms]
+        arms = [np.asarray(self.values[label], dtype=np.float64) for label in labels]
+        present = [arm[np.isfinite(arm)] for arm in arms]
         return rounding([each for each in present if np.all(each > 0)])

@@ -57,13 +57,13 @@ def judge(
     look at the last block, for a budget that ended between two looks.
     """
     family = _Family(design, differences, roundings or [NO_ROUNDING] * len(differences), final=final)
-    looks = sorted({blocks for each in family.looked for blocks in each})
+    looks = sorted({blocks for looked in family.looked for blocks in looked})
     for look in looks:
         family.settle(look)
         if family.all_made:
             findings = family.findings(look)
             # Here the study ended. Blocks that it has beyond (it was told to have more) change no verdict.
-            if all(one.claim is not Claim.NONE for one in findings):
+            if all(finding.claim is not Claim.NONE for finding in findings):
                 return findings
     return family.findings(looks[-1] if looks else 0)
 
@@ -88,13 +88,16 @@ class _Family:
         *,
         final: bool,
     ) -> None:
-        self.looked = [design.looked_at(len(each), final=final) for each in differences]
+        self.looked = [design.looked_at(len(difference), final=final) for difference in differences]
         """Each comparison's looks: with failed trials it has fewer blocks than others."""
         self._design = design
         self._differences = differences
         self._until: list[dict[int, BlocksUntil]] = [
-            {look: blocks_until(each, look, rounding, independent=design.independent) for look in looked}
-            for each, looked, rounding in zip(differences, self.looked, roundings, strict=True)
+            {
+                look: blocks_until(difference, look, rounding, independent=design.independent)
+                for look in looked
+            }
+            for difference, looked, rounding in zip(differences, self.looked, roundings, strict=True)
         ]
         """What each comparison's blocks say, by look."""
         self._made: list[_Made | None] = [None] * len(differences)
@@ -111,14 +114,16 @@ class _Family:
         """Go on at one look until no comparison is decided any more: each difference helps the rest."""
         while True:
             open_ = [
-                place for place, one in enumerate(self._made) if one is None and look in self._until[place]
+                place
+                for place, made_claim in enumerate(self._made)
+                if made_claim is None and look in self._until[place]
             ]
             new = self._claims(open_, look) if open_ else {}
             if not new:
                 return
-            for place, made in new.items():
-                self._made[place] = made
-                self._count[made.claim is Claim.EQUIVALENT] += 1
+            for place, claim in new.items():
+                self._made[place] = claim
+                self._count[claim.claim is Claim.EQUIVALENT] += 1
 
     def findings(self, look: int) -> tuple[Finding, ...]:
         """What is found of each comparison after the look."""
@@ -126,19 +131,19 @@ class _Family:
         return tuple(self._finding(place, look, among) for place in range(len(self._made)))
 
     def _finding(self, place: int, look: int, among: int) -> Finding:
-        values, made = self._differences[place], self._made[place]
+        values, claim = self._differences[place], self._made[place]
         low, high, withdrawn = -math.inf, math.inf, False
         if past := [blocks for blocks in self.looked[place] if blocks <= look]:
-            last = self._interval(place, past[-1], made.among if made else among)
+            last = self._interval(place, past[-1], claim.among if claim else among)
             low, high = float(last.low), float(last.high)
             # Other comparisons keep a study running. A claim that was right to make is not kept against all
             # the blocks: without it fewer claims are false.
-            said = Claim(int(claims(last, self._design.margin)))
-            withdrawn = made is not None and said not in (made.claim, Claim.EQUIVALENT)
+            last_claim = Claim(int(claims(last, self._design.margin)))
+            withdrawn = claim is not None and last_claim not in (claim.claim, Claim.EQUIVALENT)
         return Finding(
-            claim=made.claim if made and not withdrawn else Claim.NONE,
+            claim=claim.claim if claim and not withdrawn else Claim.NONE,
             blocks=len(values),
-            decided_at=made.blocks if made else None,
+            decided_at=claim.blocks if claim else None,
             mean=float(np.mean(values)) if len(values) else float("nan"),
             low=low,
             high=high,
@@ -150,15 +155,15 @@ class _Family:
         among = self._among(Claim.EQUIVALENT)
         new = {
             place: _Made(Claim.EQUIVALENT, look, among)
-            for place, said in self._said(places, look, among)
-            if said is Claim.EQUIVALENT
+            for place, claim in self._said(places, look, among)
+            if claim is Claim.EQUIVALENT
         }
         among = self._among(Claim.ABOVE)
-        rest = [place for place in places if place not in new]
+        undecided = [place for place in places if place not in new]
         differing = {
-            place: _Made(said, look, among)
-            for place, said in self._said(rest, look, among)
-            if said in (Claim.ABOVE, Claim.BELOW)
+            place: _Made(claim, look, among)
+            for place, claim in self._said(undecided, look, among)
+            if claim in (Claim.ABOVE, Claim.BELOW)
         }
         return new | differing
 
@@ -237,8 +242,8 @@ def _level(nearer: Array) -> float:
     if nearer[0] <= 0:
         return 1.0
     ends, levels = nearer[::-1], np.log(_LEVELS)[::-1]
-    known = np.isfinite(ends)
-    return float(np.exp(np.interp(0.0, ends[known], levels[known])))
+    finite = np.isfinite(ends)
+    return float(np.exp(np.interp(0.0, ends[finite], levels[finite])))
 
 
 @lru_cache(maxsize=32)

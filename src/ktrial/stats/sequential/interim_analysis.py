@@ -62,34 +62,36 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     look. The family of Holm's procedure is every treatment of every primary metric; exploratory ones never
     keep a study running, and are claimed only if Benjamini and Hochberg's procedure claims them too.
     """
-    questions = [_question(each, treatment) for each in measured for treatment in each.treatments]
-    primary = [each for each in questions if each.measured.primary]
-    exploratory = [each for each in questions if not each.measured.primary]
-    blocks = max((each.blocks for each in measured), default=0)
+    questions = [_question(blocked, treatment) for blocked in measured for treatment in blocked.treatments]
+    primary = [question for question in questions if question.measured.primary]
+    exploratory = [question for question in questions if not question.measured.primary]
+    blocks = max((blocked.blocks for blocked in measured), default=0)
     # With a failed trial a comparison has fewer pairs than blocks: its last look is at what there is.
     final = final or (design.last is not None and blocks >= design.last)
     findings = judge(
-        [each.differences for each in primary],
+        [question.differences for question in primary],
         design,
         final=final,
-        roundings=[each.rounding for each in primary],
+        roundings=[question.rounding for question in primary],
     )
     undecided = any(
-        finding.claim is Claim.NONE and not each.unusable
-        for each, finding in zip(primary, findings, strict=True)
+        finding.claim is Claim.NONE and not question.unusable
+        for question, finding in zip(primary, findings, strict=True)
     )
     ahead = design.next_look(blocks) if undecided and not final else None
     comparisons = [
-        _comparison(each, finding, design, over=ahead is None)
-        for each, finding in zip(primary, findings, strict=True)
+        _comparison(question, finding, design, over=ahead is None)
+        for question, finding in zip(primary, findings, strict=True)
     ]
     comparisons += _explored(exploratory, design, final=final, over=ahead is None)
-    told = [warning for each in measured for warning in checks(each, independent=design.independent)]
+    warnings = [
+        warning for blocked in measured for warning in checks(blocked, independent=design.independent)
+    ]
     if ahead is None:
-        told += early_stopping(comparisons, findings, design)
+        warnings += early_stopping(comparisons, findings, design)
         # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
-        told += doubts(comparisons, measured, design.alpha) if design.looks_once else []
-    return Look(blocks, ahead, tuple(comparisons), tuple(told))
+        warnings += doubts(comparisons, measured, design.alpha) if design.looks_once else []
+    return Look(blocks, ahead, tuple(comparisons), tuple(warnings))
 
 
 def _question(measured: BlockedMetric, treatment: str) -> _Question:
@@ -104,16 +106,19 @@ def _explored(
 ) -> list[Comparison]:
     """Exploratory metrics: each judged alone, and differences that the whole lot cannot carry withdrawn."""
     adjusted = benjamini_hochberg(
-        [repeated_p(each.differences, design, final=final, rounding=each.rounding) for each in questions]
+        [
+            repeated_p(question.differences, design, final=final, rounding=question.rounding)
+            for question in questions
+        ]
     )
     comparisons = []
-    for each, p in zip(questions, adjusted, strict=True):
-        (alone,) = judge([each.differences], design, final=final, roundings=[each.rounding])
-        one = _comparison(each, alone, design, over=over)
+    for question, p in zip(questions, adjusted, strict=True):
+        (alone,) = judge([question.differences], design, final=final, roundings=[question.rounding])
+        comparison = _comparison(question, alone, design, over=over)
         if alone.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
             reason = f"one of {len(questions)} exploratory metrics: adjusted for that, p is {p:.2g}"
-            one = one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
-        comparisons.append(one)
+            comparison = comparison.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+        comparisons.append(comparison)
     return comparisons
 
 
@@ -144,8 +149,8 @@ def _reason(finding: Finding, design: SequentialDesign, *, over: bool) -> str:
     if finding.claim is not Claim.NONE:
         return ""
     if finding.withdrawn:
-        made, now = finding.decided_at, finding.blocks
-        held = f"after {made} blocks a verdict was certain enough, after {now} it is not"
+        decided, blocks = finding.decided_at, finding.blocks
+        held = f"after {decided} blocks a verdict was certain enough, after {blocks} it is not"
         return held if over else f"{held}: the study goes on"
     if not finding.blocks:
         return "there are no numbers yet"
@@ -164,5 +169,5 @@ def confirm(measured: Sequence[BlockedMetric], design: SequentialDesign) -> Look
 
     Raises ValueError where there are fewer than three blocks.
     """
-    blocks = max(each.blocks for each in measured)
+    blocks = max(blocked.blocks for blocked in measured)
     return look(measured, replace(design, looks=(blocks,), open_ended=False))

@@ -14,18 +14,10 @@ from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 STUDIES = 4000
-
-
 _SEED = 20261121
-
-
 _SLACK = 0.02
 """More than the error of a simulated share."""
-
-
 MOST_BLOCKS = 3840
-
-
 _HORIZONS = (10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 960, 1920, MOST_BLOCKS)
 
 
@@ -69,17 +61,17 @@ def power(effect: float, spread: float, design: SequentialDesign, studies: int =
 
 
 def blocks_needed(
-    effect: float, spread: float, design: SequentialDesign, *, wanted: float = 0.95
+    effect: float, spread: float, design: SequentialDesign, *, share: float = 0.95
 ) -> Power | None:
-    """The smallest usual number of blocks with which a share `wanted` of studies gets the right verdict.
+    """The smallest usual number of blocks with which this `share` of studies gets the right verdict.
 
     That is the difference in its direction; for effect 0, 'equivalent'. None where 3840 blocks are too few.
     """
     for blocks in _HORIZONS:
-        if _at_most(effect, spread, design, blocks) < wanted:
+        if _at_most(effect, spread, design, blocks) < share:
             continue
         simulated = power(effect, spread, design.up_to(blocks))
-        if (simulated.right if effect else simulated.equivalent) >= wanted:
+        if (simulated.right if effect else simulated.equivalent) >= share:
             return simulated
     return None
 
@@ -93,31 +85,25 @@ def _at_most(effect: float, spread: float, design: SequentialDesign, blocks: int
     return (reached if effect else 2 * reached - 1) + _SLACK
 
 
-def smallest_detectable(spread: float, design: SequentialDesign, *, wanted: float = 0.95) -> float:
-    """The smallest effect (a fraction) that a share `wanted` of studies finds within the design's blocks.
+def smallest_detectable(spread: float, design: SequentialDesign, *, share: float = 0.95) -> float:
+    """The smallest effect (a fraction) that this `share` of studies finds within the design's blocks.
 
     By bisection. Where the spread is small against the margin, smaller differences are called equivalent.
     """
     low, high = 0.0, 1.0
-    while power(high, spread, design).right < wanted and high < 1e3:
+    while power(high, spread, design).right < share and high < 1e3:
         high *= 2
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle, spread, design).right >= wanted else (middle, high)
+        low, high = (low, middle) if power(middle, spread, design).right >= share else (middle, high)
     return high
 
 
 # From an A/A study, in which every arm is the same treatment, to what this machine can tell apart.
 
 Array = NDArray[np.float64]
-
-
 PSEUDO_STUDIES = 2000
-
-
 FEWEST_BLOCKS = 10
-
-
 _AA_CALIBRATION_SEED = 1
 
 
@@ -130,7 +116,7 @@ def calibrate(measured: Sequence[BlockedMetric], design: SequentialDesign, machi
     return Calibration(
         machine=machine,
         margin=design.margin,
-        metrics=tuple(_calibrated(each, design) for each in measured),
+        metrics=tuple(_calibrated(blocked, design) for blocked in measured),
     )
 
 
@@ -155,15 +141,17 @@ def _calibrated(measured: BlockedMetric, design: SequentialDesign) -> MetricCali
 def _whole_blocks(measured: BlockedMetric) -> Array:
     """Logarithms of shape (blocks, arms), of the blocks in which every arm has a value."""
     values = np.array(list(measured.values.values()), dtype=np.float64).T
-    whole = values[np.isfinite(values).all(axis=1)]
-    what = f"{measured.workload}, {measured.metric.name}"
-    if whole.shape[1] < 2:
-        raise ValueError(f"{what}: an A/A study has at least two arms")
-    if len(whole) < FEWEST_BLOCKS:
-        raise ValueError(f"{what}: {len(whole)} whole blocks; a calibration needs at least {FEWEST_BLOCKS}")
-    if np.any(whole <= 0):
-        raise ValueError(f"{what}: a ratio needs values above zero")
-    return np.asarray(np.log(whole))
+    complete = values[np.isfinite(values).all(axis=1)]
+    subject = f"{measured.workload}, {measured.metric.name}"
+    if complete.shape[1] < 2:
+        raise ValueError(f"{subject}: an A/A study has at least two arms")
+    if len(complete) < FEWEST_BLOCKS:
+        raise ValueError(
+            f"{subject}: {len(complete)} whole blocks; a calibration needs at least {FEWEST_BLOCKS}"
+        )
+    if np.any(complete <= 0):
+        raise ValueError(f"{subject}: a ratio needs values above zero")
+    return np.asarray(np.log(complete))
 
 
 def false_alarms(logs: Array, design: SequentialDesign) -> float:

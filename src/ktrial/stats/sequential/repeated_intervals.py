@@ -33,18 +33,10 @@ from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
-
-
 Codes = NDArray[np.int8]
-
-
 Bools = NDArray[np.bool_]
-
-
 _ENOUGH_BLOCKS = 10
 """From so many on, no sign-flip test is asked."""
-
-
 _SIGN_FLIP_LEVEL = 0.05
 
 
@@ -137,13 +129,15 @@ def intervals(
     independent: bool = False,
 ) -> Intervals:
     """Intervals at each look, of log ratios of shape (…, blocks)."""
-    each = [
+    of_looks = [
         blocks_until(differences, look, rounding, independent=independent).interval(edge)
         for look, edge in zip(looked, edges, strict=True)
     ]
     mean, low, high = (
         np.stack(parts, axis=-1)
-        for parts in zip(*((one.mean, one.low, one.high) for one in each), strict=True)
+        for parts in zip(
+            *((interval.mean, interval.low, interval.high) for interval in of_looks), strict=True
+        )
     )
     return Intervals(mean, low, high)
 
@@ -201,17 +195,17 @@ def first_claims(differences: Array, design: SequentialDesign) -> tuple[Codes, N
         mean, error, edges if design.independent else widened(edges, blocks, correlation)
     )
     possible = claims(of_means, design.margin) != Claim.NONE
-    said = np.full(len(differences), Claim.NONE, dtype=np.int8)
+    claimed = np.full(len(differences), Claim.NONE, dtype=np.int8)
     taken = np.full(len(differences), looked[-1])
     for place, look in enumerate(looked):
         # The whole interval holds that of the mean: only where this one claims something can that.
-        open_ = np.flatnonzero((said == Claim.NONE) & possible[:, place])
+        open_ = np.flatnonzero((claimed == Claim.NONE) & possible[:, place])
         if len(open_):
             until = blocks_until(differences[open_], look, independent=design.independent)
-            whole = until.interval(edges[place])
-            said[open_] = claims(whole, design.margin)
-            taken[open_[said[open_] != Claim.NONE]] = look
-    return said, taken
+            interval = until.interval(edges[place])
+            claimed[open_] = claims(interval, design.margin)
+            taken[open_[claimed[open_] != Claim.NONE]] = look
+    return claimed, taken
 
 
 # Neighbouring blocks that are alike: how much wider that makes the interval of their mean.
@@ -230,15 +224,9 @@ def first_claims(differences: Array, design: SequentialDesign) -> tuple[Codes, N
 
 _ALLOWANCE = 0.6
 """Standard errors, 1/sqrt(n) each."""
-
-
 _MOST = 0.8
 """Beyond it a mean of blocks says nothing, and no wider interval mends that."""
-
-
 _FREEDOM = 0.3
-
-
 _LEAST_FREEDOM = 2.0
 
 
@@ -298,8 +286,6 @@ def inflation(correlation: Array, blocks: Array) -> Array:
 # intersection-union test: Berger, Technometrics 24, 1982), so that no error is added.
 
 _REACH = 6.0
-
-
 _STEPS = 4
 
 
