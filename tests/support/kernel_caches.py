@@ -65,5 +65,5 @@ def install(directory: Path) -> None:
     info = directory / "slow_kernels-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-kernels\nVersion: 1.0\n")
-    points = "slow = tests.support.kernel_provider:PROVIDER\nbroken = tests.unit.no_such_module:PROVIDER\n"
+    points = "slow = tests.support.kernel_caches:PROVIDER\nbroken = tests.unit.no_such_module:PROVIDER\n"
     (info / "entry_points.txt").write_text(f"[ktrial.kernel_providers]\n{points}")

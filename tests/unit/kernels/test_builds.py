@@ -188,10 +188,10 @@ def test_a_rebuild_knows_about_how_much_there_is_to_do(source: Path, cache: Path
     build(asked(source))
     assert build_seconds() is not None
     past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
-    assert [one["anew"] for one in past] == [True]
+    assert [past_build["from_nothing"] for past_build in past] == [True]
     build(asked(source, options=["HZ_1000=y"]))
     past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
-    assert [one["anew"] for one in past] == [True, False]
+    assert [past_build["from_nothing"] for past_build in past] == [True, False]
 
 
 def test_the_oldest_tree_goes_and_one_in_use_stays(

@@ -171,7 +171,7 @@ def _from_console(console: str) -> GuestVerdict | None:
         match = re.search(pattern, console)
         if match:
             words = match.groupdict().get("said", "").strip()
-            return GuestVerdict(outcome, reason.format(messages=words or "a panic without a reason"))
+            return GuestVerdict(outcome, reason.format(said=words or "a panic without a reason"))
     return None
 
 
