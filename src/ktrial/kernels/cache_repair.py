@@ -12,8 +12,7 @@ from ktrial.errors import KtrialError
 from ktrial.file_digests import digest_of_file, unsealed
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.depmod import LOADABLE, NOTE
-from ktrial.kernels.errors import ImageError, KernelDamaged
-from ktrial.kernels.image import read_image, vmlinux_of
+from ktrial.kernels.errors import KernelDamaged
 from ktrial.kernels.kernel_cache import (
     BY_DIGEST,
     CONFIG,
@@ -23,14 +22,11 @@ from ktrial.kernels.kernel_cache import (
     SEALED_VALUES,
     SYSTEM_MAP,
     VALUES,
-    VMLINUX,
     Cache,
     Manifest,
     NameRecord,
     build_entry,
-    content_of,
     damaged_files,
-    digest_of_content,
     kept_manifest,
     named,
     replace_damaged,
@@ -190,13 +186,10 @@ def verify(cache: Cache, record: NameRecord, progress: Progress) -> KernelCheck:
     home = cache.entry_directory(record.digest)
     manifest = kept_manifest(home)
     progress("reading its files")
-    if manifest:
-        paths = list(manifest.files)
-        damaged = list(_in_steps(home, manifest, paths, progress))
-    else:
-        paths, damaged = _without_manifest(home)
+    paths = list(manifest.files) if manifest else [MANIFEST_FILE]
+    damaged = list(_in_steps(home, manifest, paths, progress)) if manifest else paths
     added = [*_unpacked_modules(home), *(path for path in _told_by_guests(home) if path.exists())]
-    damaged += [str(path.relative_to(home)) for path in added if not is_whole_addition(path)]
+    damaged = damaged + [str(path.relative_to(home)) for path in added if not is_whole_addition(path)]
     return KernelCheck(
         name=record.name,
         digest=record.digest,
@@ -225,20 +218,6 @@ def _in_steps(home: Path, manifest: Manifest, paths: list[str], progress: Progre
     for start in range(0, len(paths), _AT_ONCE):
         progress("reading its files", start, len(paths))
         yield from damaged_files(home, manifest, paths[start : start + _AT_ONCE], reread=True)
-
-
-def _without_manifest(home: Path) -> tuple[list[str], list[str]]:
-    """Of a kernel from an older ktrial: its content has one digest, and vmlinux follows from its image."""
-    content = content_of(home)
-    if digest_of_content(content) != home.name:
-        return [*content], [f"its content, or {MANIFEST_FILE}"]
-    if not (home / VMLINUX).exists():
-        return [*content], []
-    try:
-        same = vmlinux_of(read_image(home / IMAGE)).vmlinux == (home / VMLINUX).read_bytes()
-    except ImageError:
-        same = False
-    return [*content, VMLINUX], [] if same else [VMLINUX]
 
 
 def _told_by_guests(home: Path) -> list[Path]:

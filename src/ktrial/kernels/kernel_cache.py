@@ -33,7 +33,7 @@ from ktrial.installation import cache_directory
 from ktrial.kernels import FUNCTION_FILES, Progress, silent
 from ktrial.kernels.config import embedded_config, parse_config
 from ktrial.kernels.depmod import GENERATED, SUFFIXES, module_files, place_modules, run_depmod
-from ktrial.kernels.errors import CacheDamaged, ImageError, KernelError, KernelNotFound
+from ktrial.kernels.errors import CacheDamaged, KernelError, KernelNotFound
 from ktrial.kernels.files import require_space, sync_directory, sync_tree, write_atomically
 from ktrial.kernels.image import KernelImage, boot_image, read_image, vmlinux_of
 from ktrial.kernels.providers import Parts
@@ -64,8 +64,8 @@ class EntryRecord(Model):
     vmlinux_reason: str = ""
     unchecked: str = Field(default="", exclude_if=lambda value: not value)
     module_count: int = 0
-    boot_image: BootImage | None = None
-    """None in entries from before it was noted: then the file's headers are read."""
+    boot_image: BootImage
+    """Of the file that is booted; its digest stands in the manifest."""
 
 
 class NameRecord(Model):
@@ -105,11 +105,7 @@ class Cache:
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a name or digest. Raises KernelNotFound, CacheDamaged."""
         record = self.record(name)
-        directory = self.entry_directory(record.digest)
-        try:
-            return kernel_of(record, self.entry(record), directory)
-        except ImageError as error:
-            raise CacheDamaged(name=record.name, path=directory, problem=error.message) from error
+        return kernel_of(record, self.entry(record), self.entry_directory(record.digest))
 
     def entry(self, record: NameRecord) -> EntryRecord:
         """Return what is written down about the content of a name. Raises CacheDamaged."""
@@ -169,7 +165,7 @@ class Cache:
                 directory.rename(home)
                 sync_directory(home.parent)
             text = record.model_dump_json(indent=2)
-            self._admit(home, text, workspace)
+            self._admit(home, text)
             write_atomically(self._name_file(name), text)
         return kernel_of(record, entry, home)
 
@@ -184,15 +180,9 @@ class Cache:
             self._name_file(full_name).unlink(missing_ok=True)
         return full_name, self._sweep()
 
-    def _admit(self, home: Path, text: str, workspace: Path) -> None:
+    def _admit(self, home: Path, text: str) -> None:
         """Note beside the content that the record `text` may lead to it."""
-        if not (home / _NAMES).exists():
-            # What an older ktrial added has no such notes: records that lead here already go on doing so.
-            (workspace / _NAMES).mkdir()
-            for record, known_text in self._readable():
-                if record.digest == home.name:
-                    (workspace / _NAMES / digest_of_record(known_text)).touch()
-            (workspace / _NAMES).rename(home / _NAMES)
+        (home / _NAMES).mkdir(exist_ok=True)
         (home / _NAMES / digest_of_record(text)).touch()
         sync_directory(home / _NAMES)
 
@@ -254,17 +244,14 @@ class Cache:
         return record, text
 
     def _leads_astray(self, record: NameRecord, text: bytes) -> str:
-        """Why what the record leads to is not what was added under its name; empty where nothing is known."""
+        """Why the record does not lead to what was added under its name; empty where it does, or leads nowhere."""
         home = self.entry_directory(record.digest)
-        notes = home / _NAMES
-        if (notes / digest_of_record(text)).exists() or not home.exists():
+        if (home / _NAMES / digest_of_record(text)).exists() or not home.exists():
             return ""
         try:
             release = EntryRecord.model_validate_json((home / ENTRY_FILE).read_bytes()).release
         except (OSError, ValidationError):
             release = ""
-        if not notes.exists() and (not release or is_of_release(record.origin, release)):
-            return ""
         kernel = f"Linux {release}, " if release else ""
         return f"it leads to {kernel}{record.digest[:12]}, which was not added under this name"
 
@@ -308,22 +295,14 @@ def digest_of_record(text: str | bytes) -> str:
     return digest({key: value for key, value in json.loads(text).items() if key != "added"})
 
 
-def is_of_release(origin: Origin, release: str) -> bool:
-    """Whether a kernel of that release can be of that origin, as far as packages tell what they hold."""
-    named = [package for package in origin.packages if package.startswith(_DEBIAN_IMAGE)]
-    if named:
-        return any(package.partition("=")[0] == _DEBIAN_IMAGE + release for package in named)
-    tells = origin.packages or (origin.build and origin.build.source.startswith("debian:"))
-    return not (tells and origin.version) or _same_version(origin.version, release)
-
-
 def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
-    """Put a name and its content together. `directory` is the entry's. Raises ImageError."""
+    """Put a name and its content together. `directory` is the entry's."""
 
     def part(*parts: str) -> Path | None:
         path = directory.joinpath(*parts)
         return path if path.exists() else None
 
+    manifest = kept_manifest(directory)
     return Kernel(
         name=name.name,
         release=entry.release,
@@ -337,21 +316,12 @@ def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
         vmlinux=part(VMLINUX),
         vmlinux_reason=entry.vmlinux_reason,
         unchecked=entry.unchecked,
-        boot_image=_boot_image(entry, part(VMLINUX) or directory / IMAGE),
+        boot_image=entry.boot_image.model_copy(update={"digest": manifest.booted if manifest else ""}),
         config=part(CONFIG),
         modules=part("lib", "modules", entry.release),
     )
 
 
-def _boot_image(entry: EntryRecord, booted: Path) -> BootImage:
-    """Its digest stands in the manifest alone: an older ktrial reads what else is noted of it."""
-    manifest = kept_manifest(booted.parent)
-    noted = entry.boot_image or boot_image(booted)
-    return noted.model_copy(update={"digest": manifest.booted}) if manifest else noted
-
-
-_DEBIAN_IMAGE = "linux-image-"
-"""What the name of Debian's package begins with; the kernel's release follows."""
 _SMALLEST_SYSTEM_MAP = 100_000
 """Debian ships a System.map of one line that says where the real one is; real ones have megabytes."""
 
@@ -519,10 +489,7 @@ def write_manifest(directory: Path, content: dict[str, str]) -> None:
 
 
 def kept_manifest(directory: Path) -> Manifest | None:
-    """The manifest of the kernel in `directory`; None where there is none that fits the directory's name.
-
-    Kernels that an older ktrial added have none.
-    """
+    """The manifest of the kernel in `directory`; None where there is none that fits the directory's name."""
     try:
         noted = Manifest.model_validate_json((directory / MANIFEST_FILE).read_bytes())
     except (OSError, ValidationError):
@@ -537,7 +504,7 @@ def replace_damaged(home: Path, fresh: Path, name: str, source: str) -> None:
     differing = damaged_files(home, manifest, manifest.files)
     if before == manifest and not differing:
         return
-    # An older ktrial noted no digests: then only content, and what follows from that alone, can be judged.
+    # Without a manifest only content, and what follows from that alone, can be judged.
     judged = before.files if before else {*manifest.content, VMLINUX}
     damaged = damaged_files(home, before or manifest, [path for path in differing if path in judged])
     for path in (*differing, MANIFEST_FILE):

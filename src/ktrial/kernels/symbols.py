@@ -32,7 +32,6 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
-_UNSEALED = re.compile(rb"[0-9a-f]{16} \w ")
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -69,7 +68,7 @@ class Symbols:
 
 def symbols_in(kernel: Kernel) -> Symbols:
     """Return the symbols of `kernel`. Raises SymbolsUnknown where nobody has told them yet."""
-    kallsyms = kept_kallsyms(kernel) or _kept_without_digest(kernel)
+    kallsyms = kept_kallsyms(kernel)
     if kallsyms is not None:
         return Symbols(KALLSYMS, parse_symbols(kallsyms))
     system_map = kernel.image.parent / SYSTEM_MAP
@@ -106,31 +105,12 @@ def kept_kallsyms(kernel: Kernel) -> str | None:
     except FileNotFoundError:
         return None
     text = unsealed(data)
-    # An older ktrial kept them without a digest: the guest is asked again.
-    if text is None and not _UNSEALED.match(data):
+    if text is None:
         message = (
             f"the symbols of kernel {kernel.name} are damaged ({path}): the guest is asked for them again"
         )
         warnings.warn(message, stacklevel=2)
     return None if text is None else text.decode("ascii", errors="replace")
-
-
-def _kept_without_digest(kernel: Kernel) -> str | None:
-    """What an older ktrial kept, with a warning that nothing can check it; None where it kept nothing."""
-    path = kernel.image.parent / KALLSYMS
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    text = data.decode("ascii", errors="replace")
-    if not _UNSEALED.match(data) or len(parse_symbols(text)) < _FEWEST_SYMBOLS:
-        return None
-    told = (
-        f"the symbols of kernel {kernel.name} were kept by an older ktrial, without a digest: damage would "
-        f"not show ({path}); `ktrial profile --kernel {kernel.name}` asks for them anew"
-    )
-    warnings.warn(told, stacklevel=2)
-    return text
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
@@ -206,10 +186,10 @@ def _function_files(kernel: Kernel) -> FunctionFiles:
 
 
 def _unsealed_content(kernel: Kernel, place: Path) -> bytes:
-    """What was kept; nothing where it is damaged, which is told, or of an older ktrial, without a digest."""
+    """What was kept; nothing where it is damaged, which is told."""
     data = place.read_bytes()
     content = unsealed(data)
-    if content is None and not data.startswith(b'{"key"'):
+    if content is None:
         text = f"{place} is damaged: the sources of kernel {kernel.name}'s functions are read again"
         warnings.warn(text, stacklevel=2)
     return content or b""

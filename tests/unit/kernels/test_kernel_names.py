@@ -37,18 +37,10 @@ def change(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def of_an_older_ktrial(kernel: Kernel) -> None:
-    """Which notes beside a content no names."""
-    shutil.rmtree(kernel.image.parent / "names")
-
-
-@pytest.mark.parametrize("older", [False, True])
 def test_a_record_that_leads_to_another_kernel_is_refused(
-    older: bool, names: Path, monkeypatch: pytest.MonkeyPatch
+    names: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = added("one", monkeypatch), added("two", monkeypatch)
-    for kernel in (one, two) if older else ():
-        of_an_older_ktrial(kernel)
     assert kernel_registry.obtain("slow:one") == one
     change(names / "slow:one.json", digest=two.digest)
     said = rf"slow:one is damaged .*leads to Linux 6\.1\.0-two, {two.digest[:12]}, which was not added under"
@@ -98,15 +90,12 @@ def test_a_damaged_record_is_no_matter_of_other_kernels_and_its_content_stays(
     assert kernel_registry.obtain("slow:one") == one
 
 
-def test_kernels_of_an_older_ktrial_go_on_beside_new_ones(names: Path, tmp_path: Path) -> None:
+def test_two_names_may_lead_to_one_kernel(names: Path, tmp_path: Path) -> None:
     image, again = make.vmlinuz(tmp_path), tmp_path / "again"
     shutil.copy(image, again)
-    before = kernel_registry.add(f"path:{image}")
-    of_an_older_ktrial(before)
-    assert kernel_registry.get(before.name) == before
-    other = kernel_registry.add(f"path:{again}")
-    assert other.digest == before.digest
-    assert [kernel_registry.get(each.name) for each in (before, other)] == [before, other]
+    first, second = kernel_registry.add(f"path:{image}"), kernel_registry.add(f"path:{again}")
+    assert second.digest == first.digest
+    assert [kernel_registry.get(kernel.name) for kernel in (first, second)] == [first, second]
 
 
 def test_a_damaged_record_tells_the_name_that_was_added(names: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The cache of kernels: names, contents, entries that are damaged or older."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from ktrial.kernels.errors import (
 from ktrial.kernels.files import write_atomically
 from ktrial.kernels.modules import builtin_names, module_names, resolve
 from ktrial.kernels.providers import all_providers
-from ktrial.model.kernel import BootImage
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
 
@@ -202,28 +200,6 @@ def test_a_damaged_entry_is_told_removed_and_added_again(
     assert "kernel.json" in caught.value.message
     assert kernel_registry.remove("slow:one")[1] > 0
     assert kernel_registry.all_kernels() == ()
-
-
-def test_an_entry_from_before_boot_images_were_noted_is_read_again_and_stays(image: Path) -> None:
-    kernel = kernel_registry.add(f"path:{image}")
-    record = kernel.image.parent / "kernel.json"
-    noted = json.loads(record.read_text())
-    image_only = BootImage.model_validate(noted.pop("boot_image"))
-    assert kernel.boot_image
-    assert image_only == kernel.boot_image.model_copy(update={"digest": ""})
-    older = json.dumps(noted)
-    record.write_text(older)
-    assert kernel_registry.get(f"path:{image}").boot_image == kernel.boot_image
-    assert record.read_text() == older
-
-
-def test_an_older_entry_with_a_damaged_image_is_told(image: Path) -> None:
-    kernel = kernel_registry.add(f"path:{image}")
-    record = kernel.image.parent / "kernel.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "boot_image": None}))
-    (kernel.vmlinux or kernel.image).write_bytes(b"\x7fELF")
-    with pytest.raises(CacheDamaged, match="cut short"):
-        kernel_registry.get(f"path:{image}")
 
 
 def test_a_damaged_name_can_be_removed(image: Path, cache: Path) -> None:

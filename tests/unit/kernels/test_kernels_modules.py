@@ -193,13 +193,6 @@ def test_useless_symbols_are_not_kept(kernel: Kernel, text: str, problem: str) -
         symbols_in(kernel)
 
 
-def test_what_an_older_ktrial_kept_without_a_digest_is_read_with_a_warning(kernel: Kernel) -> None:
-    (kernel.image.parent / "kallsyms").write_text(KALLSYMS)
-    with pytest.warns(UserWarning, match="kept by an older ktrial, without a digest"):
-        symbols = symbols_in(kernel)
-    assert (symbols.source, len(symbols.all)) == ("kallsyms", 1500)
-
-
 def test_a_real_system_map_serves_and_the_guests_word_goes_before_it(kernel: Kernel) -> None:
     (kernel.image.parent / "System.map").write_text(KALLSYMS)
     assert symbols_in(kernel).source == "System.map"
