@@ -244,7 +244,7 @@ class Cache:
         return record, text
 
     def _leads_astray(self, record: NameRecord, text: bytes) -> str:
-        """Why the record does not lead to what was added under its name; empty where it does, or leads nowhere."""
+        """Why the record leads to what was not added under its name; empty where it leads right, or nowhere."""
         home = self.entry_directory(record.digest)
         if (home / _NAMES / digest_of_record(text)).exists() or not home.exists():
             return ""

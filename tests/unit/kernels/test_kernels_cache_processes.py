@@ -131,6 +131,7 @@ FILL = """
 import sys
 import threading
 from pathlib import Path
+from ktrial.installation import cache_directory
 from ktrial.kernels import kernel_registry
 from ktrial.errors import KtrialError
 try:
