@@ -244,7 +244,7 @@ class Cache:
         return record, text
 
     def _leads_astray(self, record: NameRecord, text: bytes) -> str:
-        """Why the record leads to what was not added under its name; empty where it leads right, or nowhere."""
+        """Why the record is not to be followed; empty where it leads to what was added, or nowhere."""
         home = self.entry_directory(record.digest)
         if (home / _NAMES / digest_of_record(text)).exists() or not home.exists():
             return ""
