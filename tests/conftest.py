@@ -15,6 +15,7 @@ from filelock import FileLock
 from hypothesis import settings
 from tests.support import databases
 from tests.support.databases import BACKENDS, POSTGRESQL, Backend, Server, a_file
+from tests.support.homes import OwnHome
 from tests.support.runs_of_tests import (
     NIGHTLY,
     TIMES_AT_NIGHT,
@@ -56,6 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(NIGHTLY if config.getoption("--nightly") else "ci")
     hear_signals()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(OwnHome())
     config.pluginmanager.register(SkippedTests())
     config.pluginmanager.register(PassedDirectories())
     if config.getoption("--resume"):
