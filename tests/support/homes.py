@@ -26,8 +26,8 @@ _TOOLS = {
 class OwnHome:
     """HOME and the XDG directories below a temporary directory, for as long as the tests run.
 
-    Kernels, sources and builds stay those of the user's cache, which KTRIAL_CACHE names from then on: to fetch
-    them takes minutes. Workers of pytest-xdist inherit the home of the process that started them.
+    Kernels, sources and builds stay those of the user's cache, which KTRIAL_CACHE names from then on, since
+    fetching takes minutes. Workers of pytest-xdist inherit the home of the process that started them.
     """
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ def machine_for(
     """The machine that a study on this system runs on; None where it runs elsewhere.
 
     With leave, it is the only ktrial that changes knobs here as long as the block lasts; what is left of its
-    changes at the end is taken back. Raises JournalHeld, JournalUnsafe, JournalForbidden.
+    changes at the end is taken back. Raises JournalHeld, JournalError, JournalError.
     """
     machine = machines.find(study.machine.kind)
     if isinstance(machine, RemoteMachine):
@@ -119,7 +119,7 @@ def result_of(step: Write, change: Callable[[KnobSetting], tuple[Applied, ...]])
         raise
     except KnobRefused as error:
         # Which knob, and which value, says whoever wanted it.
-        return result.model_copy(update={"failure": Failure(text=str(error.facts["answer"]))})
+        return done.model_copy(update={"failure": Failure(text=error.answer)})
     except KnobError as error:
         return result.model_copy(update={"failure": Failure(text=error.message)})
     return result.model_copy(update={"before": applied.before, "after": applied.now})

@@ -345,9 +345,7 @@ def check_host_settings(study: Study, target: LocalTarget) -> None:
 def _check_writable(instance: KnobInstance, target: LocalTarget) -> None:
     if not target.mode(instance.path) & _WRITABLE:
         advice = "even root may not: the file is read-only; ktrial knob list names what can be changed"
-        raise KnobForbidden(
-            knob=instance.name, action="writing it", answer="no bit of its mode allows it", next=advice
-        )
+        raise KnobForbidden(instance.name, "writing it", "no bit of its mode allows it", hint=advice)
 
 
 def _check_user(machine: str, user: str) -> None:
@@ -492,8 +490,7 @@ def _why(setting: TreatmentSetting, failure: Failure, system: System) -> KnobErr
     knob = None if setting.knob.path else setting.knob.knob
     why = lookup.of_writing(system, setting.name, setting.path, knob, setting.value, failure)
     if isinstance(why, KnobNotMounted):
-        facts = {"knob": setting.name, "problem": f"this kernel mounts no {why.facts['filesystem']}."}
-        return KnobError(**facts)
+        return KnobError(f"Knob {setting.name}: this kernel mounts no {why.filesystem}.")
     return why
 
 

@@ -8,17 +8,13 @@ from typing import Any, Protocol
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
-from ktrial.knobs import journal, lookup, restore, values
+from ktrial.knobs import lookup, restore, values
 from ktrial.knobs.errors import KnobError, KnobForbidden
-from ktrial.knobs.journal import Entry, Journal, Kind, Say, Stage, own_identity
+from ktrial.knobs.journal import Entry, Journal, Kind, Say, Stage, own_identity, path_of, state
 from ktrial.knobs.lookup import KnobInstance, System, coupled_paths, find
 from ktrial.knobs.restore import Undone, texts
 from ktrial.model.references import KnobRef
 from ktrial.target import StepResult, Target, Write
-
-# Changes knobs of a running system, so that whatever happens what was there comes back.
-
-# Changes knobs of a running system, so that whatever happens what was there comes back.
 
 KnobSetting = tuple[str | KnobRef, str]
 """What the user named, and the value asked for."""
@@ -63,8 +59,8 @@ def apply(
     """Set knobs in this order: read, note in the journal, write, read back, compare.
 
     All names and values are checked before the first is written. Without `changes` nothing is noted, and
-    nothing put back: for guests. Raises what `find` raises, BadKnobValue, KnobRefused, KnobForbidden,
-    KnobNotTaken (the kernel took it silently and kept what it had), and with `exactly` KnobRounded.
+    nothing put back: for guests. Raises KnobError: what `find` raises, and where the kernel
+    refuses a value, takes it silently and keeps what it had, or (with `exactly`) rounds it.
     """
     system = System(target)
     instances = [(instance, value) for name, value in settings for instance in find(system, name)]
@@ -99,15 +95,11 @@ def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, e
     text = " ".join(result.after.split())
     if result.after == before:
         advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
-        raise KnobError(
-            f"Knob {knob.name}: the kernel took {value} without an error, and left the knob at {text}.",
-            hint=str(advice),
-        )
+        message = f"Knob {knob.name}: the kernel took {value} without an error, and left the knob at {text}."
+        raise KnobError(message, hint=advice)
     if exactly:
-        raise KnobError(
-            f"Knob {knob.name}: {value} was asked for, the kernel made it {text}.",
-            hint=f"ask for {text}, so that what is measured is what was asked for",
-        )
+        message = f"Knob {knob.name}: {value} was asked for, the kernel made it {text}."
+        raise KnobError(message, hint=f"ask for {text}, so that what is measured is what was asked for")
     return applied
 
 
@@ -116,7 +108,7 @@ def undoing(knob: KnobInstance, before: str, value: str) -> str:
     old = values.form_of(knob.path).undoing(before.removesuffix("\n"), value)
     if "\n" in old:
         advice = "ktrial cannot put back a file of several lines"
-        raise KnobForbidden(knob=knob.name, action="changing it", answer="several lines", next=advice)
+        raise KnobForbidden(knob.name, "changing it", "several lines", hint=advice)
     return old
 
 
@@ -144,12 +136,12 @@ class Changes:
 
         Raises what `attach` raises.
         """
-        path = journal.path_of(kind, name)
+        path = path_of(kind, name)
         entry = Entry(
             kind=kind,
             knob=f"the module {name}" if kind is Kind.MODULE else f"the mount at {path}",
             path=path,
-            old=journal.state(kind, path),
+            old=state(kind, path),
             new=name,
             **self._whose(),
         )
@@ -158,7 +150,7 @@ class Changes:
         self._journal.put(entry.model_copy(update={"stage": Stage.WRITING}), durable=True)
         attach()
         fault_point("apply: mounted or loaded")
-        self.noted(entry, Stage.MADE, journal.state(kind, path))
+        self.noted(entry, Stage.MADE, state(kind, path))
 
     def undo(self) -> tuple[Undone, ...]:
         """Put back all that this object has changed, latest first. Signals wait until it is done.
@@ -224,7 +216,7 @@ def changing(
     Success, exception, Ctrl-C, SIGTERM and SIGHUP end alike: the latter three wait until the work looks for
     them (`ktrial.interruption.check`), or has ended. `lasting`: what was changed stays after success, until
     `ktrial restore`. What an earlier process left behind is put back first. `say` is told who is waited
-    for, and what could not be put back. Raises JournalHeld, JournalUnsafe, JournalForbidden.
+    for, and what could not be put back. Raises JournalError.
     """
     journal = journal or Journal()
     with journal.held(wait=wait, say=say), interruption.deferred(then_raise=not lasting):

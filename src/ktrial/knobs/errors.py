@@ -4,72 +4,71 @@ from ktrial.errors import KtrialError
 
 
 class KnobError(KtrialError):
-    text = "Knob {knob}: {problem}"
+    """A knob cannot be read, or cannot be set as it was asked for."""
 
 
-class KnobUsageError(KnobError):
-    """The command was given something that it cannot take."""
+class BadKnob(KnobError):
+    """No knob is called so, or it never takes this value."""
 
     exit_code = 2
 
 
-class UnknownKnob(KnobError):
-    text = "There is no knob {knob}{similar}."
+class UnknownKnob(BadKnob):
+    """No knob is called so."""
+
     hint = "see ktrial knob list; any sysctl name and any path below /proc/sys or /sys can be named too"
-    exit_code = 2
+
+    def __init__(self, knob: str, similar: str, *, hint: str = "") -> None:
+        super().__init__(f"There is no knob {knob}{similar}.", hint=hint)
 
 
-class BadKnobName(KnobError):
-    text = "{knob} cannot name a knob: {problem}."
+class BadKnobName(BadKnob):
+    """Nothing that a kernel has can be called so."""
+
     hint = "name one as in ktrial knob list, a sysctl (vm.swappiness), or a path below /proc/sys or /sys"
-    exit_code = 2
+
+    def __init__(self, knob: str, problem: str) -> None:
+        super().__init__(f"{knob} cannot name a knob: {problem}.")
+        self.problem = problem
 
 
-class KnobNeedsInstance(KnobError):
-    text = "There is one {knob} for each {instance}{found}."
-    hint = "name one: {knob}@{example}, or all: {knob}@*"
-    exit_code = 2
+class KnobNeedsInstance(BadKnob):
+    """There are several of it, and none of them was named."""
 
 
 class KnobAbsent(KnobError):
-    text = "Knob {knob} is not in this kernel ({release}): {reason}."
-    hint = "{next}"
-
-
-class KnobMoved(KnobAbsent):
-    text = "Knob {knob} is not there: kernel {release} keeps it in {place}{change}."
-    hint = "name it {name}, and ktrial finds it wherever a kernel keeps it"
-
-
-class KnobGone(KnobAbsent):
-    text = "Knob {knob} is gone: the last kernel with it was {last}, this is {release}."
-    hint = "nearest to it is {successor}, which is not the same thing: {difference}"
+    """This kernel does not have it."""
 
 
 class KnobNotMounted(KnobError):
-    text = "Knob {knob} is in {filesystem}, which is not mounted at {mount_point}."
-    hint = "mount it: mount -t {filesystem} none {mount_point}"
+    """It is in a file system that is not mounted."""
+
+    def __init__(self, knob: str, filesystem: str, mount_point: str) -> None:
+        super().__init__(
+            f"Knob {knob} is in {filesystem}, which is not mounted at {mount_point}.",
+            hint=f"mount it: mount -t {filesystem} none {mount_point}",
+        )
+        self.filesystem = filesystem
 
 
 class KnobForbidden(KnobError):
-    text = "Knob {knob}: {action} is forbidden ({answer})."
-    hint = "{next}"
+    """It may not be read, written, or changed without a way back."""
+
+    def __init__(self, knob: str, action: str, answer: str, *, hint: str) -> None:
+        super().__init__(f"Knob {knob}: {action} is forbidden ({answer}).", hint=hint)
 
 
 class KnobRefused(KnobError):
-    text = "Knob {knob}: the kernel refused {value} ({answer})."
-    hint = "{next}"
+    """The kernel answered with an error when it was written."""
+
+    def __init__(self, knob: str, value: str, answer: str, *, hint: str) -> None:
+        super().__init__(f"Knob {knob}: the kernel refused {value} ({answer}).", hint=hint)
+        self.answer = answer
 
 
 class JournalError(KnobError):
-    text = "The journal in {directory}: {problem}"
+    """The journal cannot be used."""
 
 
 class JournalHeld(JournalError):
-    text = "Another ktrial is changing knobs on this system ({holder})."
-    hint = "wait for it to end; without --no-wait the command waits by itself"
-
-
-class UnknownSubsystem(KnobError):
-    text = "There are no knobs of {subsystem}{similar}; there are those of {known}."
-    exit_code = 2
+    """Another ktrial is changing knobs on this system."""

@@ -23,32 +23,18 @@ from ktrial.knobs.errors import JournalError, JournalHeld
 from ktrial.knobs.journal_location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
 
-# The journal: what was changed on this system, written to disk before it is changed.
-#
-# One file an entry, in a directory that is there only while something is to be undone. Its text is one JSON
-# object, `{"entry": {…}, "sha256": "…"}`, put in place by rename: an entry is whole, or damaged and found
-# out.
-
-# The journal: what was changed on this system, written to disk before it is changed.
-#
-# One file an entry, in a directory that is there only while something is to be undone. Its text is one JSON
-# object, `{"entry": {…}, "sha256": "…"}`, put in place by rename: an entry is whole, or damaged and found
-# out.
-
+Say = Callable[[str], None]
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
 _WRITABLE_BY_OTHERS = 0o022
-
-
 _LONGEST_ENTRY = 1 << 20
-
-
 _START_TIME = 22 - 3
 """Field `starttime` of /proc/PID/stat (proc(5)), counted from the state, which is behind the name."""
-
-
-Say = Callable[[str], None]
+# What was added to this system, and is taken away again: mounts and modules.
+MOUNTS = Path("/proc/self/mountinfo")
+"""This process's mounts (proc_pid_mountinfo(5))."""
+MODULES = Path("/sys/module")
+"""The modules that are loaded."""
+_PATIENCE = 60.0
 
 
 class Stage(StrEnum):
@@ -134,8 +120,7 @@ class Journal:
     def held(self, *, wait: bool = True, say: Say | None = None) -> Iterator[None]:
         """Be the only ktrial that changes knobs here.
 
-        Where another is: tell it to `say` and wait for its end, or raise JournalHeld. Raises JournalUnsafe,
-        JournalForbidden.
+        Where another is: tell it to `say` and wait for its end, or raise JournalHeld. Raises JournalError.
         """
         with self._errors():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -243,7 +228,10 @@ class Journal:
             lock.acquire(timeout=0)
         except Timeout:
             if not wait:
-                raise JournalHeld(directory=self.directory, holder=self.holder()) from None
+                raise JournalHeld(
+                    f"Another ktrial is changing knobs on this system ({self.holder()}).",
+                    hint="wait for it to end; without --no-wait the command waits by itself",
+                ) from None
             if say:
                 say(f"another ktrial is changing knobs here ({self.holder()}): waiting for it")
             lock.acquire()
@@ -258,7 +246,7 @@ class Journal:
             return
         raise JournalError(
             f"The journal in {self.directory} is not safe: {problem}.",
-            hint=f"nobody else may write there, since it says what is written to the kernel: {fix}",
+            hint="nobody else may write there, since it says what is written to the kernel: " + fix,
         )
 
     @contextmanager
@@ -320,17 +308,7 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-# What was added to this system, and is taken away again: mounts and modules.
-
-MOUNTS = Path("/proc/self/mountinfo")
-"""This process's mounts (proc_pid_mountinfo(5))."""
-
-
-MODULES = Path("/sys/module")
-"""The modules that are loaded."""
-
-
-_PATIENCE = 60.0
+# --- What was added to this system, and is taken away again: mounts and modules.
 
 
 def path_of(kind: Kind, name: str) -> str:

@@ -3,16 +3,11 @@
 import os
 from pathlib import Path
 
-# Where the journal of changes is. Imported by every command: nothing else is, here.
-
 VARIABLE = "KTRIAL_JOURNAL"
-
-
 CHANGES = "changes"
 """The directory of the entries; it is there only while something is to be undone."""
-
-
 _OF_ROOT = Path("/var/lib/ktrial/journal")
+NAME = "ktrial-restore.service"
 
 
 def journal_directory() -> Path:
@@ -35,12 +30,7 @@ def is_anything_to_undo() -> bool:
         return False  # whoever may not look there has changed nothing from there
 
 
-NAME = "ktrial-restore.service"
-
-
 _DIRECTORY = Path("/etc/systemd/system")
-
-
 _TEXT = """\
 # Written by `ktrial restore --install-unit`. Enable it: systemctl enable {name}
 [Unit]

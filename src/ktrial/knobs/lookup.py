@@ -13,8 +13,6 @@ from ktrial.knobs.errors import (
     KnobAbsent,
     KnobError,
     KnobForbidden,
-    KnobGone,
-    KnobMoved,
     KnobNeedsInstance,
     KnobNotMounted,
     KnobRefused,
@@ -25,34 +23,26 @@ from ktrial.model.references import ALL, KnobRef, filled
 from ktrial.target import Failure, Read, StepResult, Target
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
-
-
 _SHOWN_INSTANCES = 8
+# What has to be known of a running system to say why a knob is not there: its release and its mounts.
+_FILESYSTEMS = {
+    "/sys/kernel/debug": "debugfs",
+    "/sys/kernel/tracing": "tracefs",
+    "/sys/fs/cgroup": "cgroup2",
+    "/sys/fs/bpf": "bpf",
+}
+"""File systems of their own below /sys, by the place where they are usually mounted."""
+_FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
+_ABSENT = {"ENOENT", "ENOTDIR"}
 
 
-@dataclass(frozen=True)
-class KnobInstance:
-    """A knob's file on a system, and what is in it."""
+@runtime_checkable
+class Lister(Protocol):
+    """A target that can tell which files there are."""
 
-    name: str
-    """`vm.swappiness`, `queue/read_ahead_kb@vda`, or the path that was named."""
-    path: str
-    knob: Knob | None
-    text: str
-    """The file's text, without its last newline."""
-
-    @property
-    def value(self) -> str:
-        """Of several choices only the one in force; lines and tabs as blanks."""
-        return values.form_of(self.path).undoing(self.text, "").strip() if self._has_choices else self._flat
-
-    @property
-    def _flat(self) -> str:
-        return " ".join(self.text.split())
-
-    @property
-    def _has_choices(self) -> bool:
-        return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Paths that match the pattern (as in a shell), sorted."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -97,11 +87,35 @@ class System:
         return self.target.matching(pattern) if isinstance(self.target, Lister) else ()
 
 
+@dataclass(frozen=True)
+class KnobInstance:
+    """A knob's file on a system, and what is in it."""
+
+    name: str
+    """`vm.swappiness`, `queue/read_ahead_kb@vda`, or the path that was named."""
+    path: str
+    knob: Knob | None
+    text: str
+    """The file's text, without its last newline."""
+
+    @property
+    def value(self) -> str:
+        """Of several choices only the one in force; lines and tabs as blanks."""
+        return values.form_of(self.path).undoing(self.text, "").strip() if self._has_choices else self._flat
+
+    @property
+    def _flat(self) -> str:
+        return " ".join(self.text.split())
+
+    @property
+    def _has_choices(self) -> bool:
+        return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
+
+
 def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
     """What the name stands for here: one, or with `@*` all instances.
 
-    Raises BadKnobName, UnknownKnob, KnobNeedsInstance, KnobNeedsReboot, KnobAbsent and its kinds,
-    KnobForbidden, KnobNotMounted.
+    Raises KnobError.
     """
     named = reference(name) if isinstance(name, str) else name
     if named.knob is None or named.path:
@@ -112,10 +126,8 @@ def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
     if knob.needs_reboot:
         raise KnobError(
             f"Knob {named.asked} is a boot parameter: it cannot be changed while the kernel runs.",
-            hint=(
-                "compare it in a study (machine exact boots each level): target = "
-                f'"{knob.places[0].boot}", kind = "boot"'
-            ),
+            hint="compare it in a study (machine exact boots each level): "
+            f'target = "{knob.places[0].boot}", kind = "boot"',
         )
     if not knob.instance:
         return (_first(system, named, knob),)
@@ -138,8 +150,10 @@ def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[KnobInstance
         raise absent(system, named.asked, knob.places[0].path, knob)
     if named.instance != ALL:
         shown = ", ".join(present[:_SHOWN_INSTANCES]) + (", …" if len(present) > _SHOWN_INSTANCES else "")
-        facts = {"knob": knob.name, "instance": knob.instance, "found": f": {shown}"}
-        raise KnobNeedsInstance(**facts, example=present[0])
+        raise KnobNeedsInstance(
+            f"There is one {knob.name} for each {knob.instance}: {shown}.",
+            hint=f"name one: {knob.name}@{present[0]}, or all: {knob.name}@*",
+        )
     return tuple(
         _at(system, f"{knob.name}@{name_of_instance}", filled(knob.places[0].path, name_of_instance), knob)
         for name_of_instance in present
@@ -196,32 +210,7 @@ def coupled_paths(system: System, knob: KnobInstance) -> tuple[str, ...]:
     return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)
 
 
-# What has to be known of a running system to say why a knob is not there: its release and its mounts.
-
-_FILESYSTEMS = {
-    "/sys/kernel/debug": "debugfs",
-    "/sys/kernel/tracing": "tracefs",
-    "/sys/fs/cgroup": "cgroup2",
-    "/sys/fs/bpf": "bpf",
-}
-"""File systems of their own below /sys, by the place where they are usually mounted."""
-
-
-@runtime_checkable
-class Lister(Protocol):
-    """A target that can tell which files there are."""
-
-    def matching(self, pattern: str) -> tuple[str, ...]:
-        """Paths that match the pattern (as in a shell), sorted."""
-        ...
-
-
-# From what a kernel answered to an error that says what to do.
-
-_FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
-
-
-_ABSENT = {"ENOENT", "ENOTDIR"}
+# --- From what a kernel answered to an error that says what to do.
 
 
 def of_reading(system: System, name: str, path: str, knob: Knob | None, failure: Failure) -> KnobError:
@@ -231,10 +220,10 @@ def of_reading(system: System, name: str, path: str, knob: Knob | None, failure:
     if failure.name in _FORBIDDEN:
         return _forbidden(system, name, path, "reading it", failure)
     if failure.name == "EISDIR":
-        return BadKnobName(knob=name, problem=f"{path} is a directory")
+        return BadKnobName(name, f"{path} is a directory")
     if not failure.name:
-        return BadKnobName(knob=name, problem=failure.text)
-    return KnobError(knob=name, problem=f"it cannot be read, so nothing could put it back ({failure.text})")
+        return BadKnobName(name, failure.text)
+    return KnobError(f"Knob {name}: it cannot be read, so nothing could put it back ({failure.text})")
 
 
 def of_writing(
@@ -246,7 +235,7 @@ def of_writing(
     if failure.name in _FORBIDDEN:
         return _forbidden(system, name, path, "writing it", failure)
     if failure.name == "EISDIR":
-        return BadKnobName(knob=name, problem=f"{path} is a directory")
+        return BadKnobName(name, f"{path} is a directory")
     allowed = values.described(knob, system.version) if knob else ""
     advice = [
         f"Linux {system.release} takes {allowed}" if allowed else "the kernel's log may say more: dmesg"
@@ -254,7 +243,7 @@ def of_writing(
     if knob and knob.coupled:
         advice.append(f"it depends on {', '.join(knob.coupled)}")
     answer = failure.name or failure.text
-    return KnobRefused(knob=name, value=value, answer=answer, next="; ".join(advice))
+    return KnobRefused(name, value, answer, hint="; ".join(advice))
 
 
 def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError:
@@ -266,16 +255,18 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
         return of_other_versions(system.release, name, owner)
     if owner and knob is None and path not in {place.path for place in places} and "{" not in places[0].path:
         change = f" ({places[0].change})" if places[0].change else ""
-        facts = {"knob": name, "release": system.release, "place": places[0].path, "change": change}
-        return KnobMoved(**facts, name=owner.name)
+        return KnobAbsent(
+            f"Knob {name} is not there: kernel {system.release} keeps it in {places[0].path}{change}.",
+            hint=f"name it {owner.name}, and ktrial finds it wherever a kernel keeps it",
+        )
     if missing := system.missing_mount(path):
         filesystem, mount_point = missing
-        return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
+        return KnobNotMounted(name, filesystem, mount_point)
     if not owner:
         likely = (
             ""
             if name.startswith("/")
-            else nearest(name, (knob_of_catalogue.name for knob_of_catalogue in catalogue.all_knobs()))
+            else nearest(name, (known_knob.name for known_knob in catalogue.all_knobs()))
         )
         advice = f"see what there is: ktrial knob list{likely}"
         return _absent(system.release, name, f"there is no {path}", advice)
@@ -288,27 +279,29 @@ def of_other_versions(release: str, name: str, knob: Knob) -> KnobError:
     files = [place for place in knob.places if place.path]
     newest, oldest = files[0], files[-1]
     if knob.successor and newest.until:
-        after = knob.successor
-        facts = {"knob": name, "last": newest.until, "release": release}
-        return KnobGone(**facts, successor=after.name, difference=after.difference)
+        return KnobAbsent(
+            f"Knob {name} is gone: the last kernel with it was {newest.until}, this is {release}.",
+            hint=f"nearest to it is {knob.successor.name}, which is not the same thing: "
+            f"{knob.successor.difference}",
+        )
     ended = f"kernels had it until {newest.until}"
     reason = ended if newest.until else f"kernels have it since {oldest.since}"
     return _absent(release, name, reason, "compare kernels that have it, or leave it out")
 
 
 def _absent(release: str, name: str, reason: str, advice: str) -> KnobAbsent:
-    return KnobAbsent(knob=name, release=release, reason=reason, next=advice)
+    return KnobAbsent(f"Knob {name} is not in this kernel ({release}): {reason}.", hint=advice)
 
 
 def _forbidden(system: System, name: str, path: str, action: str, failure: Failure) -> KnobError:
     # An unmounted debugfs answers root with EPERM where the kernel is locked down, and with ENOENT elsewhere.
     if missing := system.missing_mount(path):
         filesystem, mount_point = missing
-        return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
+        return KnobNotMounted(name, filesystem, mount_point)
     if failure.name == "EROFS":
         advice = "it is mounted read-only, as in a container: run ktrial on the host itself"
     elif not system.is_root:
         advice = "run the same command as root: sudo …"
     else:
         advice = "even root may not: the file is read-only, or lockdown or a container forbids it"
-    return KnobForbidden(knob=name, action=action, answer=failure.name, next=advice)
+    return KnobForbidden(name, action, failure.name, hint=advice)

@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ktrial.fault_points import fault_point
-from ktrial.knobs import journal, values
-from ktrial.knobs.journal import Damaged, Entry, Journal, Kind, Say, Stage, own_identity
+from ktrial.knobs import values
+from ktrial.knobs.journal import Damaged, Entry, Journal, Kind, Say, Stage, own_identity, state, take_away
 from ktrial.target import Read, StepResult, Target, Write
-
-# Puts back what was changed, latest change first, and tells what it could not put back.
-
-# Puts back what was changed, latest change first, and tells what it could not put back.
 
 Which = Callable[[Entry], bool]
 
@@ -152,13 +148,13 @@ class _Undoing:
 
     def _take_away(self) -> Undone:
         entry = self.entry
-        state = journal.state(entry.kind, entry.path)
-        if state == entry.old or not state:
+        present = state(entry.kind, entry.path)
+        if present == entry.old or not present:
             return self.ended(RestoreOutcome.AS_BEFORE, f"{entry.knob} is gone already")
-        if entry.stage is Stage.MADE and state != entry.made and not self.force:
-            text = f"{entry.knob} lies under another one ({state}): it was left alone"
+        if entry.stage is Stage.MADE and present != entry.made and not self.force:
+            text = f"{entry.knob} lies under another one ({present}): it was left alone"
             return self._left(RestoreOutcome.SOMEBODY_ELSE, text)
-        if not self.dry_run and (problem := journal.take_away(entry.kind, entry.path)):
+        if not self.dry_run and (problem := take_away(entry.kind, entry.path)):
             return self._left(RestoreOutcome.REFUSED, f"{entry.knob} could not be taken away: {problem}")
         fault_point("restore: unmounted or unloaded")
         return self.ended(RestoreOutcome.RESTORED, f"{entry.knob} is gone again")

@@ -7,12 +7,11 @@ where one was switched, a line for each disk.
 import re
 from dataclasses import dataclass
 
-from ktrial.knobs.errors import KnobUsageError
+from ktrial.knobs.errors import BadKnob
 from ktrial.model.knob import Allowed, Knob, KnobKind, Version
 
 LONGEST_VALUE = 4095
 """Bytes. Kernel files take at most a page in one write."""
-
 _SWITCH_VALUES = {"0", "1", "y", "n", "on", "off", "true", "false"}
 _TRUE, _FALSE = {"1", "y", "true"}, {"0", "n", "false"}
 _NO_LIMITS = "rbps=max wbps=max riops=max wiops=max"
@@ -106,13 +105,13 @@ def chosen(text: str) -> str:
 
 
 def check(name: str, knob: Knob | None, value: str, version: Version) -> None:
-    """Raise BadKnobValue where the value is nothing to send to a kernel of this version."""
+    """Raise BadKnob where the value is nothing to send to a kernel of this version."""
     if problem := _hostile(value):
         line = "one line of text, as the kernel takes it"
-        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {problem}.", hint=f"allowed: {line}")
+        raise BadKnob(f"Knob {name} cannot be {_shown(value)}: {problem}.", hint=f"allowed: {line}")
     if knob and (reason := problem_of(knob, value, version)):
         allowed = described(knob, version) or knob.kind
-        raise KnobUsageError(f"Knob {name} cannot be {_shown(value)}: {reason}.", hint=f"allowed: {allowed}")
+        raise BadKnob(f"Knob {name} cannot be {_shown(value)}: {reason}.", hint=f"allowed: {allowed}")
 
 
 def problem_of(knob: Knob, value: str, version: Version | None) -> str:

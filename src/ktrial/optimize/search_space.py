@@ -385,7 +385,7 @@ def why_unsafe(knob: Knob | None) -> str:
 def dimension(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Dimension | str:
     """What is searched of the knob that was found, or why nothing is.
 
-    Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
+    Raises BadKnob and BadKnobSpace, where values were given that it cannot have.
     """
     now = reading.value
     made = _given(wanted, reading, version) if _is_given(wanted) else _known(reading, version)

@@ -411,7 +411,7 @@ def setting_problem(target: str) -> str:
     except UnknownKnob:
         return ""
     except BadKnobName as error:
-        return f"{shown(target)} cannot name a setting: {error.facts['problem']}; {error.advice}"
+        return f"{shown(target)} cannot name a setting: {error.problem}; {error.advice}"
     if named.knob is None or named.path:
         return ""
     if named.knob.needs_reboot:

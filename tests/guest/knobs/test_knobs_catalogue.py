@@ -14,7 +14,7 @@ from ktrial.kernels import kernel_registry
 from ktrial.kernels.config import config_of
 from ktrial.knobs.apply import apply
 from ktrial.knobs.catalogue import all_knobs
-from ktrial.knobs.errors import KnobAbsent, KnobError, KnobGone, KnobMoved, KnobRefused
+from ktrial.knobs.errors import KnobAbsent, KnobError, KnobRefused
 from ktrial.knobs.lookup import System, find
 from ktrial.knobs.values import form_of
 from ktrial.machines.exact import ExactMachine
@@ -249,15 +249,15 @@ SAID: dict[str, dict[str, type[KtrialError]]] = {
         "mitigations": KnobError,
     },
     "debian:6.1": {
-        "/proc/sys/kernel/sched_latency_ns": KnobMoved,
-        "/proc/sys/kernel/sched_migration_cost_ns": KnobMoved,
-        "vm.percpu_pagelist_fraction": KnobGone,
+        "/proc/sys/kernel/sched_latency_ns": KnobAbsent,
+        "/proc/sys/kernel/sched_migration_cost_ns": KnobAbsent,
+        "vm.percpu_pagelist_fraction": KnobAbsent,
     },
     "debian:6.12": {
-        "/proc/sys/kernel/sched_latency_ns": KnobGone,
-        "/sys/kernel/debug/sched/latency_ns": KnobGone,
-        "sched_wakeup_granularity_ns": KnobGone,
-        "sched_min_granularity_ns": KnobGone,
+        "/proc/sys/kernel/sched_latency_ns": KnobAbsent,
+        "/sys/kernel/debug/sched/latency_ns": KnobAbsent,
+        "sched_wakeup_granularity_ns": KnobAbsent,
+        "sched_min_granularity_ns": KnobAbsent,
     },
 }
 

@@ -26,7 +26,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     tree = made(tmp_path)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "journal"))
-    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    monkeypatch.setattr("ktrial.target.local.LocalTarget", lambda: tree.target)
     return tree
 
 

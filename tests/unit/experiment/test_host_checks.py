@@ -11,7 +11,7 @@ from tests.support.making import a_study
 from ktrial.errors import KtrialError
 from ktrial.experiment.preflight import check_host_settings
 from ktrial.experiment.session import run
-from ktrial.knobs.errors import KnobAbsent, KnobForbidden, KnobUsageError
+from ktrial.knobs.errors import BadKnob, KnobAbsent, KnobForbidden
 from ktrial.machines.errors import NoSuchUser, UserNotTaken
 from ktrial.machines.host import HostMachine
 from ktrial.model.design import Factor, FactorKind
@@ -56,7 +56,7 @@ def a_host_study(*factors: Factor, user: str = "", argv: tuple[str, ...] = ("/us
     [
         ("vm.no_such_knob", (1, 2), KnobAbsent, "there is no /proc/sys/vm/no_such_knob"),
         ("kernel.osrelease", (1, 2), KnobForbidden, "writing it is forbidden"),
-        ("vm.swappiness", (10, 100_000), KnobUsageError, "100000"),
+        ("vm.swappiness", (10, 100_000), BadKnob, "100000"),
     ],
 )
 def test_a_setting_that_cannot_be_made_is_refused(

@@ -104,7 +104,7 @@ def test_in_a_tree_of_files(journal: Path, tmp_path: Path, monkeypatch: pytest.M
     # A file keeps what is written, a kernel shows all choices.
     tree.write("sys/kernel/mm/transparent_hugepage/enabled", "madvise")
     first, chance, left = tree.values(), random.Random(2), 0
-    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    monkeypatch.setattr("ktrial.target.local.LocalTarget", lambda: tree.target)
     # A kernel takes a value whole. A file is empty for an instant, in which a kill would lose its value.
     monkeypatch.setattr("ktrial.target.local.write_at_once", put_whole)
     for instant in range(INSTANTS):
@@ -138,7 +138,7 @@ def test_what_a_living_process_has_changed_is_left_alone(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = made(tmp_path)
-    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    monkeypatch.setattr("ktrial.target.local.LocalTarget", lambda: tree.target)
     settings = tuple((name, values[0]) for name, values in SWITCHED.items())
     process = begun(lambda pipe: change_and_wait(tree.target, settings, pipe))
     assert run_ktrial("knob", "show", "vm.swappiness") == 0

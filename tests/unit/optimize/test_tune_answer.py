@@ -166,7 +166,7 @@ def test_files_are_written_and_a_place_that_cannot_be_written_is_told(tmp_path: 
 
 def test_put_in_force_it_stays_until_it_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = made(tmp_path)
-    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    monkeypatch.setattr("ktrial.target.local.LocalTarget", lambda: tree.target)
     monkeypatch.setenv("KTRIAL_JOURNAL", str(tmp_path / "journal"))
     answer = Answer(**{**vars(ANSWER), "configuration": {"vm.swappiness": "10"}})
     assert put_in_force(a_search("vm.swappiness"), answer) == ("vm.swappiness = 10 (was 60)",)

@@ -8,7 +8,7 @@ from tests.support.tuning import FILES, TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
 from ktrial.kernels.errors import OptionNotTaken
-from ktrial.knobs.errors import KnobGone, KnobUsageError, UnknownKnob
+from ktrial.knobs.errors import BadKnob, KnobAbsent, UnknownKnob
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build
 from ktrial.model.study import Study
@@ -98,9 +98,9 @@ def test_choices_and_switches() -> None:
 
 
 def test_a_given_value_is_checked_before_anything_runs() -> None:
-    with pytest.raises(KnobUsageError, match="too large"):
+    with pytest.raises(BadKnob, match="too large"):
         made("vm.swappiness=0..300")
-    with pytest.raises(KnobUsageError, match="none of the choices"):
+    with pytest.raises(BadKnob, match="none of the choices"):
         made("transparent_hugepage=sometimes,never")
     _, space = search_of(made("vm.swappiness=1,10"))
     assert space.dimensions[0].choices == ("60", "1", "10"), "the value in force is always one of them"
@@ -121,7 +121,7 @@ def test_what_is_not_here_or_has_no_range_is_left_out_with_the_reason() -> None:
     why_not = reasons(made("vm"))
     assert why_not["vm.zone_reclaim_mode"].startswith("no largest value is known, and it is 0 now")
     assert why_not["vm.percpu_pagelist_fraction"].startswith("is gone: the last kernel with it was 5.13")
-    with pytest.raises(KnobGone):
+    with pytest.raises(KnobAbsent):
         made("vm.percpu_pagelist_fraction=1..9")
 
 

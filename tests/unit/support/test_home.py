@@ -1,4 +1,4 @@
-"""Tests have a home of their own: nothing in the user's is written to, and the kernels of its cache are there."""
+"""Tests have a home of their own: nothing in the user's is written to, and kernels of its cache are there."""
 
 import os
 import pwd

@@ -42,15 +42,17 @@ def list_knobs(
     from ktrial.cli.studies import tell_broken
     from ktrial.format.table import Field, table, text_field
     from ktrial.knobs import catalogue
-    from ktrial.knobs.errors import UnknownSubsystem
+    from ktrial.knobs.errors import BadKnob
     from ktrial.model.knob import Knob
     from ktrial.model.notation import nearest
 
     tell_broken(catalogue.installed()[1])
     known = catalogue.subsystems()
     if subsystem and subsystem not in known:
-        facts = {"similar": nearest(subsystem, known), "known": ", ".join(known)}
-        raise UnknownSubsystem(subsystem=subsystem, **facts)
+        raise BadKnob(
+            f"There are no knobs of {subsystem}{nearest(subsystem, known)}; there are those of "
+            f"{', '.join(known)}."
+        )
     knobs = [knob for knob in catalogue.all_knobs() if subsystem in {None, knob.subsystem}]
     if json:
         print_json([knob.model_dump(mode="json") for knob in knobs])

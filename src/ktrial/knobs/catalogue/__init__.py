@@ -16,6 +16,10 @@ from ktrial.model.references import ALL, KnobRef, sysctl_path
 from ktrial.model.warnings import DataWarning
 
 _GROUP = "ktrial.knobs"
+# What a user names: a knob of the catalogue, a sysctl or a path; an instance where there are several.
+_LONGEST = 1024
+_TOPS = ("/proc/sys/", "/sys/")
+_INSTANCE = re.compile(r"[\w.:@,+-]+(/[\w.:@,+-]+)*")
 
 
 @cache
@@ -46,7 +50,7 @@ def find(name: str) -> Knob:
     """
     if knob := _by_name().get(name):
         return knob
-    raise UnknownKnob(knob=name, similar=nearest(name, _by_name()))
+    raise UnknownKnob(name, nearest(name, _by_name()))
 
 
 def get(name: str) -> Knob | None:
@@ -113,17 +117,6 @@ def _check(subsystem: str, extension: object) -> tuple[str, tuple[Knob, ...]]:
     )
 
 
-# What a user names: a knob of the catalogue, a sysctl or a path; an instance where there are several.
-
-_LONGEST = 1024
-
-
-_TOPS = ("/proc/sys/", "/sys/")
-
-
-_INSTANCE = re.compile(r"[\w.:@,+-]+(/[\w.:@,+-]+)*")
-
-
 def reference(text: str) -> KnobRef:
     """Understand `swappiness`, `vm.swappiness`, `queue/read_ahead_kb@vda`, `/sys/block/vda/queue/…`.
 
@@ -131,7 +124,7 @@ def reference(text: str) -> KnobRef:
     """
     if not text or len(text) > _LONGEST or not text.isprintable():
         problem = "it is empty" if not text else "a name is printable, and at most 1024 letters long"
-        raise BadKnobName(knob=repr(text[:60]), problem=problem)
+        raise BadKnobName(repr(text[:60]), problem)
     if text.startswith("/"):
         path = _checked(text, text)
         return KnobRef(asked=text, knob=knob_at(path), path=path)
@@ -139,9 +132,7 @@ def reference(text: str) -> KnobRef:
     if knob := get(name):
         return KnobRef(asked=text, knob=knob, instance=_instance(text, knob, instance) if at else "")
     if at or not re.search(r"[./]", text):
-        raise UnknownKnob(
-            knob=name, similar=nearest(name, (knob_of_catalogue.name for knob_of_catalogue in all_knobs()))
-        )
+        raise UnknownKnob(name, nearest(name, (known_knob.name for known_knob in all_knobs())))
     path = _checked(text, sysctl_path(text))
     return KnobRef(asked=text, knob=knob_at(path), path=path)
 
@@ -158,19 +149,19 @@ def _checked(text: str, path: str) -> str:
     """The path, where it is one that a knob can have by its letters alone."""
     parts = path.split("/")[1:]
     if any(part in {"", ".", ".."} for part in parts):
-        raise BadKnobName(knob=text, problem="a path goes straight down, without . or .. or an empty part")
+        raise BadKnobName(text, "a path goes straight down, without . or .. or an empty part")
     if not path.startswith(_TOPS):
-        raise BadKnobName(knob=text, problem="a knob's file is below /proc/sys or /sys")
+        raise BadKnobName(text, "a knob's file is below /proc/sys or /sys")
     return path
 
 
 def _instance(text: str, knob: Knob, instance: str) -> str:
     if not knob.instance:
-        raise BadKnobName(knob=text, problem=f"there is only one {knob.name}")
+        raise BadKnobName(text, f"there is only one {knob.name}")
     if instance == ALL:
         return instance
     parts = instance.split("/")
     if not _INSTANCE.fullmatch(instance) or any(part in {".", ".."} for part in parts):
         problem = f"after the @ comes the {knob.instance}'s name, or * for all"
-        raise BadKnobName(knob=text, problem=problem)
+        raise BadKnobName(text, problem)
     return instance
