@@ -17,11 +17,21 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
 from ktrial.program_outputs.reading import in_unit, same_time_unit
 
+__all__ = [
+    "LARGEST_MIB",
+    "Choices",
+    "Importer",
+    "SourceFile",
+    "installed",
+    "read",
+    "read_all",
+    "source_file",
+]
 _GROUP = "ktrial.importers"
-
-
 _LAST = "csv"
 """Nearly every text could be a table: it is asked last."""
+_SAME = "give the same names to what is to be compared, or files of one command or benchmark each"
+_Key = tuple[str, str, str]
 
 
 @cache
@@ -36,6 +46,12 @@ def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
         _GROUP, "importer", "IMPORTER", (__name__,), _check, by_format
     )
     return importers, (*format_warnings, *warnings)
+
+
+def _check(name: str, extension: object) -> tuple[str, Importer]:
+    if not isinstance(extension, Importer):
+        raise TypeError(f"{name} is no importer")
+    return extension.name, extension
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:
@@ -86,7 +102,7 @@ def _unused(label: str, imported: Imported) -> DataWarning:
     )
 
 
-_Key = tuple[str, str, str]
+# --- Several files of one importer are put together.
 
 
 def _joined(files: list[Imported]) -> Imported:
@@ -168,15 +184,7 @@ def _with(family: Family | None, addition: Family) -> Family:
     return family.model_copy(update={"groups": tuple(groups.values())})
 
 
-def _check(name: str, extension: object) -> tuple[str, Importer]:
-    if not isinstance(extension, Importer):
-        raise TypeError(f"{name} is no importer")
-    return extension.name, extension
-
-
-# Labels that the user gave to files: what they say is compared, also where the files name it differently.
-
-_SAME = "give the same names to what is to be compared, or files of one command or benchmark each"
+# --- Labels that the user gave to files: what they say is compared, also where the files name it differently.
 
 
 def as_labelled(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
@@ -235,7 +243,7 @@ def _warned(file: Imported, text: str, advice: str) -> Imported:
     return file.model_copy(update={"warnings": (*file.warnings, warning)})
 
 
-# What programs print, as files: each format of `ktrial.program_outputs` is an importer.
+# --- What programs print, as files: each format of `ktrial.program_outputs` is an importer.
 
 
 @dataclass(frozen=True)
@@ -330,15 +338,3 @@ def _warnings(source: str, report: Report) -> list[DataWarning]:
         for kind, remarks in kinds.items()
         for remark in remarks
     ]
-
-
-__all__ = [
-    "LARGEST_MIB",
-    "Choices",
-    "Importer",
-    "SourceFile",
-    "installed",
-    "read",
-    "read_all",
-    "source_file",
-]

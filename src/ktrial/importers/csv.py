@@ -16,17 +16,9 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs.reading import direction_of, number
 
 _DELIMITERS = ",;\t"
-
-
 _MOST_COLUMNS = 200
-
-
 _MOST_ROWS = 200_000
-
-
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
-
-
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
 
@@ -36,84 +28,6 @@ class CsvLine:
 
     line: int
     cells: dict[str, str]
-
-
-class Csv:
-    """Columns are found by their names; docs/statistics.md lists them."""
-
-    name = "csv"
-    summary = "tables with a header: a row a run, or a row a group (mean, standard error, SD or SD %)"
-    one_group = False
-
-    def recognises(self, file: SourceFile) -> bool:
-        """Whether the first line looks like a header of two columns or more."""
-        first = file.text.lstrip("\n").partition("\n")[0]
-        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(
-            delimiter in first for delimiter in _DELIMITERS
-        )
-
-    def read(self, file: SourceFile) -> Imported:
-        """Families and groups, in the table's order."""
-        header, rows = _table(file)
-        columns = understand(header, file)
-        index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
-        if index_rows and not columns.groups:
-            return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
-        if not columns.value:
-            problem = f"no column is one of numbers by its name ({', '.join(header)}); name it with --value"
-            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
-        if not columns.groups:
-            problem = "no column tells the groups apart; name one with --group-by"
-            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
-        columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
-        reader = _Reader(file, columns, rows)
-        families = reader.families()
-        return Imported(
-            source=file.name,
-            format=self.name,
-            families=families,
-            index_rows=index_rows,
-            scores=_scores(families, reader.places(columns.value)),
-            warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
-        )
-
-
-def _table(file: SourceFile) -> tuple[list[str], list[CsvLine]]:
-    first = file.text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=first.count)
-    reader = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
-    except csv.Error as error:
-        raise _damaged(file, reader.line_num, str(error)) from error
-    if not lines:
-        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
-    header = [name.strip() for name in lines[0][1]]
-    _check_header(file, header)
-    if len(lines) - 1 > _MOST_ROWS:
-        raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
-    rows = []
-    for line, cells in lines[1:]:
-        if len(cells) != len(header):
-            raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
-        rows.append(CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
-    if not rows:
-        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
-    return header, rows
-
-
-def _check_header(file: SourceFile, header: list[str]) -> None:
-    if len(header) > _MOST_COLUMNS:
-        raise _damaged(file, 1, f"more than {_MOST_COLUMNS} columns")
-    if "" in header:
-        raise _damaged(file, 1, f"column {header.index('') + 1} has no name")
-    twice = next((name for name in header if header.count(name) > 1), "")
-    if twice:
-        raise _damaged(file, 1, f"there are two columns {twice}")
-
-
-def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
-    return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
 
 
 @dataclass(frozen=True)
@@ -295,6 +209,84 @@ class _Reader:
         return text in _YES
 
 
+class Csv:
+    """Columns are found by their names; docs/statistics.md lists them."""
+
+    name = "csv"
+    summary = "tables with a header: a row a run, or a row a group (mean, standard error, SD or SD %)"
+    one_group = False
+
+    def recognises(self, file: SourceFile) -> bool:
+        """Whether the first line looks like a header of two columns or more."""
+        first = file.text.lstrip("\n").partition("\n")[0]
+        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(
+            delimiter in first for delimiter in _DELIMITERS
+        )
+
+    def read(self, file: SourceFile) -> Imported:
+        """Families and groups, in the table's order."""
+        header, rows = _table(file)
+        columns = understand(header, file)
+        index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
+        if index_rows and not columns.groups:
+            return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
+        if not columns.value:
+            problem = f"no column is one of numbers by its name ({', '.join(header)}); name it with --value"
+            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        if not columns.groups:
+            problem = "no column tells the groups apart; name one with --group-by"
+            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
+        reader = _Reader(file, columns, rows)
+        families = reader.families()
+        return Imported(
+            source=file.name,
+            format=self.name,
+            families=families,
+            index_rows=index_rows,
+            scores=_scores(families, reader.places(columns.value)),
+            warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
+        )
+
+
+def _table(file: SourceFile) -> tuple[list[str], list[CsvLine]]:
+    first = file.text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)
+    reader = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise _damaged(file, reader.line_num, str(error)) from error
+    if not lines:
+        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
+    header = [name.strip() for name in lines[0][1]]
+    _check_header(file, header)
+    if len(lines) - 1 > _MOST_ROWS:
+        raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
+    rows = []
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
+        rows.append(CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
+    if not rows:
+        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
+    return header, rows
+
+
+def _check_header(file: SourceFile, header: list[str]) -> None:
+    if len(header) > _MOST_COLUMNS:
+        raise _damaged(file, 1, f"more than {_MOST_COLUMNS} columns")
+    if "" in header:
+        raise _damaged(file, 1, f"column {header.index('') + 1} has no name")
+    twice = next((name for name in header if header.count(name) > 1), "")
+    if twice:
+        raise _damaged(file, 1, f"there are two columns {twice}")
+
+
+def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
+    return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
+
+
 def _index(file: SourceFile, columns: Columns, rows: list[CsvLine]) -> tuple[IndexRow, ...]:
     """Rows with baseline, result and index: UnixBench's own table."""
     index_rows = []
@@ -365,74 +357,38 @@ def _scores(families: tuple[Family, ...], places: int) -> tuple[Score, ...]:
 IMPORTER = Csv()
 
 
-# What the columns of a table mean, told by their names.
+# --- What the columns of a table mean, told by their names.
 
 _BLOCK = {"block"}
-
-
 _RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
-
-
 _METRIC = {"metric", "test", "benchmark", "workload"}
-
-
 _KNOB = {"knob", "factor"}
-
-
 _SESSION = {"experiment", "session", "day"}
-
-
 _ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
-
-
 _SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
-
-
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
-
-
 _RUNS = {"n", "runs", "samples", "count", "rounds"}
-
-
 _DEFAULT = {"is_default", "default", "is_baseline"}
-
-
 _UNIT = {"unit", "units", "scale"}
-
-
 _NOTE = {"note", "notes", "comment", "comments", "remark"}
-
-
 _VALUES = (
     "value", "index", "score", "result", "seconds", "time", "duration", "elapsed", "throughput", "rate",
     "latency",
 )  # fmt: skip
-
-
 _MEASURED = re.compile(
     r"(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
 )
 """Names of columns that tools write beside the one that is read."""
-
-
 _FEW_ROWS = 4
-
-
 _MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
-
-
 _IN_SECONDS = (
     ("command", "mean", "stddev", "median", "user", "system", "min", "max"),
     ("name", "min", "max", "mean", "stddev", "median", "iqr", "outliers", "ops", "rounds", "iterations"),
 )
 """The columns of hyperfine and of pytest-benchmark, whose tables are in seconds and do not say so."""
-
-
 _NOT_MEASURED = {"outliers", "iterations"}
 """What pytest-benchmark says of a test beside its times."""
-
-
 _UNIT_SUFFIXES = {
     "mb_s": "MB/s", "kb_s": "KB/s", "gb_s": "GB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "gib_s": "GiB/s",
     "kbps": "KBps", "mbps": "MBps", "ops_s": "ops/s", "req_s": "req/s", "requests_s": "requests/s",

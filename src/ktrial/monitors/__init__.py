@@ -19,8 +19,8 @@ from ktrial.target import TracerProgram
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
-
-
+Texts = Mapping[str, str]
+"""File → its text at one moment. A file that this kernel does not have is not in it."""
 _GROUP = "ktrial.monitors"
 
 
@@ -56,12 +56,6 @@ class Reading:
     value: float
     unit: str = ""
     kind: SeriesKind = SeriesKind.COUNTER
-
-
-# Kernel files that were read at several moments, as series over time.
-
-Texts = Mapping[str, str]
-"""File → its text at one moment. A file that this kernel does not have is not in it."""
 
 
 @runtime_checkable
@@ -138,6 +132,12 @@ def installed() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     return plugin_discovery.installed(_GROUP, "monitor", "MONITOR", packages, _check)
 
 
+def _check(_name: str, extension: object) -> tuple[str, AnyMonitor]:
+    if not isinstance(extension, AnyMonitor):
+        raise TypeError("it is no monitor")
+    return extension.name, extension
+
+
 def installed_tracers() -> dict[str, Tracer]:
     """The monitors that a study has to ask for, by name, sorted."""
     return {name: monitor for name, monitor in installed()[0].items() if isinstance(monitor, Tracer)}
@@ -193,10 +193,30 @@ def _sampling() -> list[SampledMonitor]:
     return [monitor for monitor in installed()[0].values() if isinstance(monitor, SampledMonitor)]
 
 
-def _check(_name: str, extension: object) -> tuple[str, AnyMonitor]:
-    if not isinstance(extension, AnyMonitor):
-        raise TypeError("it is no monitor")
-    return extension.name, extension
+def as_series(moments: Sequence[Iterable[Reading]]) -> tuple[Series, ...]:
+    """Readings at several moments as series, sorted by name; those that never change are left out.
+
+    What is not there at a moment is what it was before, and 0 where it never was: a cache that is new.
+    """
+    first: dict[str, Reading] = {}
+    values: dict[str, list[float]] = {}
+    for place, readings in enumerate(moments):
+        for reading in readings:
+            first.setdefault(reading.name, reading)
+            column = values.setdefault(reading.name, [0.0] * place)
+            column += [column[-1] if column else 0.0] * (place - len(column))
+            column.append(reading.value)
+    return tuple(
+        _series(first[name], values[name], len(moments))
+        for name in sorted(first)
+        if len(set(values[name])) > 1
+    )
+
+
+def _series(of: Reading, values: list[float], moments: int) -> Series:
+    complete = values + values[-1:] * (moments - len(values))
+    first = complete[0] if of.kind is SeriesKind.COUNTER else 0.0
+    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(value - first for value in complete))
 
 
 def numbers(text: str) -> dict[str, tuple[float, ...]]:
@@ -223,29 +243,3 @@ def _added(sums: tuple[float, ...], values: tuple[float, ...]) -> tuple[float, .
     length = max(len(sums), len(values))
     padded = (row + (0.0,) * (length - len(row)) for row in (sums, values))
     return tuple(map(sum, zip(*padded, strict=True)))
-
-
-def as_series(moments: Sequence[Iterable[Reading]]) -> tuple[Series, ...]:
-    """Readings at several moments as series, sorted by name; those that never change are left out.
-
-    What is not there at a moment is what it was before, and 0 where it never was: a cache that is new.
-    """
-    first: dict[str, Reading] = {}
-    values: dict[str, list[float]] = {}
-    for place, readings in enumerate(moments):
-        for reading in readings:
-            first.setdefault(reading.name, reading)
-            column = values.setdefault(reading.name, [0.0] * place)
-            column += [column[-1] if column else 0.0] * (place - len(column))
-            column.append(reading.value)
-    return tuple(
-        _series(first[name], values[name], len(moments))
-        for name in sorted(first)
-        if len(set(values[name])) > 1
-    )
-
-
-def _series(of: Reading, values: list[float], moments: int) -> Series:
-    complete = values + values[-1:] * (moments - len(values))
-    first = complete[0] if of.kind is SeriesKind.COUNTER else 0.0
-    return Series(name=of.name, unit=of.unit, kind=of.kind, values=tuple(value - first for value in complete))

@@ -15,6 +15,19 @@ from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
 from ktrial.program_outputs.reading import TIMES
 
+__all__ = [
+    "Column",
+    "FormatNotKnown",
+    "Measured",
+    "Note",
+    "OutputDamaged",
+    "OutputEmpty",
+    "OutputError",
+    "OutputFormat",
+    "Report",
+    "find",
+    "installed",
+]
 _GROUP = "ktrial.output_formats"
 
 
@@ -148,18 +161,3 @@ def distinct(names: list[str]) -> list[str]:
         seen[name] += 1
         numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return numbered
-
-
-__all__ = [
-    "Column",
-    "FormatNotKnown",
-    "Measured",
-    "Note",
-    "OutputDamaged",
-    "OutputEmpty",
-    "OutputError",
-    "OutputFormat",
-    "Report",
-    "find",
-    "installed",
-]

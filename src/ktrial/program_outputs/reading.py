@@ -1,4 +1,4 @@
-"""Numbers and units as programs write them."""
+"""How what programs print is read: numbers and units, JSON, reports for people."""
 
 import json
 import math
@@ -7,17 +7,6 @@ from typing import Any
 
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-
-# Numbers and units as programs write them.
-
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
-
-
-_LONGEST = 40
-
-
-SMALLEST, LARGEST = 1e-30, 1e30
-
 
 RATES = (
     "MB/s",
@@ -34,27 +23,16 @@ RATES = (
     "ops/s",
     "fps",
 )
-
-
 TIMES = ("s", "ms", "us", "µs", "ns", "seconds", "second", "milliseconds", "microseconds", "nanoseconds")
-
-
 _POWERS_OF_TEN = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
-
-
+SMALLEST, LARGEST = 1e-30, 1e30
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+_LONGEST = 40
 _LONGEST_QUOTE = 60
+_OBJECT = re.compile(r"^\{", re.MULTILINE)
 
 
-def same_time_unit(unit: str, second: str) -> bool:
-    """Whether both are units of time, so that `in_unit` turns one into the other."""
-    return unit in _POWERS_OF_TEN and second in _POWERS_OF_TEN
-
-
-def in_unit(value: float, unit: str, target: str) -> float:
-    """A time in another unit: 1.5 ms is 1500 us. Raises KeyError where either is no unit of time."""
-    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[target]
-    scale = float(10 ** abs(power))
-    return value * scale if power >= 0 else value / scale
+# --- Numbers and units.
 
 
 def number(text: str) -> float | None:
@@ -63,13 +41,6 @@ def number(text: str) -> float | None:
     if len(stripped) > _LONGEST or not _NUMBER.fullmatch(stripped):
         return None
     return _sensible(float(stripped))
-
-
-def _sensible(value: float) -> float | None:
-    """The value, unless it is one that no machine measures, and that no square has room for."""
-    if not math.isfinite(value) or (value and not SMALLEST <= abs(value) <= LARGEST):
-        return None
-    return value
 
 
 def finite(value: object) -> float | None:
@@ -94,9 +65,28 @@ def measured(value: object, format: str, where: str) -> float:
     return read
 
 
+def _sensible(value: float) -> float | None:
+    """The value, unless it is one that no machine measures, and that no square has room for."""
+    if not math.isfinite(value) or (value and not SMALLEST <= abs(value) <= LARGEST):
+        return None
+    return value
+
+
 def _quoted(value: object) -> str:
     text = repr(value) if not isinstance(value, list | dict) else f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+
+
+def same_time_unit(unit: str, second: str) -> bool:
+    """Whether both are units of time, so that `in_unit` turns one into the other."""
+    return unit in _POWERS_OF_TEN and second in _POWERS_OF_TEN
+
+
+def in_unit(value: float, unit: str, target: str) -> float:
+    """A time in another unit: 1.5 ms is 1500 us. Raises KeyError where either is no unit of time."""
+    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[target]
+    scale = float(10 ** abs(power))
+    return value * scale if power >= 0 else value / scale
 
 
 def direction_of(unit: str) -> Direction | None:
@@ -108,9 +98,7 @@ def direction_of(unit: str) -> Direction | None:
     return None
 
 
-# The JSON in what a program printed: one object, with notes for people around it.
-
-_OBJECT = re.compile(r"^\{", re.MULTILINE)
+# --- JSON: objects, with notes for people around them.
 
 
 def has_keys(text: str, *keys: str) -> bool:
@@ -181,7 +169,7 @@ def _refuse(name: str) -> float:
     raise ValueError(f"{name} is no number that can be compared")
 
 
-# Numbers in reports for people: each is there once, or it is not read.
+# --- Reports for people: each number is there once, or it is not read.
 
 
 def only(pattern: str, text: str, format: str) -> str | None:

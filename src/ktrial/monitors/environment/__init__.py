@@ -17,14 +17,94 @@ from pathlib import Path
 from ktrial.model.trial import Environment, Reading, ReadingKind
 from ktrial.model.warnings import DataWarning, WarningKind
 
-# What disturbs, what changed, and what differs between treatments beside their factors.
-
+__all__ = ["EnvironmentReader", "Observation", "audit", "changes", "concerns", "confounds", "readers"]
+_PACKAGE = "ktrial.monitors.environment"
 _TOLERATED = {"steal time": 0.001}
 """Counter → rise in a second of a study that is no news: a thousandth of one CPU's time."""
-
-
 _FEWEST = 6
 """Readings of each treatment before a level that keeps apart by chance is no likely thing: 1 in 400."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a reader found."""
+
+    value: str
+    number: float | None = None
+    concern: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class EnvironmentReader:
+    """One thing that is looked at."""
+
+    name: str
+    what: str
+    """What it is, in a line."""
+    why: str
+    """Why it matters to a measurement, in a sentence."""
+    read: Callable[[Path], Observation]
+    """Given the root directory. Raises Absent or OSError where it cannot be read."""
+    kind: ReadingKind = ReadingKind.SETTING
+    places: tuple[str, ...] = ()
+    """Files that it reads; `*` stands for a CPU's number."""
+    takes_time: bool = False
+    """It has to wait to see something."""
+
+
+class Absent(Exception):
+    """It cannot be read here; the text says why."""
+
+
+@cache
+def readers() -> tuple[EnvironmentReader, ...]:
+    """Every row of every module here, in the modules' order."""
+    path = importlib.import_module(_PACKAGE).__path__
+    names = sorted(module.name for module in pkgutil.iter_modules(path))
+    modules = [importlib.import_module(f"{_PACKAGE}.{name}") for name in names]
+    return tuple(row for module in modules for row in getattr(module, "READERS", ()))
+
+
+def audit(root: Path = Path("/"), *, patient: bool = True) -> Environment:
+    """Read everything. Raises nothing.
+
+    `patient`: also what takes a third of a second, to see what others do meanwhile. `root` stands for `/`:
+    tests give a tree of their own.
+    """
+    rows = [row for row in readers() if patient or not row.takes_time]
+    return Environment(taken=datetime.now(UTC), readings=tuple(_read(row, root) for row in rows))
+
+
+def _read(row: EnvironmentReader, root: Path) -> Reading:
+    unread = Reading(name=row.name, kind=row.kind, places=row.places)
+    try:
+        value = row.read(root)
+    except Absent as error:
+        return unread.model_copy(update={"absent": str(error)})
+    except OSError as error:
+        return unread.model_copy(update={"absent": _why(error)})
+    except (ValueError, LookupError) as error:
+        return unread.model_copy(update={"absent": f"it has an unknown form here: {error}"})
+    return unread.model_copy(
+        update={
+            "value": value.value,
+            "number": value.number,
+            "concern": value.concern,
+            "advice": value.advice,
+        }
+    )
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "this kernel, or this machine, does not have it"
+    if isinstance(error, PermissionError):
+        return "only root may read it"
+    return str(error.strerror or error)
+
+
+# --- What disturbs, what changed, and what differs between treatments beside their factors.
 
 
 def concerns(environment: Environment) -> tuple[DataWarning, ...]:
@@ -56,6 +136,42 @@ def changes(
             if text:
                 warnings.append(_changed(then.name, text, reading))
     return tuple(warnings)
+
+
+def _is_of_study(reading: Reading, changed: Collection[str]) -> bool:
+    """`*` in a place stands for anything in one part of a path."""
+    patterns = [re.escape(place).replace(r"\*", "[^/]+") + "(/.*)?" for place in reading.places]
+    return any(re.fullmatch(pattern, path) for pattern in patterns for path in changed)
+
+
+def _change(then: Reading, reading: Reading, seconds: float) -> str:
+    match then.kind:
+        case ReadingKind.SETTING:
+            return "" if then.value == reading.value else f"{_shown(then)} became {_shown(reading)}"
+        case ReadingKind.COUNTER:
+            if then.number is None or reading.number is None:
+                return ""
+            rise = reading.number - then.number
+            tolerated = _TOLERATED.get(then.name, 0.0) * max(seconds, 0.0)
+            return f"it rose by {rise:g}" if rise > tolerated else ""
+        case ReadingKind.LEVEL:
+            return (
+                f"{reading.value} at the end: {reading.concern}"
+                if reading.concern and not then.concern
+                else ""
+            )
+
+
+def _shown(reading: Reading) -> str:
+    return reading.value or f"not readable ({reading.absent})"
+
+
+def _changed(name: str, text: str, reading: Reading) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.ENVIRONMENT_CHANGED,
+        text=f"{name} changed meanwhile: {text}",
+        advice=reading.advice or "what was measured before and after may differ for that reason alone",
+    )
 
 
 def confounds(
@@ -119,42 +235,6 @@ def _levels_apart(numbers: Sequence[Sequence[float]]) -> Iterator[tuple[int, int
                 yield min(place, above), max(place, above)
 
 
-def _change(then: Reading, reading: Reading, seconds: float) -> str:
-    match then.kind:
-        case ReadingKind.SETTING:
-            return "" if then.value == reading.value else f"{_shown(then)} became {_shown(reading)}"
-        case ReadingKind.COUNTER:
-            if then.number is None or reading.number is None:
-                return ""
-            rise = reading.number - then.number
-            tolerated = _TOLERATED.get(then.name, 0.0) * max(seconds, 0.0)
-            return f"it rose by {rise:g}" if rise > tolerated else ""
-        case ReadingKind.LEVEL:
-            return (
-                f"{reading.value} at the end: {reading.concern}"
-                if reading.concern and not then.concern
-                else ""
-            )
-
-
-def _shown(reading: Reading) -> str:
-    return reading.value or f"not readable ({reading.absent})"
-
-
-def _changed(name: str, text: str, reading: Reading) -> DataWarning:
-    return DataWarning(
-        kind=WarningKind.ENVIRONMENT_CHANGED,
-        text=f"{name} changed meanwhile: {text}",
-        advice=reading.advice or "what was measured before and after may differ for that reason alone",
-    )
-
-
-def _is_of_study(reading: Reading, changed: Collection[str]) -> bool:
-    """`*` in a place stands for anything in one part of a path."""
-    patterns = [re.escape(place).replace(r"\*", "[^/]+") + "(/.*)?" for place in reading.places]
-    return any(re.fullmatch(pattern, path) for pattern in patterns for path in changed)
-
-
 def _names(environments: Iterable[Environment]) -> list[str]:
     return list(
         dict.fromkeys(reading.name for environment in environments for reading in environment.readings)
@@ -190,89 +270,7 @@ def _confound(name: str, first: str, second: str, left: str, right: str) -> Data
     )
 
 
-_PACKAGE = "ktrial.monitors.environment"
-
-
-# What a row of the audit is, and how kernel files are read for it.
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a reader found."""
-
-    value: str
-    number: float | None = None
-    concern: str = ""
-    advice: str = ""
-
-
-@dataclass(frozen=True)
-class EnvironmentReader:
-    """One thing that is looked at."""
-
-    name: str
-    what: str
-    """What it is, in a line."""
-    why: str
-    """Why it matters to a measurement, in a sentence."""
-    read: Callable[[Path], Observation]
-    """Given the root directory. Raises Absent or OSError where it cannot be read."""
-    kind: ReadingKind = ReadingKind.SETTING
-    places: tuple[str, ...] = ()
-    """Files that it reads; `*` stands for a CPU's number."""
-    takes_time: bool = False
-    """It has to wait to see something."""
-
-
-@cache
-def readers() -> tuple[EnvironmentReader, ...]:
-    """Every row of every module here, in the modules' order."""
-    path = importlib.import_module(_PACKAGE).__path__
-    names = sorted(module.name for module in pkgutil.iter_modules(path))
-    modules = [importlib.import_module(f"{_PACKAGE}.{name}") for name in names]
-    return tuple(row for module in modules for row in getattr(module, "READERS", ()))
-
-
-def audit(root: Path = Path("/"), *, patient: bool = True) -> Environment:
-    """Read everything. Raises nothing.
-
-    `patient`: also what takes a third of a second, to see what others do meanwhile. `root` stands for `/`:
-    tests give a tree of their own.
-    """
-    rows = [row for row in readers() if patient or not row.takes_time]
-    return Environment(taken=datetime.now(UTC), readings=tuple(_read(row, root) for row in rows))
-
-
-def _read(row: EnvironmentReader, root: Path) -> Reading:
-    unread = Reading(name=row.name, kind=row.kind, places=row.places)
-    try:
-        value = row.read(root)
-    except Absent as error:
-        return unread.model_copy(update={"absent": str(error)})
-    except OSError as error:
-        return unread.model_copy(update={"absent": _why(error)})
-    except (ValueError, LookupError) as error:
-        return unread.model_copy(update={"absent": f"it has an unknown form here: {error}"})
-    return unread.model_copy(
-        update={
-            "value": value.value,
-            "number": value.number,
-            "concern": value.concern,
-            "advice": value.advice,
-        }
-    )
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "this kernel, or this machine, does not have it"
-    if isinstance(error, PermissionError):
-        return "only root may read it"
-    return str(error.strerror or error)
-
-
-class Absent(Exception):
-    """It cannot be read here; the text says why."""
+# --- How readers look at kernel files.
 
 
 def text(root: Path, path: str) -> str:
@@ -324,6 +322,3 @@ def meminfo(root: Path) -> dict[str, int]:
     """/proc/meminfo: name → KiB. Raises OSError."""
     lines = (line.split() for line in text(root, "/proc/meminfo").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1 and words[1].isdecimal()}
-
-
-__all__ = ["EnvironmentReader", "Observation", "audit", "changes", "concerns", "confounds", "readers"]

@@ -26,6 +26,19 @@ _READY = '"watching'
 before it attaches any (0.17)."""
 _BPFTRACE = Tool("bpftrace", "bpftrace", "watches what the kernel does meanwhile")
 _INSTALL = f"{INSTALL} {_BPFTRACE.package}"
+OPTIONS = (
+    "BPF_SYSCALL",
+    "BPF_JIT",
+    "BPF_EVENTS",
+    "FUNCTION_TRACER",
+    "DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
+    "UPROBE_EVENTS",
+    "DEBUG_INFO_BTF",
+)
+"""What tracepoints and fentry need (kernel/trace/Kconfig, kernel/bpf/Kconfig)."""
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""PROC_PID_INIT_INO (include/linux/proc_ns.h)."""
+_TRACEFS = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
 
 
 class Bucket(NamedTuple):
@@ -48,45 +61,6 @@ class Printed(NamedTuple):
 
     counts: dict[str, float]
     histograms: dict[str, tuple[Bucket, ...]]
-
-
-def parsed(text: str) -> Printed:
-    """The maps of plain numbers and the histograms in what `bpftrace -f json` printed, one object a line.
-
-    Maps with keys are the scripts' own notes. What is none of this is passed over: a line cut short, say.
-    """
-    maps = Printed({}, {})
-    for line in text.splitlines():
-        for name, value in _maps(line):
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                maps.counts[name] = float(value)
-            elif isinstance(value, list):
-                maps.histograms[name] = tuple(_buckets(value))
-    return maps
-
-
-def _maps(line: str) -> Iterator[tuple[str, object]]:
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return
-    data = (
-        message.get("data") if isinstance(message, dict) and message.get("type") in {"map", "hist"} else None
-    )
-    for name, value in data.items() if isinstance(data, dict) else ():
-        yield name.removeprefix("@"), value
-
-
-def _buckets(bars: list[object]) -> Iterator[Bucket]:
-    for bar in bars:
-        if isinstance(bar, dict):
-            low, high, count = (_whole(bar.get(key)) for key in ("min", "max", "count"))
-            if count is not None:
-                yield Bucket(low, high, count)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 class BpftraceMonitor:
@@ -118,6 +92,36 @@ class BpftraceMonitor:
             if bar.values
         }
         return {f"{self.name}.{name}": value for name, value in maps.counts.items()} | bars
+
+
+class _PageCache(BpftraceMonitor):
+    """Hits are what was asked for, less what was added."""
+
+    def counted(self, printed: str) -> dict[str, float]:
+        """`page-cache.asked`, `.added`, `.hits`, `.reads`."""
+        counts = super().counted(printed)
+        requested, added = (counts.get(f"{self.name}.{counter}", 0.0) for counter in ("asked", "added"))
+        # What was written, or mapped, was added too, and nobody asked for it by reading.
+        return counts | {f"{self.name}.hits": max(0.0, requested - added)}
+
+
+MONITORS = (
+    BpftraceMonitor(
+        "off-cpu", "time off the CPU: blocked, asleep, or waiting for a CPU (bpftrace)", "off-cpu"
+    ),
+    _PageCache(
+        "page-cache",
+        "pages that reads ask for, pages that are added to the page cache, and hits (bpftrace)",
+        "page-cache",
+        "page-cache-tracepoints",
+    ),
+    BpftraceMonitor(
+        "read-ahead",
+        "read-ahead windows in pages, and whether a miss or a mark asked for them (bpftrace)",
+        "read-ahead",
+        "read-ahead-tracepoints",
+    ),
+)
 
 
 @cache
@@ -159,20 +163,49 @@ def _version(name: str, program: str) -> str:
     return finished.stdout.strip()
 
 
-OPTIONS = (
-    "BPF_SYSCALL",
-    "BPF_JIT",
-    "BPF_EVENTS",
-    "FUNCTION_TRACER",
-    "DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
-    "UPROBE_EVENTS",
-    "DEBUG_INFO_BTF",
-)
-"""What tracepoints and fentry need (kernel/trace/Kconfig, kernel/bpf/Kconfig)."""
+# --- What a script printed.
 
 
-_FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""PROC_PID_INIT_INO (include/linux/proc_ns.h)."""
+def parsed(text: str) -> Printed:
+    """The maps of plain numbers and the histograms in what `bpftrace -f json` printed, one object a line.
+
+    Maps with keys are the scripts' own notes. What is none of this is passed over: a line cut short, say.
+    """
+    maps = Printed({}, {})
+    for line in text.splitlines():
+        for name, value in _maps(line):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                maps.counts[name] = float(value)
+            elif isinstance(value, list):
+                maps.histograms[name] = tuple(_buckets(value))
+    return maps
+
+
+def _maps(line: str) -> Iterator[tuple[str, object]]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    data = (
+        message.get("data") if isinstance(message, dict) and message.get("type") in {"map", "hist"} else None
+    )
+    for name, value in data.items() if isinstance(data, dict) else ():
+        yield name.removeprefix("@"), value
+
+
+def _buckets(bars: list[object]) -> Iterator[Bucket]:
+    for bar in bars:
+        if isinstance(bar, dict):
+            low, high, count = (_whole(bar.get(key)) for key in ("min", "max", "count"))
+            if count is not None:
+                yield Bucket(low, high, count)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# --- What bpftrace needs, and is not here.
 
 
 class Lack(NamedTuple):
@@ -202,9 +235,6 @@ def _missing(root: Path, user: int) -> Iterator[Lack]:
         yield Lack(f"the kernel's functions may not be traced: {problem}", "boot with lockdown=none")
     if _link(root / "proc/self/ns/pid") not in {"", _FIRST_PID_NAMESPACE}:
         yield Lack("this is a container, whose process ids the kernel does not know", "run it outside")
-
-
-_TRACEFS = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
 
 
 def _untraceable(root: Path) -> str:
@@ -248,33 +278,3 @@ def _link(path: Path) -> str:
         return str(path.readlink())
     except OSError:
         return ""
-
-
-class _PageCache(BpftraceMonitor):
-    """Hits are what was asked for, less what was added."""
-
-    def counted(self, printed: str) -> dict[str, float]:
-        """`page-cache.asked`, `.added`, `.hits`, `.reads`."""
-        counts = super().counted(printed)
-        requested, added = (counts.get(f"{self.name}.{counter}", 0.0) for counter in ("asked", "added"))
-        # What was written, or mapped, was added too, and nobody asked for it by reading.
-        return counts | {f"{self.name}.hits": max(0.0, requested - added)}
-
-
-MONITORS = (
-    BpftraceMonitor(
-        "off-cpu", "time off the CPU: blocked, asleep, or waiting for a CPU (bpftrace)", "off-cpu"
-    ),
-    _PageCache(
-        "page-cache",
-        "pages that reads ask for, pages that are added to the page cache, and hits (bpftrace)",
-        "page-cache",
-        "page-cache-tracepoints",
-    ),
-    BpftraceMonitor(
-        "read-ahead",
-        "read-ahead windows in pages, and whether a miss or a mark asked for them (bpftrace)",
-        "read-ahead",
-        "read-ahead-tracepoints",
-    ),
-)
