@@ -119,7 +119,7 @@ def result_of(step: Write, change: Callable[[KnobSetting], tuple[Applied, ...]])
         raise
     except KnobRefused as error:
         # Which knob, and which value, says whoever wanted it.
-        return done.model_copy(update={"failure": Failure(text=error.answer)})
+        return result.model_copy(update={"failure": Failure(text=error.answer)})
     except KnobError as error:
         return result.model_copy(update={"failure": Failure(text=error.message)})
     return result.model_copy(update={"before": applied.before, "after": applied.now})
