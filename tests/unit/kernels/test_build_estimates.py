@@ -37,7 +37,9 @@ def compiled(build: Path, path: str, *made_from: str) -> None:
     """As kbuild leaves it beside an object: the command, then what it was made from."""
     target = build / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    lines = " \\\n".join(f"    $(wildcard {one})" if "config/" in one else f"  {one}" for one in made_from)
+    lines = " \\\n".join(
+        f"    $(wildcard {entry})" if "config/" in entry else f"  {entry}" for entry in made_from
+    )
     text = f"cmd_{path} := gcc -O2 -c ../{path}\n\nsource_{path} := ../{path[:-2]}.c\n\n"
     (target.parent / f".{target.name}.cmd").write_text(f"{text}deps_{path} := \\\n{lines} \\\n")
 
@@ -76,13 +78,13 @@ def test_what_a_change_touches_is_counted(
 
 def told(expected: int, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch, jobs: int = 1) -> list[str]:
     """What is said where make prints a line each ten seconds; an empty one: it prints nothing."""
-    said: list[str] = []
+    messages: list[str] = []
     moments = iter(range(0, 100_000, 10))
     monkeypatch.setattr("ktrial.kernels.build.make.time.monotonic", lambda: next(moments))
-    teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected, jobs)
+    teller = Teller(lambda step, finished=0, total=0: messages.append(step), "building", expected, jobs)
     for line in lines:
         teller(line)
-    return said
+    return messages
 
 
 def files(count: int) -> list[str]:
@@ -90,10 +92,10 @@ def files(count: int) -> list[str]:
 
 
 def test_a_rebuild_says_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = told(30, files(31), monkeypatch)
-    assert said[3] == "building: 3 of about 30 files, about 4 min left"
-    assert said[29].endswith("less than a minute left")
-    assert said[-1] == "building: 31 files", "more than was expected: nothing is pretended"
+    message = told(30, files(31), monkeypatch)
+    assert message[3] == "building: 3 of about 30 files, about 4 min left"
+    assert message[29].endswith("less than a minute left")
+    assert message[-1] == "building: 31 files", "more than was expected: nothing is pretended"
 
 
 def test_the_first_line_of_a_build_has_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +108,10 @@ def test_the_first_line_of_a_build_has_an_estimate(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_link_that_takes_long_is_named_while_make_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = told(
+    message = told(
         2, [*files(1), "  LD      vmlinux.o\n", "", "", "  BTF     .btf.vmlinux.bin.o\n"], monkeypatch
     )
-    assert said[1:] == [
+    assert message[1:] == [
         "building: 1 of about 2 files, less than a minute left",
         "building: 2 files",
         "building: 2 files; LD vmlinux.o has taken 10 s",
@@ -161,7 +163,7 @@ def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
 
-    def slow_build(wanted: Build, progress: Progress) -> Kernel:
+    def slow_build(spec: Build, progress: Progress) -> Kernel:
         teller = Teller(progress, "building", 1440, jobs=2)
         for line in files(1440):
             clock.now += 0.5
@@ -171,8 +173,8 @@ def test_kernel_build_writes_a_line_to_a_log_each_half_minute_with_the_time_left
     monkeypatch.setattr("ktrial.kernels.build.builds.build", slow_build)
     for module in (make, progress):
         monkeypatch.setattr(module, "time", clock)
-    said = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))
-    lines = [line for line in said.messages.splitlines() if " s: " in line]
+    result = CommandLine(monkeypatch, capsys)("kernel", "build", a_buildable_source(tmp_path / "linux"))
+    lines = [line for line in result.messages.splitlines() if " s: " in line]
     assert lines[0] == "0 s: building: about 1,440 files, about 5 min left"
     assert re.fullmatch(r"30 s: building: 60 of about 1,440 files, about 1\d min left", lines[1])
     seconds = [int(line.partition(" ")[0]) for line in lines]

@@ -58,10 +58,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = a_buildable_source(tmp_path / "linux")
-    with (made / "init/Kconfig").open("a") as file:
+    result = a_buildable_source(tmp_path / "linux")
+    with (result / "init/Kconfig").open("a") as file:
         file.write(KCONFIG)
-    return made
+    return result
 
 
 def asked(source: Path, *options: str) -> Build:
@@ -106,17 +106,17 @@ def test_slots_bound_the_builds_of_all_processes(source: Path, monkeypatch: pyte
     for cores, slots in ((64, 4), (2, 1)):
         monkeypatch.setattr("os.sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
         assert make.slots() == slots
-    said: list[str] = []
+    messages: list[str] = []
 
     class Told(Exception):
         pass
 
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        said.append(what)
+    def progress(step: str, finished: int = 0, total: int = 0) -> None:
+        messages.append(step)
         raise Told
 
     with make.slot(progress) as jobs:
         assert jobs == 2
         with pytest.raises(Told), make.slot(progress):
             pass
-    assert said == ["waiting for another build to end"]
+    assert messages == ["waiting for another build to end"]

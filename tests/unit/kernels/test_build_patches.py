@@ -48,14 +48,14 @@ def overlaid(source: Path, *texts: str, fuzz: int = 0) -> Overlay:
     for number, text in enumerate(texts):
         (home / f"{number}.patch").write_bytes(text.encode())
     names = [f"{number}.patch" for number in range(len(texts))]
-    wanted = requested(str(source), patches=names, fuzz=fuzz, directory=home)
+    spec = requested(str(source), patches=names, fuzz=fuzz, directory=home)
     with tempfile.TemporaryDirectory() as scratch:
-        return patched(snapshot_of(wanted.source), wanted.patches, Path(scratch), wanted.fuzz)
+        return patched(snapshot_of(spec.source), spec.patches, Path(scratch), spec.fuzz)
 
 
 def applied(source: Path, *texts: str) -> dict[str, bytes | None]:
     """What the patches make of the source: path → content."""
-    return {path: one[1] if one else None for path, one in overlaid(source, *texts).files.items()}
+    return {path: entry[1] if entry else None for path, entry in overlaid(source, *texts).files.items()}
 
 
 def test_patches_are_applied_in_order(source: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_patch_for_a_file_that_is_not_there_says_so(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda text: "", "it is empty"),
         (lambda text: "hello\n", "no change of a file"),
@@ -162,9 +162,9 @@ def test_a_patch_for_a_file_that_is_not_there_says_so(source: Path) -> None:
         (lambda text: text.replace("a/kernel/sched.c", "sched.c"), "no directory in front"),
     ],
 )  # fmt: skip
-def test_what_is_no_patch_of_a_source_is_refused_at_once(change: object, said: str, source: Path) -> None:
+def test_what_is_no_patch_of_a_source_is_refused_at_once(change: object, message: str, source: Path) -> None:
     text = a_patch(source, "sched", "slice = 3", "slice = 4")
-    with pytest.raises(BadPatch, match=said) as caught:
+    with pytest.raises(BadPatch, match=message) as caught:
         applied(source, change(text))  # type: ignore[operator]
     assert caught.value.exit_code == 2
 
@@ -188,12 +188,12 @@ def test_a_patch_that_cannot_be_read_or_changed_meanwhile_is_refused(source: Pat
         requested(str(source), patches=["nowhere.patch"], directory=source)
     patch = source.parent / "p.patch"
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 4"))
-    wanted = requested(str(source), patches=[str(patch)], directory=source)
+    spec = requested(str(source), patches=[str(patch)], directory=source)
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
     scratch = source.parent / "scratch"
     scratch.mkdir()
     with pytest.raises(BadPatch, match="changed after"):
-        patched(snapshot_of(wanted.source), wanted.patches, scratch)
+        patched(snapshot_of(spec.source), spec.patches, scratch)
 
 
 MAIL = "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] it\n\n"
@@ -256,10 +256,14 @@ def test_modes_copies_and_moves_with_changes_are_right(source: Path) -> None:
 
 def test_files_that_diff_calls_of_1970_come_and_go(source: Path) -> None:
     """As `diff -urN` writes them."""
-    none, now = "1970-01-01 01:00:00.000000000 +0100", "2021-02-03 04:05:06.000000000 +0100"
-    made = f"--- linux/kernel/bfs.c\t{none}\n+++ linux.new/kernel/bfs.c\t{now}\n@@ -0,0 +1 @@\n+int bfs;\n"
-    gone = f"--- linux/kernel/fork.c\t{now}\n+++ linux.new/kernel/fork.c\t{none}\n@@ -1 +0,0 @@\n-int fork;\n"
-    assert applied(source, made + gone) == {"kernel/bfs.c": b"int bfs;\n", "kernel/fork.c": None}
+    none, stamp = "1970-01-01 01:00:00.000000000 +0100", "2021-02-03 04:05:06.000000000 +0100"
+    result = (
+        f"--- linux/kernel/bfs.c\t{none}\n+++ linux.new/kernel/bfs.c\t{stamp}\n@@ -0,0 +1 @@\n+int bfs;\n"
+    )
+    gone = (
+        f"--- linux/kernel/fork.c\t{stamp}\n+++ linux.new/kernel/fork.c\t{none}\n@@ -1 +0,0 @@\n-int fork;\n"
+    )
+    assert applied(source, result + gone) == {"kernel/bfs.c": b"int bfs;\n", "kernel/fork.c": None}
 
 
 def test_a_patch_whose_every_line_ends_with_crlf_is_taken_with_lf_and_told(source: Path) -> None:

@@ -39,8 +39,8 @@ def hostile(source: Path, target: str, text: str) -> None:
     makefile = source / "Makefile"
     content = makefile.read_text()
     assert f"\n{target}:" in content
-    head, _, rest = content.partition(f"\n{target}:")
-    line, _, recipe = rest.partition("\n")
+    head, _, remainder = content.partition(f"\n{target}:")
+    line, _, recipe = remainder.partition("\n")
     makefile.write_text(f"{head}\n{target}:{line}\n{text}{recipe}".replace("SHELL = sh\n", ""))
 
 
@@ -86,8 +86,8 @@ def test_a_makefile_reaches_no_file_socket_process_or_secret(
 def test_a_script_of_the_source_is_confined_too(tmp_path: Path) -> None:
     source = a_buildable_source(tmp_path / "linux")
     script = source / "scripts/kconfig/merge_config.sh"
-    first, _, rest = script.read_text().partition("\n")
-    script.write_text(f"{first}\ntouch {tmp_path}/evil ../evil 2>/dev/null\n{rest}")
+    first, _, remainder = script.read_text().partition("\n")
+    script.write_text(f"{first}\ntouch {tmp_path}/evil ../evil 2>/dev/null\n{remainder}")
     build(requested(str(source), directory=tmp_path))
     assert not (tmp_path / "evil").exists()
     assert not list((tmp_path / "cache").rglob("evil"))
@@ -178,10 +178,10 @@ exec {bwrap} "$@"
 """
 
 
-def a_bubblewrap_that_refuses(what: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def a_bubblewrap_that_refuses(step: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = directory / "bwrap"
     directory.mkdir()
-    program.write_text(REFUSING.format(refused=what, bwrap=shutil.which("bwrap")))
+    program.write_text(REFUSING.format(refused=step, bwrap=shutil.which("bwrap")))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 

@@ -50,12 +50,12 @@ def a_repository(source: Path) -> Path:
 
 
 def a_tarball(source: Path, *more: tarfile.TarInfo) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
+    result = io.BytesIO()
+    with tarfile.open(fileobj=result, mode="w") as tar:
         tar.add(source, "linux-6.1")
         for member in more:
             tar.addfile(member)
-    return made.getvalue()
+    return result.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_tarball_that_would_write_outside_is_refused(name: str, source: Path, 
     path.write_bytes(a_tarball(source, *([link] if "link" in name else []), tarfile.TarInfo(name)))
     before = set(tmp_path.iterdir())
     # A leading slash is left out, as tar does: then it is one more directory beside the source.
-    wrong, said = (NotASource, "it lacks Makefile") if name == "/evil" else (SourceUnusable, "leaves it")
-    with pytest.raises(wrong, match=said):
+    wrong, message = (NotASource, "it lacks Makefile") if name == "/evil" else (SourceUnusable, "leaves it")
+    with pytest.raises(wrong, match=message):
         snapshot_of(str(path))
-    assert {one.name for one in set(tmp_path.iterdir()) - before} <= {"cache"}
+    assert {entry.name for entry in set(tmp_path.iterdir()) - before} <= {"cache"}
     assert not Path("/evil").exists()
 
 
@@ -108,9 +108,9 @@ def test_a_revision_holds_what_its_checkout_holds(source: Path) -> None:
     git(source, "add", ".")
     git(source, "commit", "--quiet", "-m", "second")
     (source / "kernel/fork.o").write_text("product")
-    asked = requested(f"git:{source.name}@HEAD", directory=source.parent)
-    assert asked.source == f"git:{source}@HEAD"
-    head = snapshot_of(asked.source)
+    spec = requested(f"git:{source.name}@HEAD", directory=source.parent)
+    assert spec.source == f"git:{source}@HEAD"
+    head = snapshot_of(spec.source)
     assert head.manifest == snapshot_of(str(source)).manifest
     assert head.described() == git(source, "rev-parse", "--short=12", "HEAD")
     assert head.manifest.differing(snapshot_of(f"git:{source}@HEAD~1").manifest) == [".gitignore"]
@@ -119,7 +119,7 @@ def test_a_revision_holds_what_its_checkout_holds(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("source_name", "message"),
     [
         ("git:linux@nowhere", "it has no revision 'nowhere'"),
         ("git:linux", "no directory and revision"),
@@ -130,10 +130,10 @@ def test_a_revision_holds_what_its_checkout_holds(source: Path) -> None:
         ("", "it is empty"),
     ],
 )
-def test_a_source_that_is_none_is_refused(asked: str, said: str, source: Path) -> None:
+def test_a_source_that_is_none_is_refused(source_name: str, message: str, source: Path) -> None:
     a_repository(source)
-    with pytest.raises(SourceUnusable, match=said) as caught:
-        snapshot_of(requested(asked, directory=source.parent).source)
+    with pytest.raises(SourceUnusable, match=message) as caught:
+        snapshot_of(requested(source_name, directory=source.parent).source)
     assert caught.value.exit_code == 2
 
 
@@ -243,7 +243,7 @@ def test_files_become_directories_and_back(source: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         ({"O": "/tmp"}, "O is none of those"),
         ({"KCFLAG": "-O3"}, "did you mean KCFLAGS"),
@@ -252,9 +252,9 @@ def test_files_become_directories_and_back(source: Path, tmp_path: Path) -> None
     ],
 )
 def test_variables_of_make_are_those_of_the_compilation(
-    make: dict[str, str], said: str, source: Path
+    make: dict[str, str], message: str, source: Path
 ) -> None:
-    with pytest.raises(BadMakeVariable, match=said):
+    with pytest.raises(BadMakeVariable, match=message):
         requested(str(source), make=make, directory=source)
 
 

@@ -40,14 +40,14 @@ def missing(options: dict[str, str], make: dict[str, str] | None = None) -> tupl
 def test_everything_that_is_missing_is_told_at_once_before_anything_is_fetched(
     bare: Path, cache: Path
 ) -> None:
-    wanted = requested(
+    spec = requested(
         "debian:linux-source-6.1",
         options=["DEBUG_INFO_BTF=y", "MODULE_SIG=y", "MODULE_COMPRESS_ZSTD=y", "XFS_FS=m"],
         directory=Path("/"),
     )
     for ask in (build, configured):
         with pytest.raises(BuildToolsMissing) as caught:
-            ask(wanted)
+            ask(spec)
         tools = str(caught.value.facts["tools"]).split(", ")
         assert {"make", "flex", "bison", "bc", "perl", "ld"} < set(tools)
         assert {"pahole", "openssl", "zstd", "depmod", "xz", "tar"} < set(tools)

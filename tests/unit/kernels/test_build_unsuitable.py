@@ -47,7 +47,7 @@ make[2]: *** [scripts/Makefile.build:250: kernel/fork.o] Error 1
 
 
 @pytest.mark.parametrize(
-    ("output", "wanted", "advice"),
+    ("output", "expected", "advice"),
     [
         (C23, "a gcc before 15", "--make CC=gcc-14 --make HOSTCC=gcc-14"),
         (SUBCMD, "this one warns of use-after-free", "--make HOSTCC=gcc-11"),
@@ -68,11 +68,11 @@ make[2]: *** [scripts/Makefile.build:250: kernel/fork.o] Error 1
     ],
 )
 def test_known_failures_of_compilers_and_sources_say_what_is_wanted(
-    output: str, wanted: str, advice: str
+    output: str, expected: str, advice: str
 ) -> None:
     tool = wanted_tool(output)
     assert tool is not None
-    assert wanted in tool[0]
+    assert expected in tool[0]
     assert advice in tool[1]
 
 
@@ -127,7 +127,7 @@ def test_what_no_package_has_is_not_named(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compiler", "version", "said"),
+    ("compiler", "version", "message"),
     [
         ("gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.10.237", "gcc 12 came out after Linux 5.10"),
         ("gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.15.1", "--make CC=gcc-11 --make HOSTCC=gcc-11"),
@@ -140,14 +140,16 @@ def test_what_no_package_has_is_not_named(output: str) -> None:
         ("gcc 12.2.0, ld", "5.4.1", "--make CC=gcc-10"),
     ],
 )
-def test_a_compiler_that_is_younger_than_the_source_is_told(compiler: str, version: str, said: str) -> None:
+def test_a_compiler_that_is_younger_than_the_source_is_told(
+    compiler: str, version: str, message: str
+) -> None:
     older = older_compiler(compiler, version)
-    assert said in older
-    assert bool(older) == bool(said)
+    assert message in older
+    assert bool(older) == bool(message)
 
 
 @pytest.mark.parametrize(
-    ("printed", "error", "said"),
+    ("printed", "error", "message"),
     [
         (C23, CompilerUnsuitable, "wants a gcc before 15"),
         ("sh: 1: bc: not found\n", BuildToolsMissing, "needs bc, not installed here"),
@@ -155,7 +157,7 @@ def test_a_compiler_that_is_younger_than_the_source_is_told(compiler: str, versi
     ],
 )
 def test_a_failed_build_ends_with_the_error_that_fits(
-    printed: str, error: type[Exception], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    printed: str, error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
@@ -166,7 +168,7 @@ def test_a_failed_build_ends_with_the_error_that_fits(
     makefile.write_text(
         makefile.read_text().replace("\t@if grep -q STOP", "\t@cat printed; false\n\t@if grep -q STOP")
     )
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=message) as caught:
         build(requested(str(source), directory=Path("/")))
     if error is BuildFailed:
         younger = older_compiler(compiler_of({}).shown, "6.1.0")
@@ -174,17 +176,17 @@ def test_a_failed_build_ends_with_the_error_that_fits(
 
 
 @pytest.mark.parametrize(
-    ("problem", "said"),
+    ("problem", "message"),
     [
         ("kernel/sched/muqss.c:9:10: fatal error: MuQSS.h: No such file or directory", "neither the source"),
         ("make[2]: *** No rule to make target 'kernel/bfs.o', needed by 'kernel/built-in.a'.  Stop.", ""),
         ("kernel/fork.c:1:2: error: array subscript 0 is outside of array bounds", "gcc 12 came out after"),
     ],
 )
-def test_no_other_compiler_is_advised_where_a_file_is_missing(problem: str, said: str) -> None:
+def test_no_other_compiler_is_advised_where_a_file_is_missing(problem: str, message: str) -> None:
     advice = advice_on(problem, "gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.10.237")
-    assert advice.startswith(said)
-    assert bool(advice) == bool(said)
+    assert advice.startswith(message)
+    assert bool(advice) == bool(message)
 
 
 def test_paths_in_messages_lead_to_the_source_s_files(tmp_path: Path) -> None:
@@ -198,13 +200,13 @@ def test_paths_in_messages_lead_to_the_source_s_files(tmp_path: Path) -> None:
         "make[1]: *** [../Makefile:9: kernel/fork.o] Error 1\n"
         "../nowhere/x.c:1: error: generated\n"
     )
-    told = (
+    message = (
         output.replace("from ../drivers", "from drivers")
         .replace("\n../kernel", "\nkernel")
         .replace("[../Make", "[Make")
     )
     (source / "drivers/gpu").mkdir()
-    assert paths_in_source(output, source, source / "build") == told
+    assert paths_in_source(output, source, source / "build") == message
     assert paths_in_source(output, source, tmp_path / "build") == output
-    whole = f"{source}/kernel/fork.c:4: error: a ../b\n"
-    assert paths_in_source(whole, source, tmp_path / "build") == "kernel/fork.c:4: error: a ../b\n"
+    complete = f"{source}/kernel/fork.c:4: error: a ../b\n"
+    assert paths_in_source(complete, source, tmp_path / "build") == "kernel/fork.c:4: error: a ../b\n"

@@ -51,15 +51,15 @@ def asked(source: Path | str, **parts: object) -> Build:
 
 
 def test_a_build_is_in_the_cache_under_its_name(source: Path, cache: Path) -> None:
-    wanted = asked(source, options=["HZ_1000=y"])
-    assert cached(wanted) is None
-    kernel = build(wanted)
-    assert kernel.name == wanted.name
-    assert kernel.origin.build == wanted
+    spec = asked(source, options=["HZ_1000=y"])
+    assert cached(spec) is None
+    kernel = build(spec)
+    assert kernel.name == spec.name
+    assert kernel.origin.build == spec
     assert kernel.origin.compiler.startswith("gcc")
     assert config_of(kernel)["CONFIG_HZ_1000"] == "y"
-    assert cached(wanted) == build(wanted) == kernel
-    assert kernel_registry.get(wanted.name).digest == kernel.digest
+    assert cached(spec) == build(spec) == kernel
+    assert kernel_registry.get(spec.name).digest == kernel.digest
     assert compiled(cache) == ["fork", "sched"]
 
 
@@ -83,14 +83,14 @@ def test_what_is_the_same_is_compiled_once_whatever_it_is_called(
 def test_the_nearest_tree_is_changed_and_only_what_differs_is_compiled(source: Path, cache: Path) -> None:
     first = build(asked(source))
     (source / "kernel/sched.c").write_text("int other;\n")
-    wanted = asked(source)
-    assert cached(wanted) is None, "the source has changed since"
-    second = build(wanted)
+    spec = asked(source)
+    assert cached(spec) is None, "the source has changed since"
+    second = build(spec)
     assert second.digest != first.digest
     assert compiled(cache) == ["fork", "sched", "sched"]
-    kernel_registry.remove(wanted.name)
+    kernel_registry.remove(spec.name)
     (source / "kernel/sched.c").write_text(FILES["sched"])
-    assert build(wanted).digest == first.digest, "the same inputs give the same kernel"
+    assert build(spec).digest == first.digest, "the same inputs give the same kernel"
     assert compiled(cache) == ["fork", "sched", "sched", "sched"], "an old content has a new time stamp"
 
 
@@ -104,9 +104,9 @@ def test_a_tree_is_configured_again_only_where_what_configuring_reads_has_change
     build(asked(source))
     path = source / changed
     path.write_text(f"{path.read_text() if path.exists() else ''}\n")
-    said: list[str] = []
-    build(asked(source), lambda what, *_: said.append(what))
-    steps = {what.partition(":")[0] for what in said}
+    messages: list[str] = []
+    build(asked(source), lambda step, *_: messages.append(step))
+    steps = {step.partition(":")[0] for step in messages}
     assert ("configuring" in steps, "building" in steps) == (is_configured, True)
 
 
@@ -173,14 +173,14 @@ def test_a_full_disk_is_an_error_before_and_during_the_build(
 def test_a_patch_that_lies_elsewhere_is_kept_with_the_kernel(source: Path, tmp_path: Path) -> None:
     (tmp_path / "p.patch").write_text(a_patch(source, "sched", "slice = 3", "slice = 4"))
     (source / "kernel/sched.c").write_text("// new\n" + FILES["sched"])
-    wanted = asked(source, patches=[str(tmp_path / "p.patch")])
-    said = ("p.patch: hunk 1 of kernel/sched.c applies 1 line later than it says",)
-    assert build(wanted).origin.inexact_patches == said
-    kept = cached(wanted)
+    spec = asked(source, patches=[str(tmp_path / "p.patch")])
+    message = ("p.patch: hunk 1 of kernel/sched.c applies 1 line later than it says",)
+    assert build(spec).origin.inexact_patches == message
+    kept = cached(spec)
     assert kept is not None
     (warning,) = patch_warnings(kept)
     assert warning.kind is WarningKind.INEXACT_PATCH
-    assert said[0] in warning.text
+    assert message[0] in warning.text
     assert patch_warnings(build(asked(source))) == ()
 
 
@@ -199,8 +199,8 @@ def test_the_oldest_tree_goes_and_one_in_use_stays(
 ) -> None:
     monkeypatch.setattr(build_trees, "MOST_TREES", 2)
     flags = [asked(source, make={"KCFLAGS": f"-D{letter}"}) for letter in "abc"]
-    for wanted in flags[:2]:
-        build(wanted)
+    for expected in flags[:2]:
+        build(expected)
     (oldest,) = (
         tree
         for tree in map(BuildTree, cache.glob("trees/*/"))
@@ -242,16 +242,16 @@ def test_a_damaged_kernel_whose_source_is_another_now_is_refused(source: Path) -
 
 
 def test_a_built_kernel_has_short_names(source: Path) -> None:
-    wanted = asked(source, options=["HZ_1000=y"])
-    kernel = build(wanted)
+    spec = asked(source, options=["HZ_1000=y"])
+    kernel = build(spec)
     give_alias("fast", kernel.name)
     key = kernel.name.rpartition("@")[2]
     for name in ("build:fast", f"build:{key[:6]}", "build:linux+HZ", f"build:@{key}", kernel.name):
         assert kernel_registry.get(name).name == kernel.name
     build(asked(source, options=["HZ_1000=y", "SLAB=y"]))
-    with pytest.raises(BadKernelName, match="Several built kernels") as told:
+    with pytest.raises(BadKernelName, match="Several built kernels") as message:
         kernel_registry.add("build:linux+HZ")
-    assert kernel.name in told.value.advice
+    assert kernel.name in message.value.advice
     for refused in (kernel_registry.get, kernel_registry.remove):
         with pytest.raises(KernelNameAmbiguous):
             refused("build:linux+HZ")

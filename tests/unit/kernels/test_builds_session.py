@@ -33,8 +33,8 @@ class Told(Observer):
         self.steps: list[str] = []
         self.failed: list[str] = []
 
-    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
-        self.steps.append(what)
+    def kernel_progress(self, name: str, step: str, finished: int, total: int) -> None:
+        self.steps.append(step)
 
     def kernel_failed(self, name: str, error: KtrialError) -> None:
         self.failed.append(name)
@@ -60,17 +60,17 @@ def flags(*levels: str) -> dict[str, object]:
 
 
 def ran(study: Study, store: Store, builds: FakeBuilder, observer: Observer | None = None) -> StudyRecord:
-    own = sources(builder=builds.builder)
-    return run(study, store=store, machine=ScriptedMachine(), sources=own, observer=observer)
+    own_value = sources(builder=builds.builder)
+    return run(study, store=store, machine=ScriptedMachine(), sources=own_value, observer=observer)
 
 
 def test_every_kernel_is_configured_before_the_first_is_built(tmp_path: Path, store: Store) -> None:
-    builds, told = FakeBuilder(), Told()
+    builds, message = FakeBuilder(), Told()
     study = a_study(tmp_path, allocator=options("SLAB=y", "SLUB=y"), audit={"kind": "boot", "levels": [0, 1]})
-    record = ran(study, store, builds, told)
+    record = ran(study, store, builds, message)
     assert {trial.outcome for trial in record.trials} == {Outcome.COMPLETED}
     assert len(record.trials) == 8
-    assert told.steps == ["configuring"] * 2 + ["build 1 of 2: building", "build 2 of 2: building"]
+    assert message.steps == ["configuring"] * 2 + ["build 1 of 2: building", "build 2 of 2: building"]
     assert [build.options for build in builds.built] == [{"CONFIG_SLAB": "y"}, {"CONFIG_SLUB": "y"}]
     names = {trial.provenance.kernel for trial in record.trials}
     assert names == {build.name for build in builds.built}
@@ -84,16 +84,16 @@ def test_what_is_stored_needs_no_kernel_what_is_cached_no_configuring(tmp_path: 
     again = ran(study, store, builds)
     assert again.trials == first.trials
     assert len(builds.built) == 2
-    kept = FakeBuilder(cached=[build.name for build in builds.built])
-    with open_store(tmp_path / "other.db") as other:
-        ran(study, other, kept)
-    assert kept.configured == []
+    cached = FakeBuilder(cached=[build.name for build in builds.built])
+    with open_store(tmp_path / "other.db") as second:
+        ran(study, second, cached)
+    assert cached.configured == []
 
 
 def test_an_option_that_does_not_take_is_the_outcome_of_its_trials(tmp_path: Path, store: Store) -> None:
-    builds, told = FakeBuilder(), Told()
+    builds, message = FakeBuilder(), Told()
     study = a_study(tmp_path, allocator=options("SLAB=y", "NO_SUCH=y", "SLUB=y"))
-    record = ran(study, store, builds, told)
+    record = ran(study, store, builds, message)
     by_level = {
         trial.planned.treatment.levels["allocator"]: (trial.outcome, trial.reason) for trial in record.trials
     }
@@ -101,7 +101,7 @@ def test_an_option_that_does_not_take_is_the_outcome_of_its_trials(tmp_path: Pat
     outcome, reason = by_level["NO_SUCH=y"]
     assert outcome is Outcome.KERNEL_MISSING
     assert "CONFIG_NO_SUCH=y did not take in linux: there is no such option" in reason
-    assert len(told.failed) == 1
+    assert len(message.failed) == 1
     assert len(builds.built) == 2
 
 

@@ -50,23 +50,23 @@ def test_who_stops_a_build_is_told_how_it_goes_on(
         time.sleep(10)
 
     monkeypatch.setattr("ktrial.kernels.build.builds.build", stopped)
-    said = CommandLine(monkeypatch, capsys)("kernel", "build", source)
-    assert said.status == status
-    assert "Interrupted: what was compiled is kept" in said.messages
-    assert "hint: run the same command again: it goes on from there" in said.messages
+    result = CommandLine(monkeypatch, capsys)("kernel", "build", source)
+    assert result.status == status
+    assert "Interrupted: what was compiled is kept" in result.messages
+    assert "hint: run the same command again: it goes on from there" in result.messages
 
 
-def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Build) -> None:
+def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, spec: Build) -> None:
     """Begin to build it; what compiles is ended when it has come to zz."""
 
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        if re.fullmatch(r"building(: about .*)?", what):
+    def progress(step: str, finished: int = 0, total: int = 0) -> None:
+        if re.fullmatch(r"building(: about .*)?", step):
             threading.Thread(target=_stop_make, args=(cache,)).start()
 
     with monkeypatch.context() as context:
         context.setenv("LC_STOP_AT", "zz")
         with pytest.raises(BuildFailed):
-            build(wanted, progress)
+            build(spec, progress)
 
 
 def test_an_interrupted_build_goes_on_where_it_was(
@@ -94,12 +94,12 @@ def test_what_an_interrupted_build_has_left_is_taken_by_no_other_build(
     source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source / "kernel/zz.c").write_text("int zz;\n")
-    wanted = asked(source)
-    interrupted(cache, monkeypatch, wanted)
+    spec = asked(source)
+    interrupted(cache, monkeypatch, spec)
     build(asked(source, options=["HZ_1000=y"]))
-    assert {tree.kernel for tree in kept_trees()} >= {wanted.name}
+    assert {tree.kernel for tree in kept_trees()} >= {spec.name}
     before = compiled(cache)
-    build(wanted)
+    build(spec)
     assert compiled(cache) == sorted([*before, "zz"]), "it went on where it was"
 
 
@@ -165,13 +165,13 @@ def _stop_make(cache: Path) -> None:
 
 
 def test_two_builds_of_one_kernel_at_once_compile_it_once(source: Path, cache: Path) -> None:
-    wanted, built = asked(source), []
-    threads = [threading.Thread(target=lambda: built.append(build(wanted))) for _ in range(2)]
+    spec, built = asked(source), []
+    threads = [threading.Thread(target=lambda: built.append(build(spec))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [kernel.name for kernel in built] == [wanted.name] * 2
+    assert [kernel.name for kernel in built] == [spec.name] * 2
     assert compiled(cache) == ["fork", "sched"]
 
 
@@ -179,10 +179,10 @@ def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path,
     """Compilers whose make was killed go on for a while: nobody else may write where they write."""
     build(asked(source))
     (home,) = (path.parent for path in (cache / "trees").glob("*/tree.json"))
-    said: list[str] = []
+    messages: list[str] = []
 
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        said.append(what)
+    def progress(step: str, finished: int = 0, total: int = 0) -> None:
+        messages.append(step)
 
     with (home / "make.lock").open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -190,4 +190,4 @@ def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path,
     assert left.poll() is None
     build(asked(source, options=["HZ_1000=y"]), progress)
     assert left.poll() == 0, "it had ended before make began"
-    assert "waiting for what is left of an interrupted build" in said
+    assert "waiting for what is left of an interrupted build" in messages

@@ -22,68 +22,68 @@ def warnings_at(first: int, second: int) -> str:
 
 
 def test_code_that_only_lies_elsewhere_is_the_same(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one")
-    other = a_kernel_of(tmp_path, "other", inserted=MORE)
-    assert code_difference(one, other) == CodeDifference(functions=("balance",))
-    assert code_difference(other, one) == CodeDifference(functions=("balance",))
+    first = a_kernel_of(tmp_path, "one")
+    second = a_kernel_of(tmp_path, "other", inserted=MORE)
+    assert code_difference(first, second) == CodeDifference(functions=("balance",))
+    assert code_difference(second, first) == CodeDifference(functions=("balance",))
 
 
 def test_a_changed_constant_is_a_changed_function_and_its_callers_are_not(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one")
-    other = a_kernel_of(tmp_path, "other", inserted=MORE, waking=2)
-    assert code_difference(one, other) == CodeDifference(functions=("balance", "wake"))
+    first = a_kernel_of(tmp_path, "one")
+    second = a_kernel_of(tmp_path, "other", inserted=MORE, waking=2)
+    assert code_difference(first, second) == CodeDifference(functions=("balance", "wake"))
 
 
 def test_a_changed_variable_is_told_as_data(tmp_path: Path) -> None:
-    one, other = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", slice_=24)
-    assert code_difference(one, other) == CodeDifference(data=("slice",))
+    first, second = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", slice_=24)
+    assert code_difference(first, second) == CodeDifference(data=("slice",))
 
 
 def test_images_are_the_same_apart_from_build_id_and_time(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one")
+    first = a_kernel_of(tmp_path, "one")
     later = a_kernel_of(tmp_path, "later", build_id="bb", stamp="Feb 2 11:11:11 UTC 2026")
-    assert one.vmlinux is not None
+    assert first.vmlinux is not None
     assert later.vmlinux is not None
-    assert one.vmlinux.read_bytes() != later.vmlinux.read_bytes()
-    assert same_image(one, later)
-    assert code_difference(one, later) == CodeDifference()
-    assert not same_image(one, a_kernel_of(tmp_path, "other", slice_=24))
-    assert not same_image(one, a_kernel_of(tmp_path, "moved", inserted=MORE))
+    assert first.vmlinux.read_bytes() != later.vmlinux.read_bytes()
+    assert same_image(first, later)
+    assert code_difference(first, later) == CodeDifference()
+    assert not same_image(first, a_kernel_of(tmp_path, "other", slice_=24))
+    assert not same_image(first, a_kernel_of(tmp_path, "moved", inserted=MORE))
 
 
 def test_line_numbers_of_warnings_make_no_other_image(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one", inserted=warnings_at(10, 20))
+    first = a_kernel_of(tmp_path, "one", inserted=warnings_at(10, 20))
     moved = a_kernel_of(tmp_path, "moved", inserted=warnings_at(11, 21))
-    assert same_image(one, moved)
-    assert code_difference(one, moved) == CodeDifference()
+    assert same_image(first, moved)
+    assert code_difference(first, moved) == CodeDifference()
 
 
 @pytest.mark.parametrize("change", [("pick - .", "wake - ."), (".word 10, 0x901", ".word 10, 0x903")])
 def test_what_else_a_table_of_warnings_says_does(change: tuple[str, str], tmp_path: Path) -> None:
-    one, other = warnings_at(10, 20), warnings_at(10, 20).replace(*change)
+    first, second = warnings_at(10, 20), warnings_at(10, 20).replace(*change)
     assert not same_image(
-        a_kernel_of(tmp_path, "a", inserted=one), a_kernel_of(tmp_path, "b", inserted=other)
+        a_kernel_of(tmp_path, "a", inserted=first), a_kernel_of(tmp_path, "b", inserted=second)
     )
 
 
 def test_entries_of_a_kind_that_is_not_known_count_as_they_are(tmp_path: Path) -> None:
-    one, other = (warnings_at(line, 20).replace("pick - .", "0") for line in (10, 11))
+    first, second = (warnings_at(line, 20).replace("pick - .", "0") for line in (10, 11))
     assert not same_image(
-        a_kernel_of(tmp_path, "a", inserted=one), a_kernel_of(tmp_path, "b", inserted=other)
+        a_kernel_of(tmp_path, "a", inserted=first), a_kernel_of(tmp_path, "b", inserted=second)
     )
 
 
 def test_a_release_of_another_name_is_the_same_image_where_both_are_as_long(tmp_path: Path) -> None:
-    one, other, longer = (
+    first, second, longer = (
         a_kernel_of(tmp_path, name, release=name) for name in ("6.1.7-rt13", "6.1.7-rt25", "6.1.7-rt125")
     )
-    assert same_image(one, other)
-    assert not same_image(one, longer)
+    assert same_image(first, second)
+    assert not same_image(first, longer)
 
 
-def names(*kept: str, symbol: str) -> str:
+def names(*cached: str, symbol: str) -> str:
     """What the kernel keeps of its symbols' names, and one that a macro numbered."""
-    table = " ".join(f'.asciz \\"{one}\\";' for one in kept)
+    table = " ".join(f'.asciz \\"{entry}\\";' for entry in cached)
     return (
         'asm(".pushsection .rodata, \\"a\\"; .globl kallsyms_names, kallsyms_markers;'
         f' kallsyms_names: {table} kallsyms_markers: .long 1; .popsection");'
@@ -92,25 +92,25 @@ def names(*kept: str, symbol: str) -> str:
 
 
 def test_numbers_of_lines_in_the_names_of_symbols_make_no_other_image(tmp_path: Path) -> None:
-    one, moved, renamed = (
+    first, moved, renamed = (
         a_kernel_of(tmp_path, symbol, inserted=names(symbol, symbol=symbol))
         for symbol in ("init_492_9715", "init_492_9786", "exit_492_9786")
     )
-    assert same_image(one, moved)
-    assert not same_image(one, renamed)
+    assert same_image(first, moved)
+    assert not same_image(first, renamed)
 
 
 def test_kept_names_count_where_the_symbols_themselves_are_others(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one", inserted=names("init_1", symbol="init_1"))
-    other = a_kernel_of(tmp_path, "other", inserted=names("init_2", symbol="done_2"))
-    assert not same_image(one, other)
+    first = a_kernel_of(tmp_path, "one", inserted=names("init_1", symbol="init_1"))
+    second = a_kernel_of(tmp_path, "other", inserted=names("init_2", symbol="done_2"))
+    assert not same_image(first, second)
 
 
 def test_an_image_that_cannot_be_read_is_no_other_ones_twin(tmp_path: Path) -> None:
-    one = a_kernel_of(tmp_path, "one")
+    first = a_kernel_of(tmp_path, "one")
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x7fELF and nothing more")
-    other = one.model_copy(update={"vmlinux": broken, "digest": "0" * 64})
-    assert not same_image(one, other)
-    assert code_difference(one, other) is None
-    assert code_difference(one, other.model_copy(update={"vmlinux": None})) is None
+    second = first.model_copy(update={"vmlinux": broken, "digest": "0" * 64})
+    assert not same_image(first, second)
+    assert code_difference(first, second) is None
+    assert code_difference(first, second.model_copy(update={"vmlinux": None})) is None

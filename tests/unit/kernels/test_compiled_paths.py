@@ -56,10 +56,10 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def patched(source: Path, path: str, text: str = "") -> Build:
     """The source with one more patch, which changes the file or makes it."""
-    there = (source / path).exists()
+    remote = (source / path).exists()
     text = text or (
         f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int x;\n+long x;\n"
-        if there
+        if remote
         else f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+int x;\n"
     )
     (source.parent / "x.patch").write_text(text)

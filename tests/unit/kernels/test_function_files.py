@@ -126,17 +126,17 @@ def _never(_: object) -> None:
 def test_what_is_kept_is_of_these_symbols_and_whole(tmp_path: Path) -> None:
     first = kernel(tmp_path, a_table(12, 4, from_itself=True))
     files = function_files(first)
-    (kept,) = tmp_path.glob("*.json")
-    kept.write_bytes(kept.read_bytes()[:-9])
+    (cached,) = tmp_path.glob("*.json")
+    cached.write_bytes(cached.read_bytes()[:-9])
     with pytest.warns(UserWarning, match=r"function-files\.json is damaged"):
         assert function_files(first.model_copy(update={"name": "damaged"})) == files
-    told = unsealed((tmp_path / "kallsyms").read_bytes())
-    assert told
-    more = told.decode() + f"\n{TEXT + 16 * 50:016x} T told_later"
+    message = unsealed((tmp_path / "kallsyms").read_bytes())
+    assert message
+    more = message.decode() + f"\n{TEXT + 16 * 50:016x} T told_later"
     (tmp_path / "kallsyms").write_bytes(sealed(more.encode()))
     later = function_files(first.model_copy(update={"name": "told more"}))
     assert later.functions == files.functions | {"told_later"}
-    assert list(tmp_path.glob("*.json")) == [kept]
+    assert list(tmp_path.glob("*.json")) == [cached]
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def product(build: Path, name: str, noted: bytes, *, seconds: int = 1) -> Path:
 
 
 def test_what_may_be_half_written_is_made_anew_and_nothing_else(tmp_path: Path) -> None:
-    whole = product(tmp_path, "fs/open.o", COMPILED)
+    complete = product(tmp_path, "fs/open.o", COMPILED)
     at_once = product(tmp_path, "fs/built-in.a", LINKED, seconds=0)
     cut = product(tmp_path, "fs/read.o", COMPILED[:200])
     newer = product(tmp_path, "fs/write.o", COMPILED, seconds=-1)
@@ -55,6 +55,6 @@ def test_what_may_be_half_written_is_made_anew_and_nothing_else(tmp_path: Path) 
     assert mend(tmp_path) == (tmp_path / "fs/gone.o", cut, newer)
     left = sorted(path.name for path in (tmp_path / "fs").iterdir())
     assert left == [".built-in.a.cmd", ".open.o.cmd", "built-in.a", "open.o"]
-    assert whole.exists()
+    assert complete.exists()
     assert at_once.exists()
     assert mend(tmp_path) == ()

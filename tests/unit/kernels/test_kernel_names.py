@@ -40,21 +40,23 @@ def change(path: Path, **changes: Any) -> None:
 def test_a_record_that_leads_to_another_kernel_is_refused(
     names: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = added("one", monkeypatch), added("two", monkeypatch)
-    assert kernel_registry.obtain("slow:one") == one
+    first, two = added("one", monkeypatch), added("two", monkeypatch)
+    assert kernel_registry.obtain("slow:one") == first
     change(names / "slow:one.json", digest=two.digest)
-    said = rf"slow:one is damaged .*leads to Linux 6\.1\.0-two, {two.digest[:12]}, which was not added under"
+    message = (
+        rf"slow:one is damaged .*leads to Linux 6\.1\.0-two, {two.digest[:12]}, which was not added under"
+    )
     for read in (kernel_registry.obtain, kernel_registry.get, kernel_registry.cached):
-        with pytest.raises(CacheDamaged, match=said):
+        with pytest.raises(CacheDamaged, match=message):
             read("slow:one")
     assert kernel_registry.obtain("slow:two") == two
-    with pytest.warns(UserWarning, match=rf"{said} this name\. It is fetched anew"):
-        assert added("one", monkeypatch) == one
-    assert kernel_registry.obtain("slow:one") == one
+    with pytest.warns(UserWarning, match=rf"{message} this name\. It is fetched anew"):
+        assert added("one", monkeypatch) == first
+    assert kernel_registry.obtain("slow:one") == first
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda record: change(record, flavour="rt"), "which was not added under this name"),
         (lambda record: change(record, origin={"provider": "slow", "source": "two"}), "was not added under"),
@@ -66,12 +68,12 @@ def test_a_record_that_leads_to_another_kernel_is_refused(
     ],
 )
 def test_a_record_that_was_changed_is_refused(
-    damage: Callable[[Path], object], told: str, names: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Callable[[Path], object], message: str, names: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added("one", monkeypatch)
     added("two", monkeypatch)
     damage(names / "slow:one.json")
-    with pytest.raises(CacheDamaged, match=rf"record of kernel slow:one is damaged .*{told}") as caught:
+    with pytest.raises(CacheDamaged, match=rf"record of kernel slow:one is damaged .*{message}") as caught:
         kernel_registry.obtain("slow:one")
     assert caught.value.advice.endswith("ktrial kernel remove slow:one; ktrial kernel add slow:one")
 
@@ -79,15 +81,15 @@ def test_a_record_that_was_changed_is_refused(
 def test_a_damaged_record_is_no_matter_of_other_kernels_and_its_content_stays(
     names: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    one, two = added("one", monkeypatch), added("two", monkeypatch)
+    first, two = added("one", monkeypatch), added("two", monkeypatch)
     record = names / "slow:one.json"
-    whole = record.read_text()
+    complete = record.read_text()
     change(record, digest=two.digest)
     three = kernel_registry.obtain("slow:three")
     assert kernel_registry.get(three.digest[:12]) == three
-    assert [each for each in recwarn if "damaged" in str(each.message)] == []
-    record.write_text(whole)
-    assert kernel_registry.obtain("slow:one") == one
+    assert [warning for warning in recwarn if "damaged" in str(warning.message)] == []
+    record.write_text(complete)
+    assert kernel_registry.obtain("slow:one") == first
 
 
 def test_two_names_may_lead_to_one_kernel(names: Path, tmp_path: Path) -> None:

@@ -23,12 +23,14 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
 
 def found(before: ConfigSide, after: ConfigSide, *, same_source: bool = True) -> dict[str, OptionChange]:
     changes = changed_options(before, after, same_source=same_source)
-    return {one.option.removeprefix("CONFIG_"): one for one in changes}
+    return {change.option.removeprefix("CONFIG_"): change for change in changes}
 
 
 def causes(changes: dict[str, OptionChange]) -> dict[str, str]:
     """Option → what it follows from, or its cause."""
-    return {name: one.follows.removeprefix("CONFIG_") or one.cause.value for name, one in changes.items()}
+    return {
+        name: change.follows.removeprefix("CONFIG_") or change.cause.value for name, change in changes.items()
+    }
 
 
 def test_of_slab_and_slub_only_the_choice_is_decided_and_all_else_follows(rules: Rules) -> None:
@@ -82,14 +84,14 @@ def test_a_child_that_was_set_against_its_own_default_is_marked(
     before: str, after: str, by_hand: set[str], rules: Rules
 ) -> None:
     changes = found(known(before, rules), known(after, rules))
-    assert {name for name, one in changes.items() if one.against_default} == by_hand
+    assert {name for name, change in changes.items() if change.against_default} == by_hand
     assert all(changes[name].cause is OptionCause.OPTION for name in by_hand)
 
 
 def test_a_default_that_depends_on_another_option_follows_from_it(rules: Rules) -> None:
-    one = "CONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_NR_CPUS_DEFAULT=64\nCONFIG_MODEL=large\n"
-    other = "CONFIG_NR_CPUS=1\nCONFIG_NR_CPUS_DEFAULT=1\nCONFIG_MODEL=small\n"
-    assert causes(found(known(one, rules), known(other, rules))) == {
+    first = "CONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_NR_CPUS_DEFAULT=64\nCONFIG_MODEL=large\n"
+    second = "CONFIG_NR_CPUS=1\nCONFIG_NR_CPUS_DEFAULT=1\nCONFIG_MODEL=small\n"
+    assert causes(found(known(first, rules), known(second, rules))) == {
         "SMP": "own",
         "NR_CPUS": "SMP",
         "NR_CPUS_DEFAULT": "SMP",
@@ -98,15 +100,15 @@ def test_a_default_that_depends_on_another_option_follows_from_it(rules: Rules) 
 
 
 def test_a_number_that_somebody_has_chosen_is_a_decision(rules: Rules) -> None:
-    one = "CONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_MODEL=large\n"
-    other = one.replace("64", "4").replace("large", "small")
-    assert causes(found(known(one, rules), known(other, rules))) == {"NR_CPUS": "own", "MODEL": "NR_CPUS"}
+    first = "CONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_MODEL=large\n"
+    second = first.replace("64", "4").replace("large", "small")
+    assert causes(found(known(first, rules), known(second, rules))) == {"NR_CPUS": "own", "MODEL": "NR_CPUS"}
 
 
 def test_what_the_compiler_can_do_is_nobodys_decision(rules: Rules) -> None:
     after = 'CONFIG_CC_VERSION_TEXT="gcc 13"\nCONFIG_CC_HAS_FANCY=y\nCONFIG_GCC_VERSION=130000\n'
     changes = found(known('CONFIG_CC_VERSION_TEXT="gcc 12"\n', rules), known(after, rules))
-    assert {one.cause for one in changes.values()} == {OptionCause.COMPILER}
+    assert {change.cause for change in changes.values()} == {OptionCause.COMPILER}
 
 
 @pytest.mark.parametrize(
@@ -149,8 +151,8 @@ def test_without_a_source_menus_come_from_the_configuration_itself() -> None:
 
 
 def test_without_a_source_what_one_version_does_not_offer_is_told_apart() -> None:
-    one, other = "# CONFIG_A is not set\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_NEW=y\n"
-    assert causes(found(known(one), known(other), same_source=False)) == {
+    first, second = "# CONFIG_A is not set\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_NEW=y\n"
+    assert causes(found(known(first), known(second), same_source=False)) == {
         "A": "own",
         "B": "own",
         "NEW": "source",
@@ -172,13 +174,16 @@ def test_before_linux_5_3_a_header_is_all_that_there_is() -> None:
 )
 def test_a_malformed_configuration_is_no_trouble(text: str, rules: Rules) -> None:
     assert changed_options(known(text, rules), known(text, rules), same_source=True) == ()
-    assert all(one.before is None for one in changed_options(known(text), known(SLUB), same_source=True))
+    assert all(
+        changed_option.before is None
+        for changed_option in changed_options(known(text), known(SLUB), same_source=True)
+    )
 
 
 def test_a_huge_configuration_takes_its_time_once() -> None:
-    one = "".join(f"CONFIG_OPTION_{number}=y\n" for number in range(50_000))
+    first = "".join(f"CONFIG_OPTION_{number}=y\n" for number in range(50_000))
     started = time.process_time()
-    changes = changed_options(known(one), known(one.replace("=y", "=m")), same_source=True)
+    changes = changed_options(known(first), known(first.replace("=y", "=m")), same_source=True)
     assert len(changes) == 50_000
     assert time.process_time() - started < 60, "not quadratic"
 
@@ -210,35 +215,35 @@ def written(config: dict[str, str]) -> str:
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(one=_CONFIGS, other=_CONFIGS, told=some.booleans(), same=some.booleans())
+@given(first=_CONFIGS, second=_CONFIGS, message=some.booleans(), same=some.booleans())
 def test_the_difference_mirrored_is_the_difference_the_other_way(
-    rules: Rules, one: dict[str, str], other: dict[str, str], told: bool, same: bool
+    rules: Rules, first: dict[str, str], second: dict[str, str], message: bool, same: bool
 ) -> None:
-    before, after = (known(written(each), rules if told else None) for each in (one, other))
-    there = changed_options(before, after, same_source=same)
-    assert tuple(each.mirrored for each in there) == changed_options(after, before, same_source=same)
+    before, after = (known(written(package), rules if message else None) for package in (first, second))
+    remote = changed_options(before, after, same_source=same)
+    assert tuple(package.mirrored for package in remote) == changed_options(after, before, same_source=same)
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(one=_CONFIGS, other=_CONFIGS, told=some.booleans())
+@given(first=_CONFIGS, second=_CONFIGS, message=some.booleans())
 def test_the_difference_applied_to_the_first_gives_the_second(
-    rules: Rules, one: dict[str, str], other: dict[str, str], told: bool
+    rules: Rules, first: dict[str, str], second: dict[str, str], message: bool
 ) -> None:
-    before, after = (known(written(each), rules if told else None) for each in (one, other))
+    before, after = (known(written(package), rules if message else None) for package in (first, second))
     config: dict[str, str] = dict(before.config)
-    for each in changed_options(before, after, same_source=True):
-        assert config.get(each.option) == each.before
-        config.pop(each.option, None)
-        if each.after is not None:
-            config[each.option] = each.after
+    for package in changed_options(before, after, same_source=True):
+        assert config.get(package.option) == package.before
+        config.pop(package.option, None)
+        if package.after is not None:
+            config[package.option] = package.after
     assert config == after.config
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(one=_CONFIGS, other=_CONFIGS)
+@given(first=_CONFIGS, second=_CONFIGS)
 def test_what_follows_follows_from_something_that_was_decided(
-    rules: Rules, one: dict[str, str], other: dict[str, str]
+    rules: Rules, first: dict[str, str], second: dict[str, str]
 ) -> None:
-    changes = changed_options(known(written(one), rules), known(written(other), rules), same_source=True)
-    own = {each.option for each in changes if each.cause is OptionCause.OWN}
-    assert {each.follows for each in changes if each.cause is OptionCause.OPTION} <= own
+    changes = changed_options(known(written(first), rules), known(written(second), rules), same_source=True)
+    own_value = {change.option for change in changes if change.cause is OptionCause.OWN}
+    assert {change.follows for change in changes if change.cause is OptionCause.OPTION} <= own_value

@@ -37,12 +37,12 @@ def image(tmp_path: Path) -> Path:
 def test_a_file_becomes_a_kernel_with_all_its_parts(tmp_path: Path, image: Path, cache: Path) -> None:
     config = tmp_path / "config"
     config.write_text(make.CONFIG)
-    told: list[str] = []
+    messages: list[str] = []
     kernel = kernel_registry.add(
         f"path:{image}",
         modules=make.module_tree(tmp_path),
         config=config,
-        progress=lambda what, done=0, total=0: told.append(what),
+        progress=lambda step, finished=0, total=0: messages.append(step),
     )
     assert kernel.name == f"path:{image}"
     assert kernel.release == make.RELEASE
@@ -57,7 +57,7 @@ def test_a_file_becomes_a_kernel_with_all_its_parts(tmp_path: Path, image: Path,
     records = {"kernel.json", "manifest.json"}
     parts = [path for path in kernel.image.parent.rglob("*") if path.is_file() and path.name not in records]
     assert kernel.size == sum(path.stat().st_size for path in parts)
-    assert told[-1] == "writing to disk"
+    assert messages[-1] == "writing to disk"
     assert kernel_registry.get(f"path:{image}") == kernel
     assert left_over(cache) == []
 
@@ -71,13 +71,13 @@ def test_nothing_is_taken_away_from_where_it_was(tmp_path: Path, image: Path) ->
 
 
 def test_the_same_content_under_two_names_is_kept_once(tmp_path: Path, image: Path, cache: Path) -> None:
-    other = tmp_path / "other"
-    other.write_bytes(image.read_bytes())
-    one, two = kernel_registry.add(f"path:{image}"), kernel_registry.add(f"path:{other}")
-    assert one.digest == two.digest
-    assert one.image == two.image
-    assert [kernel.name for kernel in kernel_registry.all_kernels()] == sorted([one.name, two.name])
-    assert kernel_registry.remove(one.name) == (one.name, 0)
+    second = tmp_path / "other"
+    second.write_bytes(image.read_bytes())
+    first, two = kernel_registry.add(f"path:{image}"), kernel_registry.add(f"path:{second}")
+    assert first.digest == two.digest
+    assert first.image == two.image
+    assert [kernel.name for kernel in kernel_registry.all_kernels()] == sorted([first.name, two.name])
+    assert kernel_registry.remove(first.name) == (first.name, 0)
     assert kernel_registry.get(two.name).image.exists()
     name, freed = kernel_registry.remove(two.digest[:10])
     assert name == two.name
@@ -169,7 +169,7 @@ def test_long_and_odd_paths_are_names_too(tmp_path: Path, image: Path, length: i
     shutil.copy(image, path)
     kernel = kernel_registry.add(f"path:{path}")
     assert kernel_registry.get(kernel.name) == kernel
-    assert [one.name for one in kernel_registry.all_kernels()] == [kernel.name]
+    assert [all_kernel.name for all_kernel in kernel_registry.all_kernels()] == [kernel.name]
 
 
 def test_a_cache_that_is_a_file_is_named(

@@ -146,11 +146,11 @@ print(len(kernel_registry.all_kernels()))
 @pytest.mark.parametrize("size", ["40k", "80k", "120k", "160k"])
 def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path, image: Path, size: str) -> None:
     modules = make.module_tree(tmp_path, names=tuple(f"m{number}" for number in range(20)))
-    done = in_a_small_disk(tmp_path / "small", size, FILL, f"path:{image}", str(modules))
-    if "unshare" in done.stderr or "permission denied" in done.stderr.lower():
-        pytest.skip(f"this system forbids user namespaces: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
-    kind, message, advice, work, count = done.stdout.splitlines()
+    finished = in_a_small_disk(tmp_path / "small", size, FILL, f"path:{image}", str(modules))
+    if "unshare" in finished.stderr or "permission denied" in finished.stderr.lower():
+        pytest.skip(f"this system forbids user namespaces: {finished.stderr.strip()}")
+    assert finished.returncode == 0, finished.stderr
+    kind, message, advice, work, count = finished.stdout.splitlines()
     assert kind == "CacheFull"
     assert str(tmp_path / "small") in message
     assert "needed" in message

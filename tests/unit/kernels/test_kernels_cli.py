@@ -39,18 +39,18 @@ def refused(*arguments: str) -> BaseException:
 
 
 def test_add_prints_one_line_for_each_kernel(tmp_path: Path) -> None:
-    one, two = make.vmlinuz(tmp_path, "one"), make.vmlinuz(tmp_path, "two", compression="xz")
-    lines = ran("add", f"path:{one}", f"path:{two}").stdout.splitlines()
+    first, two = make.vmlinuz(tmp_path, "one"), make.vmlinuz(tmp_path, "two", compression="xz")
+    lines = ran("add", f"path:{first}", f"path:{two}").stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [
-        [f"path:{one}", make.RELEASE],
+        [f"path:{first}", make.RELEASE],
         [f"path:{two}", make.RELEASE],
     ]
 
 
 def test_a_kernel_that_boots_slowly_is_mentioned(tmp_path: Path) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(make.COMPRESSIONS["xz"](make.elf(note=None))))
-    told = ran("add", f"path:{tmp_path}/vmlinuz").stderr
-    assert "boots slowly: it has no PVH note" in told
+    message = ran("add", f"path:{tmp_path}/vmlinuz").stderr
+    assert "boots slowly: it has no PVH note" in message
 
 
 def test_list_shows_every_kernel(name: str) -> None:
@@ -96,9 +96,11 @@ def test_remove_says_what_it_freed(name: str, tmp_path: Path) -> None:
 
 
 def test_remove_of_a_shared_content_frees_nothing(tmp_path: Path) -> None:
-    one, two = make.vmlinuz(tmp_path, "one"), make.vmlinuz(tmp_path, "two")
-    ran("add", f"path:{one}", f"path:{two}")
-    assert ran("remove", f"path:{one}").stdout.endswith("nothing freed: another name has the same content\n")
+    first, two = make.vmlinuz(tmp_path, "one"), make.vmlinuz(tmp_path, "two")
+    ran("add", f"path:{first}", f"path:{two}")
+    assert ran("remove", f"path:{first}").stdout.endswith(
+        "nothing freed: another name has the same content\n"
+    )
     assert kernel_registry.get(f"path:{two}").image.exists()
 
 

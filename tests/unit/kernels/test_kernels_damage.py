@@ -64,13 +64,13 @@ def test_what_is_damaged_is_made_again_before_it_is_used(
 ) -> None:
     before = digests(kernel)
     damage(kernel.image.parent / name)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert kernel_registry.obtain("slow:one") == kernel
     assert digests(kernel) == before
     expected = f"kernel slow:one was damaged in the cache ({name})"
     # The manifest only tells of other files: without it they are made again too, and found to be the same.
-    assert any(expected in str(each.message) for each in told) is (name != "manifest.json")
+    assert any(expected in str(entry.message) for entry in caught) is (name != "manifest.json")
     fetches = (tmp_path / "fetches").read_text().splitlines()
     assert len(fetches) == (2 if name in FROM_PACKAGE else 1)
 
@@ -153,8 +153,8 @@ def test_an_unpacked_module_is_unpacked_again(tmp_path: Path, monkeypatch: pytes
 
 def test_what_the_package_no_longer_holds_is_refused(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     flip(kernel.image)
-    other = make.elf(extra=b"another build")
-    monkeypatch.setattr(make, "elf", lambda: other)
+    second = make.elf(extra=b"another build")
+    monkeypatch.setattr(make, "elf", lambda: second)
     with pytest.raises(KernelDamaged) as caught:
         kernel_registry.obtain("slow:one")
     assert "slow:one is damaged in the cache (vmlinuz)" in caught.value.message
@@ -220,7 +220,7 @@ def test_damaged_symbols_are_told_and_not_used(damage: Callable[[Path], None], k
 def test_whole_files_are_left_alone(kernel: Kernel, recwarn: pytest.WarningsRecorder) -> None:
     shutil.rmtree(kernel.image.parents[2] / "work")
     assert kernel_registry.obtain("slow:one") == kernel
-    assert [each for each in recwarn if "damaged" in str(each.message)] == []
+    assert [warning for warning in recwarn if "damaged" in str(warning.message)] == []
     assert not (kernel.image.parents[2] / "work").exists(), "nothing was put together"
 
 
@@ -239,10 +239,10 @@ def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> No
     for path in (kernel.image, kernel.modules / "kernel" / "one.ko", kernel.image.parent / "kallsyms"):
         flip(path)
     flip(told_by_a_guest)
-    said = ran("verify", "slow:one", "--json")
-    assert said.exit_code == 1
-    assert "ktrial kernel add slow:one" in said.stderr
-    (told,) = json.loads(said.stdout)
+    message = ran("verify", "slow:one", "--json")
+    assert message.exit_code == 1
+    assert "ktrial kernel add slow:one" in message.stderr
+    (told,) = json.loads(message.stdout)
     assert told["name"] == "slow:one"
     assert told["damaged"] == ["vmlinuz", f"{MODULES}/kernel/one.ko", "kallsyms", "values/0.sealed"]
     with pytest.warns(UserWarning, match="slow:one was damaged"):

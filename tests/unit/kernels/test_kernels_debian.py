@@ -76,13 +76,13 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "release"), CHOSEN, ids=[row[0] for row in CHOSEN])
-def test_the_newest_kernel_that_answers_is_chosen(wanted: str, release: str) -> None:
-    assert choose(f"debian:{wanted}", wanted, PACKAGES).release == release
+@pytest.mark.parametrize(("expected", "release"), CHOSEN, ids=[row[0] for row in CHOSEN])
+def test_the_newest_kernel_that_answers_is_chosen(expected: str, release: str) -> None:
+    assert choose(f"debian:{expected}", expected, PACKAGES).release == release
 
 
 @pytest.mark.parametrize(
-    ("wanted", "problem", "advice"),
+    ("expected", "problem", "advice"),
     [
         ("6.13", "no suite of the configured mirrors holds version 6.13", "5.10, 6.1, 6.12, 7.2, 7.3"),
         ("6.12.99", "did you mean 6.12.9, 6.12.90 or", "versions there"),
@@ -91,9 +91,9 @@ def test_the_newest_kernel_that_answers_is_chosen(wanted: str, release: str) -> 
         ("7.2.13", "has lost a part of every 7.2.13 (linux-binary-7.2.13", "versions there"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(wanted: str, problem: str, advice: str) -> None:
+def test_what_is_not_there_is_told_with_what_is(expected: str, problem: str, advice: str) -> None:
     with pytest.raises(NoSuchRelease) as caught:
-        choose(f"debian:{wanted}", wanted, PACKAGES)
+        choose(f"debian:{expected}", expected, PACKAGES)
     assert problem in caught.value.message
     assert advice in caught.value.advice
 
@@ -104,7 +104,10 @@ def test_one_package_is_enough_up_to_6_19() -> None:
 
 
 def test_the_split_packages_are_followed_from_7_0() -> None:
-    names = [one.name for one in needed_packages(choose("", "7.2", PACKAGES).package, PACKAGES)]
+    names = [
+        needed_package.name
+        for needed_package in needed_packages(choose("", "7.2", PACKAGES).package, PACKAGES)
+    ]
     release = "7.2.12+deb14-cloud-amd64"
     assert sorted(names) == [f"linux-{part}-{release}" for part in ("base", "binary", "image", "modules")]
 
@@ -175,8 +178,8 @@ def test_the_archives_are_those_of_the_system_with_their_keys(tmp_path: Path) ->
 
 def test_what_apt_says_with_origins_goes_before_what_it_says_without(tmp_path: Path) -> None:
     bare = re.sub(r"(Origin|Label): .*\n", "", INDEX_TARGETS).format(file=tmp_path / "gone")
-    told = configured_sources(INDEX_TARGETS.format(file=tmp_path / "gone") + "\n" + bare)
-    assert [source.origin for source in told] == ["Debian", "Debian", "Somebody"]
+    message = configured_sources(INDEX_TARGETS.format(file=tmp_path / "gone") + "\n" + bare)
+    assert [source.origin for source in message] == ["Debian", "Debian", "Somebody"]
     assert [source.origin for source in configured_sources(bare)] == ["", "", ""]
 
 

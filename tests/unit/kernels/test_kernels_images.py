@@ -160,11 +160,11 @@ def test_a_damaged_payload_is_refused(tmp_path: Path, payload: bytes, problem: s
 
 @pytest.mark.parametrize("compression", make.COMPRESSIONS)
 def test_an_image_with_one_other_bit_gives_no_other_kernel(tmp_path: Path, compression: str) -> None:
-    whole = make.with_checksum(make.bzimage(make.COMPRESSIONS[compression](make.elf())))
+    complete = make.with_checksum(make.bzimage(make.COMPRESSIONS[compression](make.elf())))
     start, refused = 5 * 512 + 64, 0
-    places = range(start, len(whole) - 130, (len(whole) - start) // 40)
+    places = range(start, len(complete) - 130, (len(complete) - start) // 40)
     for at in places:
-        (tmp_path / "vmlinuz").write_bytes(make.flipped(whole, at))
+        (tmp_path / "vmlinuz").write_bytes(make.flipped(complete, at))
         try:
             extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
         except ImageDamaged:
@@ -172,7 +172,7 @@ def test_an_image_with_one_other_bit_gives_no_other_kernel(tmp_path: Path, compr
         else:  # such as the time in gzip's header
             assert extracted.vmlinux == make.elf()
     assert refused >= len(places) - 1
-    (tmp_path / "vmlinuz").write_bytes(whole)
+    (tmp_path / "vmlinuz").write_bytes(complete)
     assert vmlinux_of(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
 
 
@@ -209,8 +209,8 @@ def test_what_is_not_run_is_checked_only_where_the_whole_image_is_booted(
     path = tmp_path / "vmlinuz"
     runs_alone = method not in {"lz4", "lzma", "none"}  # these have no checksum but the image's own
     for note, is_taken_out in ((make.XEN_PHYS32_ENTRY, runs_alone), (None, False)):
-        whole = make.with_checksum(make.bzimage(make.COMPRESSIONS[method](make.elf(note))))
-        path.write_bytes(make.flipped(whole, at % len(whole)))
+        complete = make.with_checksum(make.bzimage(make.COMPRESSIONS[method](make.elf(note))))
+        path.write_bytes(make.flipped(complete, at % len(complete)))
         if is_taken_out:
             assert vmlinux_of(read_image(path)).vmlinux == make.elf()
             continue
@@ -220,11 +220,11 @@ def test_what_is_not_run_is_checked_only_where_the_whole_image_is_booted(
 
 def test_what_is_booted_whole_and_has_no_checksum_is_called_unchecked(tmp_path: Path) -> None:
     packed = make.COMPRESSIONS["zstd"](make.elf(note=None))
-    for release, told in (("6.1.0", ""), ("6.18.0", "boot images have no checksum since Linux 6.15")):
+    for release, message in (("6.1.0", ""), ("6.18.0", "boot images have no checksum since Linux 6.15")):
         version = make.VERSION.replace("6.1.0", release)
         (tmp_path / "vmlinuz").write_bytes(make.with_checksum(make.bzimage(packed, version)))
         extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
-        assert (extracted.vmlinux, extracted.unchecked) == (None, told)
+        assert (extracted.vmlinux, extracted.unchecked) == (None, message)
 
 
 def test_a_signature_is_no_damage(tmp_path: Path) -> None:
@@ -296,8 +296,8 @@ def loaded(address: int, size: int) -> bytes:
 def test_what_a_machine_must_know_to_boot_it(tmp_path: Path, image: bytes, end: int) -> None:
     path = tmp_path / "image"
     path.write_bytes(image)
-    known = boot_image(path)
-    assert (known.size, known.memory_end) == (len(image), end)
+    recorded = boot_image(path)
+    assert (recorded.size, recorded.memory_end) == (len(image), end)
 
 
 @pytest.mark.parametrize("length", [0, 40, 0x258, 0x260])

@@ -93,10 +93,10 @@ def kernel(tmp_path: Path) -> Kernel:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"), RESOLVED, ids=[" ".join(row[0]) or "nothing" for row in RESOLVED]
+    ("expected", "order"), RESOLVED, ids=[" ".join(row[0]) or "nothing" for row in RESOLVED]
 )
-def test_modules_come_after_what_they_need(kernel: Kernel, wanted: list[str], order: list[str]) -> None:
-    files = resolve(kernel, wanted)
+def test_modules_come_after_what_they_need(kernel: Kernel, expected: list[str], order: list[str]) -> None:
+    files = resolve(kernel, expected)
     assert [file.name.removesuffix(".ko") for file in files] == order
     assert all(file.is_absolute() and file.read_text() == file.name for file in files)
 

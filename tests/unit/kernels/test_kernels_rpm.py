@@ -28,10 +28,10 @@ def fedora(directory: Path, build: str = BUILD, up: str = "lib", payload: str = 
     tree.mkdir(parents=True)
     make.vmlinuz(tree)
     (tree / "config").write_text(make.CONFIG)
-    whole = make.module_tree(modules / "made").parent.parent
+    complete = make.module_tree(modules / "made").parent.parent
     target = modules / "root" / up
     target.mkdir(parents=True)
-    shutil.move(str(whole / "modules"), target / "modules")
+    shutil.move(str(complete / "modules"), target / "modules")
     package(directory, "kernel-core", core, build, payload=payload)
     package(directory, "kernel-modules-core", modules / "root", build, payload=payload)
 

@@ -71,7 +71,7 @@ def test_the_build_directory_is_kept_and_the_same_source_gives_the_same_kernel(s
 
 
 @pytest.mark.parametrize(
-    ("config", "there", "absent"),
+    ("config", "remote", "absent"),
     [
         ("defconfig", "CONFIG_HZ", "CONFIG_PVH"),
         ("file", "CONFIG_EXT4_FS", "CONFIG_PVH"),
@@ -79,12 +79,12 @@ def test_the_build_directory_is_kept_and_the_same_source_gives_the_same_kernel(s
     ],
 )
 def test_a_configuration_is_ktrials_own_the_architectures_or_a_file(
-    config: str, there: str, absent: str, source: Path, tmp_path: Path
+    config: str, remote: str, absent: str, source: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "config").write_text(CONFIG)
     kernel = add(build_request(source, str(tmp_path / "config") if config == "file" else config, ("SMP=y",)))
     options = config_of(kernel)
-    assert there in options
+    assert remote in options
     assert absent not in options
 
 
@@ -134,7 +134,7 @@ def test_a_full_disk_is_told_from_a_broken_source(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "said", "advice"),
+    ("option", "message", "advice"),
     [
         ("UNKNOWN_TO_ALL=y", "Linux 6.1.7 has no such option", "menuconfig"),
         (
@@ -145,11 +145,11 @@ def test_a_full_disk_is_told_from_a_broken_source(source: Path) -> None:
     ],
 )
 def test_an_option_that_did_not_take_is_an_error_that_names_it(
-    option: str, said: str, advice: str, source: Path
+    option: str, message: str, advice: str, source: Path
 ) -> None:
     error = failure(OptionNotTaken, source, "guest", option)
     assert f"CONFIG_{option} did not take" in error.message
-    assert said in error.message
+    assert message in error.message
     assert advice in error.advice
 
 
@@ -229,10 +229,10 @@ def test_debians_newest_source_is_chosen_and_an_unknown_one_names_those_that_are
         return Package(name, version, "suite", "", 1, 1, "", "")
 
     newer = (package("linux-source-6.1", f"6.1.{number}-1") for number in (9, 100, 20))
-    there = (*newer, package("linux-source-5.10", "5.10.1-1"))
-    assert debian_sources.chosen("linux-source-6.1", there).version == "6.1.100-1"
+    remote = (*newer, package("linux-source-5.10", "5.10.1-1"))
+    assert debian_sources.chosen("linux-source-6.1", remote).version == "6.1.100-1"
     with pytest.raises(BuildError, match="has no source package") as caught:
-        debian_sources.chosen("linux-source-6.2", there)
+        debian_sources.chosen("linux-source-6.2", remote)
     assert caught.value.advice == "there are: linux-source-5.10, linux-source-6.1"
 
 
@@ -268,17 +268,17 @@ def test_a_build_under_way_keeps_its_directory(source: Path) -> None:
 
 
 def test_two_builds_of_one_source_wait_for_each_other(source: Path, tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     first, second = (tmp_path / name for name in ("first", "second"))
     first.mkdir()
     second.mkdir()
 
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        if what.startswith("building") and "nested" not in said:
-            said.append("nested")
+    def progress(step: str, finished: int = 0, total: int = 0) -> None:
+        if step.startswith("building") and "nested" not in messages:
+            messages.append("nested")
             with pytest.raises(Timeout), FileLock(build_directory(source) / "lock", timeout=0):
-                said.append("another ktrial builds at the same time")
+                messages.append("another ktrial builds at the same time")
 
     assert built(build_request(source), first, progress).image == first / "vmlinux"
-    assert said == ["nested"]
+    assert messages == ["nested"]
     built(build_request(source), second, progress)

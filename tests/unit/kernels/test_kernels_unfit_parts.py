@@ -61,8 +61,8 @@ def test_unfit_modules_are_refused(tmp_path: Path, image: Path, prepare: object,
 @pytest.mark.parametrize("below", ["", "lib", "lib/modules", f"lib/modules/{make.RELEASE}"])
 def test_modules_are_found_from_any_directory_above_them(tmp_path: Path, image: Path, below: str) -> None:
     make.module_tree(tmp_path / "out")
-    given = tmp_path / "out" / below
-    assert module_names(kernel_registry.add(f"path:{image}", modules=given)) == ("one", "two")
+    arguments = tmp_path / "out" / below
+    assert module_names(kernel_registry.add(f"path:{image}", modules=arguments)) == ("one", "two")
 
 
 def test_damaged_modules_are_refused(tmp_path: Path, image: Path) -> None:

@@ -32,10 +32,10 @@ def kernel(
 
 
 def test_the_same_module_under_another_release_is_the_same(tmp_path: Path) -> None:
-    one, other = kernel(tmp_path / "a"), kernel(tmp_path / "b", release="6.1.7-rt25")
-    assert one.digest != other.digest
-    assert same_image(one, other)
-    assert code_difference(one, other) == CodeDifference()
+    first, second = kernel(tmp_path / "a"), kernel(tmp_path / "b", release="6.1.7-rt25")
+    assert first.digest != second.digest
+    assert same_image(first, second)
+    assert code_difference(first, second) == CodeDifference()
 
 
 CHANGES = [
@@ -55,17 +55,17 @@ CHANGES = [
 def test_what_changes_in_a_module_alone_is_told_and_makes_another_kernel(
     changed: dict[str, str | int], functions: tuple[str, ...], data: tuple[str, ...], tmp_path: Path
 ) -> None:
-    one, other = kernel(tmp_path / "a"), kernel(tmp_path / "b", **changed)  # type: ignore[arg-type]
-    for pair in ((one, other), (other, one)):
+    first, second = kernel(tmp_path / "a"), kernel(tmp_path / "b", **changed)  # type: ignore[arg-type]
+    for pair in ((first, second), (second, first)):
         assert not same_image(*pair)
         assert code_difference(*pair) == CodeDifference(functions=functions, data=data)
 
 
 def test_a_damaged_module_is_no_other_ones_twin(tmp_path: Path) -> None:
-    one = kernel(tmp_path / "a")
-    other = kernel(tmp_path / "b").model_copy(update={"digest": "0" * 64})
-    assert other.modules is not None
-    (module,) = other.modules.rglob("*.ko")
+    first = kernel(tmp_path / "a")
+    second = kernel(tmp_path / "b").model_copy(update={"digest": "0" * 64})
+    assert second.modules is not None
+    (module,) = second.modules.rglob("*.ko")
     module.write_bytes(b"\x7fELF and nothing more")
-    assert not same_image(one, other)
-    assert code_difference(one, other) == CodeDifference(functions=("give [demo]", "take [demo]"))
+    assert not same_image(first, second)
+    assert code_difference(first, second) == CodeDifference(functions=("give [demo]", "take [demo]"))

@@ -171,18 +171,21 @@ def test_what_the_user_sets_stays_and_the_rest_follows(source: Path, patch: Path
 def test_other_configurations_say_nothing_about_it_and_leave_it_its_defaults(
     config: str, source: Path, patch: Path, tmp_path: Path
 ) -> None:
-    own = tmp_path / "own.config"
-    own.write_text("CONFIG_SMP=y\n# CONFIG_FAIR is not set\n")
-    kernel = build(asked(source, patch, config=config if config == "defconfig" else str(own)))
-    told = {one.option.removeprefix("CONFIG_"): one.value for one in kernel.origin.new_options}
-    assert told.items() >= set(_DRAWN)
+    own_value = tmp_path / "own.config"
+    own_value.write_text("CONFIG_SMP=y\n# CONFIG_FAIR is not set\n")
+    kernel = build(asked(source, patch, config=config if config == "defconfig" else str(own_value)))
+    message = {
+        new_option.option.removeprefix("CONFIG_"): new_option.value
+        for new_option in kernel.origin.new_options
+    }
+    assert message.items() >= set(_DRAWN)
 
 
 def test_what_became_of_them_is_kept_with_the_kernel_and_told(
     source: Path, patch: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernel = build(asked(source, patch))
-    assert [str(one) for one in kernel.origin.new_options] == [
+    assert [str(new_option) for new_option in kernel.origin.new_options] == [
         *(
             "NEW_ALONE=n",
             "NEW_DEBUG=n",
@@ -193,7 +196,9 @@ def test_what_became_of_them_is_kept_with_the_kernel_and_told(
             "NEW_SMP=y",
         ),
     ]
-    assert [one.option for one in kernel.origin.new_options if not one.value] == ["CONFIG_NEW_NUMA"]
+    assert [new_option.option for new_option in kernel.origin.new_options if not new_option.value] == [
+        "CONFIG_NEW_NUMA"
+    ]
     (note,) = patch_warnings(kernel)
     assert (note.kind, note.is_note) == (WarningKind.NEW_OPTIONS, True)
     shown = "NEW_SCHED=y, NEW_SHARED=y, NEW_SLICE=6, NEW_SMP=y; off: NEW_ALONE, NEW_DEBUG, NEW_NUMA"

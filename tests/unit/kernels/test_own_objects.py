@@ -55,9 +55,9 @@ def source(tmp_path: Path, cache: Path) -> Path:
     (place / "include/queue.h").write_text(HEADER)
     (place / "kernel/queue.c").write_text(QUEUE)
     (place / "kernel/aside.c").write_text("int dequeue(int);\nint aside(void) { return dequeue(2); }\n")
-    for one in range(CALLERS):
-        call = f"int call{one}(void) {{ return enqueue({one}); }}\n"
-        (place / f"kernel/call{one}.c").write_text(f'#include "queue.h"\n{call}')
+    for entry in range(CALLERS):
+        call = f"int call{entry}(void) {{ return enqueue({entry}); }}\n"
+        (place / f"kernel/call{entry}.c").write_text(f'#include "queue.h"\n{call}')
     build(requested(str(place), directory=Path("/")))
     assert len(compiled(cache)) == CALLERS + 2
     return place
@@ -65,15 +65,15 @@ def source(tmp_path: Path, cache: Path) -> Path:
 
 def with_patch(source: Path, **texts: str) -> Kernel:
     """Build it with these contents of kernel/NAME.c, of include/queue.h for `header`, as a patch."""
-    said = ""
+    message = ""
     for name, text in texts.items():
         path = "include/queue.h" if name == "header" else f"kernel/{name}.c"
         before = (source / path).read_text().splitlines(keepends=True)
-        said += "".join(
+        message += "".join(
             difflib.unified_diff(before, text.splitlines(keepends=True), f"a/{path}", f"b/{path}")
         )
     patch = source.with_name("p.patch")
-    patch.write_text(said)
+    patch.write_text(message)
     return build(requested(str(source), patches=(str(patch),), directory=Path("/")))
 
 
@@ -131,7 +131,11 @@ def test_functions_are_those_that_others_may_call(source: Path, cache: Path) -> 
 
 
 def test_a_new_tree_learns_from_others_what_is_compiled(source: Path, cache: Path, tmp_path: Path) -> None:
-    others = tuple((cache / "trees").glob("*/source/build"))
-    own = OwnObjects.of(tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), others)
-    assert (own.paths, own.functions_before, own.in_order) == (("kernel/aside.o",), {}, True)
-    assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), others).in_order
+    differing = tuple((cache / "trees").glob("*/source/build"))
+    own_value = OwnObjects.of(tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), differing)
+    assert (own_value.paths, own_value.functions_before, own_value.in_order) == (
+        ("kernel/aside.o",),
+        {},
+        True,
+    )
+    assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), differing).in_order

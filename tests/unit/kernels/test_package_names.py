@@ -61,8 +61,8 @@ def test_errors_and_doctor_say_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert missing.advice == "install it: sudo dnf install --setopt=install_weak_deps=False util-linux"
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("ktrial.experiment.doctor.shutil.which", lambda *_, **__: None)
-    programs = takewhile(lambda one: one.name != "mke2fs", doctor.examine(lambda _: None))
-    remedies = {one.name: one.remedy for one in programs}
+    programs = takewhile(lambda first: first.name != "mke2fs", doctor.examine(lambda _: None))
+    remedies = {first.name: first.remedy for first in programs}
     assert remedies["cpio"] == "sudo dnf install --setopt=install_weak_deps=False cpio"
     assert remedies["depmod"] == "sudo dnf install --setopt=install_weak_deps=False kmod"
     assert "path:FILE, rpm:DIRECTORY" in remedies["apt-get"]

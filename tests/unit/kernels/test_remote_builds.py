@@ -41,9 +41,9 @@ class Systems:
         with self.on("here"):
             return requested(str(source), config="defconfig", directory=self.place, **parts)  # type: ignore[arg-type]
 
-    def order(self, wanted: Build) -> BuildOrder:
+    def order(self, spec: Build) -> BuildOrder:
         with self.on("here"):
-            order = SourceBuilds().order(wanted, silent)
+            order = SourceBuilds().order(spec, silent)
         assert order
         return order
 
@@ -78,20 +78,20 @@ def source(tmp_path: Path) -> Path:
 def test_it_is_the_kernel_that_is_built_here(systems: Systems, source: Path) -> None:
     patch = systems.place / "slice.patch"
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
-    wanted = systems.asked(source, patches=[patch.name])
-    kernel = systems.taken(order := systems.order(wanted), systems.made(order))
+    spec = systems.asked(source, patches=[patch.name])
+    kernel = systems.taken(order := systems.order(spec), systems.made(order))
     with systems.on("third"):
-        assert build(wanted).digest == kernel.digest
+        assert build(spec).digest == kernel.digest
     assert compiled(systems.cache("here")) == []
     assert compiled(systems.cache("there")) == ["fork", "sched"]
     with systems.on("here"):
-        assert cached(wanted) == kernel
-        assert SourceBuilds().order(in_other_words(wanted), silent) is None, "it is here in other words"
+        assert cached(spec) == kernel
+        assert SourceBuilds().order(in_other_words(spec), silent) is None, "it is here in other words"
 
 
-def in_other_words(wanted: Build) -> Build:
+def in_other_words(spec: Build) -> Build:
     """The same kernel comes of it."""
-    return wanted.model_copy(update={"fuzz": 1})
+    return spec.model_copy(update={"fuzz": 1})
 
 
 def test_a_revision_of_a_repository_is_built_where_there_is_no_repository(
@@ -113,20 +113,20 @@ def test_a_revision_of_a_repository_is_built_where_there_is_no_repository(
 
 def test_an_error_of_the_compiler_is_that_of_a_build_here(systems: Systems, source: Path) -> None:
     (source / "kernel/fork.c").write_text("kernel/fork.c:1:5: error: ERROR is no type\n")
-    wanted = systems.asked(source)
-    with pytest.raises(BuildFailed) as there:
-        systems.made(systems.order(wanted))
-    with systems.on("third"), pytest.raises(BuildFailed) as here:
-        build(wanted)
-    assert there.value.message == here.value.message
+    spec = systems.asked(source)
+    with pytest.raises(BuildFailed) as remote:
+        systems.made(systems.order(spec))
+    with systems.on("third"), pytest.raises(BuildFailed) as local:
+        build(spec)
+    assert remote.value.message == local.value.message
 
 
 def test_another_compiler_is_a_reason_to_build_nothing(systems: Systems, source: Path) -> None:
     order = systems.order(systems.asked(source))
     assert SourceBuilds().problem(order) == ""
     assert isinstance(order.request, Request)
-    other = replace(order, request=replace(order.request, compiler="gcc 99"))
-    assert SourceBuilds().problem(other).endswith(", gcc 99 here")
+    second = replace(order, request=replace(order.request, compiler="gcc 99"))
+    assert SourceBuilds().problem(second).endswith(", gcc 99 here")
 
 
 def test_a_missing_program_is_a_reason_to_build_nothing(
@@ -141,8 +141,8 @@ def test_a_missing_program_is_a_reason_to_build_nothing(
 def test_another_source_is_not_built(systems: Systems, source: Path) -> None:
     order = systems.order(systems.asked(source))
     (source / "kernel/fork.c").write_text("int other;\n")
-    other = systems.order(systems.asked(source))
-    swapped = dict(zip(order.files, other.files.values(), strict=True))
+    second = systems.order(systems.asked(source))
+    swapped = dict(zip(order.files, second.files.values(), strict=True))
     with pytest.raises(BuildDiffers, match="the source that it was given is another one"):
         systems.made(replace(order, files=swapped))
 
@@ -165,11 +165,11 @@ def test_what_is_something_else_is_not_taken(systems: Systems, source: Path) -> 
 
 def changed(archive: Path, files: Mapping[str, str | None]) -> Path:
     """The archive with other contents of these files; None: without it."""
-    made = archive.with_name("changed.tar.zst")
+    result = archive.with_name("changed.tar.zst")
     with (
         zstandard.open(archive) as stream,
         tarfile.open(fileobj=stream, mode="r|") as before,
-        zstandard.open(made, "wb") as out,
+        zstandard.open(result, "wb") as out,
         tarfile.open(fileobj=out, mode="w|") as after,
     ):
         for member in before:
@@ -181,4 +181,4 @@ def changed(archive: Path, files: Mapping[str, str | None]) -> Path:
                 data = text.encode()
             member.size = len(data)
             after.addfile(member, BytesIO(data))
-    return made
+    return result

@@ -35,9 +35,9 @@ def _commit(tree: Path, name: str, text: str) -> None:
 
 def test_each_first_parent_is_a_step_and_a_merge_is_one_too(tree: Path) -> None:
     series = series_in_git(tree, "v1..main")
-    assert [one.subject for one in series.patches] == ["a", "b", "c"]
-    assert [one.merge for one in series.patches] == [False, True, False]
-    assert [one.paths for one in series.patches] == [("a.c",), ("side.c",), ("c.c",)]
+    assert [patch.subject for patch in series.patches] == ["a", "b", "c"]
+    assert [patch.merge for patch in series.patches] == [False, True, False]
+    assert [patch.paths for patch in series.patches] == [("a.c",), ("side.c",), ("c.c",)]
     assert series.base == f"git:{tree}@{git(tree, 'rev-parse', 'v1')}"
     assert series.notes == ("1 step is a merge: such a step is all that the merge brings",)
 
@@ -53,7 +53,7 @@ def test_what_a_rebase_moves_meanwhile_stays_as_it_was(tree: Path) -> None:
 
 def test_a_commit_that_is_left_out_is_undone_in_those_after_it(tree: Path) -> None:
     series = series_in_git(tree, "v1..main")
-    patches = tuple(one.model_copy(update={"undo": undoing(tree, one)}) for one in series.patches)
+    patches = tuple(patch.model_copy(update={"undo": undoing(tree, patch)}) for patch in series.patches)
     series = series.model_copy(update={"patches": patches})
     build = series.source(Build(source=series.base), 3, frozenset({1}))
     assert build.source.endswith(patches[2].commit)
@@ -72,7 +72,7 @@ def test_a_dirty_tree_is_told_and_not_measured(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("v1", "it is no BASE..TIP"),
         ("v1...main", "it is no BASE..TIP"),
@@ -84,8 +84,8 @@ def test_a_dirty_tree_is_told_and_not_measured(tree: Path) -> None:
         ("side..main", "side does not lie on the line of first parents"),
     ],
 )
-def test_what_is_no_range_says_why(text: str, said: str, tree: Path) -> None:
-    with pytest.raises(BadCommitRange, match=said) as refused:
+def test_what_is_no_range_says_why(text: str, message: str, tree: Path) -> None:
+    with pytest.raises(BadCommitRange, match=message) as refused:
         series_in_git(tree, text)
     assert refused.value.advice
 

@@ -52,11 +52,11 @@ TWO = (
 
 def test_the_numbers_say_the_order_and_the_cover_letter_the_title(tmp_path: Path) -> None:
     series = read(tmp_path, TWO[2], TWO[0], TWO[1])
-    assert [one.subject for one in series.patches] == ["mm: one", "mm: two more"]
+    assert [patch.subject for patch in series.patches] == ["mm: one", "mm: two more"]
     assert (series.title, series.version, series.base) == ("mm: two", "v3", BASE)
     assert series.cover_id.endswith("@x")
-    assert [one.paths for one in series.patches] == [("mm/one.c",), ("mm/two.c",)]
-    assert [one.name for one in series.patches] == ["0001-mm-one.patch", "0002-mm-two-more.patch"]
+    assert [patch.paths for patch in series.patches] == [("mm/one.c",), ("mm/two.c",)]
+    assert [patch.name for patch in series.patches] == ["0001-mm-one.patch", "0002-mm-two-more.patch"]
 
 
 def test_what_git_format_patch_writes_is_read_with_renames_and_folded_subjects(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_what_git_format_patch_writes_is_read_with_renames_and_folded_subjects(t
     assert series.patches[0].paths == ("a.c", "b.c")
     assert series.patches[1].paths == ("b.c",)
     git(tree, "checkout", "-q", "HEAD~2")
-    for one in series.patches:
-        assert one.patch
-        subprocess.run(["git", "-C", tree, "apply", "--index", one.patch.path], check=True)
+    for patch in series.patches:
+        assert patch.patch
+        subprocess.run(["git", "-C", tree, "apply", "--index", patch.patch.path], check=True)
     assert (tree / "b.c").read_text().endswith("From here 12:00:00 2001 on\n")
 
 
@@ -88,15 +88,15 @@ def test_an_encoded_mail_is_decoded(encoding: str, tmp_path: Path) -> None:
     text = change("one")
     coded = base64.encodebytes(text.encode()).decode() if encoding == "base64" else text.replace("=", "=3D")
     box = mail("PATCH", "mm: one", coded, headers).replace("-- \n2.39.5\n", "")
-    (one,) = read(tmp_path, box).patches
-    assert one.patch
-    assert "+long one;\n" in text_of(one.patch)
+    (patch,) = read(tmp_path, box).patches
+    assert patch.patch
+    assert "+long one;\n" in text_of(patch.patch)
 
 
 def test_line_ends_of_mail_programs_are_taken_off(tmp_path: Path) -> None:
-    (one, _) = read(tmp_path, *TWO, crlf=True).patches
-    assert one.patch
-    assert "\r" not in text_of(one.patch)
+    (patch, _) = read(tmp_path, *TWO, crlf=True).patches
+    assert patch.patch
+    assert "\r" not in text_of(patch.patch)
 
 
 def test_answers_and_talk_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -112,13 +112,13 @@ def test_a_tag_behind_words_is_that_of_the_mail_that_is_answered(tmp_path: Path)
     answer = mail("x", "y", change("three")).replace("Subject: [x] y", f"Subject: {subject}")
     resent = TWO[2].replace("Subject: [PATCH", "Subject: [RESEND] [mm-unstable PATCH")
     series = read(tmp_path, *TWO[:2], resent, answer)
-    assert [one.subject for one in series.patches] == ["mm: one", "[RESEND] mm: two more"]
+    assert [patch.subject for patch in series.patches] == ["mm: one", "[RESEND] mm: two more"]
     assert series.notes == ("1 mail is no patch of the series, and left out",)
 
 
 def test_a_patch_that_was_sent_behind_the_series_is_its_last(tmp_path: Path) -> None:
     series = read(tmp_path, mail("PATCH v3 3/2", "mm: forgotten", change("three")), *TWO)
-    assert [one.subject for one in series.patches] == ["mm: one", "mm: two more", "mm: forgotten"]
+    assert [patch.subject for patch in series.patches] == ["mm: one", "mm: two more", "mm: forgotten"]
 
 
 def test_a_copy_of_a_mail_is_the_same_mail(tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ def test_a_copy_of_a_mail_is_the_same_mail(tmp_path: Path) -> None:
 
 def test_mails_without_numbers_keep_their_order(tmp_path: Path) -> None:
     series = read(tmp_path, mail("PATCH", "b", change("b")), mail("PATCH", "a", change("a")))
-    assert [one.subject for one in series.patches] == ["b", "a"]
+    assert [patch.subject for patch in series.patches] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
-    ("mails", "said"),
+    ("mails", "message"),
     [
         (("",), "it is empty"),
         (("just words\n",), "there is no mail in it"),
@@ -151,16 +151,16 @@ def test_mails_without_numbers_keep_their_order(tmp_path: Path) -> None:
     ],
 )
 def test_a_mailbox_that_holds_no_whole_series_is_refused(
-    mails: tuple[str, ...], said: str, tmp_path: Path
+    mails: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadMailbox, match=said) as refused:
+    with pytest.raises(BadMailbox, match=message) as refused:
         read(tmp_path, *mails)
     assert refused.value.advice
     assert refused.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (change("one", "../../etc/passwd"), "changes ../../etc/passwd, outside of the source"),
         (DIFF.format(path="mm/one.c", name="one").replace("-int", "int"), "hunk 1 of b/mm/one.c"),
@@ -176,9 +176,9 @@ def test_a_mailbox_that_holds_no_whole_series_is_refused(
     ],
 )
 def test_a_patch_that_misleads_is_refused_with_its_mail_file_and_hunk(
-    text: str, said: str, tmp_path: Path
+    text: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadPatch, match=said) as refused:
+    with pytest.raises(BadPatch, match=message) as refused:
         read(tmp_path, mail("PATCH 1/1", "mm: bad", text))
     assert "mail 1 ([PATCH 1/1] mm: bad)" in refused.value.message
 
@@ -187,6 +187,6 @@ def test_a_patch_of_five_megabytes_is_read(tmp_path: Path) -> None:
     lines = "".join(f"+int a{number:06};\n" for number in range(370_000))
     text = f"--- /dev/null\n+++ b/mm/large.c\n@@ -0,0 +1,370000 @@\n{lines}"
     assert len(text) > 5_000_000
-    (one,) = read(tmp_path, mail("PATCH", "mm: large", text)).patches
-    assert one.paths == ("mm/large.c",)
-    assert re.fullmatch("[0-9a-f]{64}", one.patch.digest if one.patch else "")
+    (patch,) = read(tmp_path, mail("PATCH", "mm: large", text)).patches
+    assert patch.paths == ("mm/large.c",)
+    assert re.fullmatch("[0-9a-f]{64}", patch.patch.digest if patch.patch else "")

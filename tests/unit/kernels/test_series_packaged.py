@@ -56,15 +56,15 @@ class Mirror:
     asked: list[str] = field(default_factory=list)
 
     def packages(self, *_: object) -> tuple[Package, ...]:
-        return tuple(package(one) for one in self.versions)
+        return tuple(package(version) for version in self.versions)
 
-    def download(self, wanted: list[Package], into: Path, kernel: str, _progress: Progress) -> list[Path]:
-        (one,) = wanted
-        self.asked.append(one.version)
-        if one.version in self.lost:
+    def download(self, expected: list[Package], into: Path, kernel: str, _progress: Progress) -> list[Path]:
+        (package,) = expected
+        self.asked.append(package.version)
+        if package.version in self.lost:
             raise FetchFailed(name=kernel, distribution="Debian", problem=self.says)
-        rt = {"series": "one.patch\n", "one.patch": f"Subject: mm: {one.version}\n\n{DIFF}"}
-        file = into / f"linux{one.ending}"
+        rt = {"series": "one.patch\n", "one.patch": f"Subject: mm: {package.version}\n\n{DIFF}"}
+        file = into / f"linux{package.ending}"
         with tarfile.open(file, "w:xz") as archive:
             _add(archive, "debian/patches/series", "")
             for name, text in rt.items():
@@ -106,9 +106,9 @@ def test_the_series_is_that_of_the_sources_own_version_and_fetched_once(mirror: 
 
 def test_where_the_mirror_has_lost_it_the_next_older_one_is_taken_and_told(mirror: Mirror) -> None:
     mirror.lost = ("6.1.192-2",)
-    told = "they are those of 6.1.187-1: the mirror has lost those of 6.1.192-2"
-    assert read() == ("mm: 6.1.187-1", (told,))
-    assert read() == ("mm: 6.1.187-1", (told,))
+    message = "they are those of 6.1.187-1: the mirror has lost those of 6.1.192-2"
+    assert read() == ("mm: 6.1.187-1", (message,))
+    assert read() == ("mm: 6.1.187-1", (message,))
     assert mirror.asked == ["6.1.192-2", "6.1.187-1"]
 
 
@@ -127,7 +127,7 @@ def test_without_a_network_nothing_older_is_tried(mirror: Mirror) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "advice"),
+    ("text", "message", "advice"),
     [
         ("debian:linux-source-6.1/patches-xx", "no debian/patches-xx/series", "/patches-rt"),
         ("debian:linux-source-6.1", "no debian/…/series", "/patches, debian:linux-source-6.1/patches-rt"),
@@ -135,8 +135,8 @@ def test_without_a_network_nothing_older_is_tried(mirror: Mirror) -> None:
         ("debian:linux-source-6.1/../patches", "it names no package's patches", "write debian:"),
     ],
 )
-def test_what_is_not_there_says_what_is(text: str, said: str, advice: str, mirror: Mirror) -> None:
-    with pytest.raises(BadQuiltSeries, match=re.escape(said)) as refused:
+def test_what_is_not_there_says_what_is(text: str, message: str, advice: str, mirror: Mirror) -> None:
+    with pytest.raises(BadQuiltSeries, match=re.escape(message)) as refused:
         read(text)
     assert advice in refused.value.advice
 
@@ -149,10 +149,10 @@ def test_a_directory_of_that_name_is_a_directory(tmp_path: Path, monkeypatch: py
 
 
 def test_of_a_source_package_the_file_with_the_packaging_is_what_counts() -> None:
-    (one,) = source_packages(SOURCES, re.compile("linux"), "http://mirror.example/", "bookworm-security")
-    assert (one.version, one.size, one.sha256) == ("6.1.187-1", 1841740, "5" * 64)
-    assert one.uri == "http://mirror.example/pool/updates/main/l/linux/linux_6.1.187-1.debian.tar.xz"
-    assert one.ending == ".xz"
+    (package,) = source_packages(SOURCES, re.compile("linux"), "http://mirror.example/", "bookworm-security")
+    assert (package.version, package.size, package.sha256) == ("6.1.187-1", 1841740, "5" * 64)
+    assert package.uri == "http://mirror.example/pool/updates/main/l/linux/linux_6.1.187-1.debian.tar.xz"
+    assert package.ending == ".xz"
 
 
 def test_lists_of_sources_are_asked_for_as_such() -> None:

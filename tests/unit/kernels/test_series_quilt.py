@@ -36,22 +36,22 @@ def test_comments_empty_lines_and_disabled_patches_are_no_patches(tmp_path: Path
         name: f"Subject: [PATCH 3/9] mm:\n one\n\n{diff(1)}" for name in ("bugfix__one.patch", "four.patch")
     }
     series = read(tmp_path, text, **files, **{"three.patch": diff(1)})
-    assert [one.name for one in series.patches] == ["bugfix/one.patch", "four.patch"]
-    assert [one.subject for one in series.patches] == ["mm: one", "mm: one"]
+    assert [patch.name for patch in series.patches] == ["bugfix/one.patch", "four.patch"]
+    assert [patch.subject for patch in series.patches] == ["mm: one", "mm: one"]
     assert series.notes == ("1 of the patches beside it are commented out in series",)
 
 
 @pytest.mark.parametrize("level", [0, 2, 3])
 def test_paths_begin_with_as_many_directories_as_the_line_says(level: int, tmp_path: Path) -> None:
-    (one,) = read(tmp_path, f"one.patch -p{level}\n", **{"one.patch": diff(level)}).patches
-    assert one.paths == ("mm/a.c",)
-    assert one.patch
-    assert "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n" in text_of(one.patch)
+    (patch,) = read(tmp_path, f"one.patch -p{level}\n", **{"one.patch": diff(level)}).patches
+    assert patch.paths == ("mm/a.c",)
+    assert patch.patch
+    assert "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n" in text_of(patch.patch)
 
 
 def test_a_patch_without_a_header_is_called_by_its_file(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, "one.patch\n", **{"one.patch": diff(1)}).patches
-    assert one.subject == "one.patch"
+    (patch,) = read(tmp_path, "one.patch\n", **{"one.patch": diff(1)}).patches
+    assert patch.subject == "one.patch"
 
 
 @pytest.mark.parametrize("place", ["patches", "debian/patches"])
@@ -63,12 +63,12 @@ def test_the_series_of_a_tree_below_is_found(place: str, tmp_path: Path) -> None
         **{f"{where}series": "two.patch\n", f"{where}two.patch": diff(1), "one.patch": diff(1)},
     )
     (tmp_path / "q" / "series").unlink()
-    (one,) = series_in_quilt(tmp_path / "q", "x").patches
-    assert one.name == "two.patch"
+    (patch,) = series_in_quilt(tmp_path / "q", "x").patches
+    assert patch.name == "two.patch"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("# nothing\n", "names no patch"),
         ("one.patch\none.patch\n", "line 2: one.patch is there twice"),
@@ -79,9 +79,9 @@ def test_the_series_of_a_tree_below_is_found(place: str, tmp_path: Path) -> None
     ],
 )
 def test_a_line_that_cannot_be_followed_is_refused_by_its_number(
-    text: str, said: str, tmp_path: Path
+    text: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadQuiltSeries, match=said) as refused:
+    with pytest.raises(BadQuiltSeries, match=message) as refused:
         read(tmp_path, text, **{"one.patch": diff(1)})
     assert refused.value.advice
 

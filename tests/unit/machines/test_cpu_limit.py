@@ -45,8 +45,8 @@ def looks(*readings: tuple[float, str], every: float = 10.0) -> list[Stop | None
     ],
 )
 def test_what_a_guest_has_used_is_its_limit(readings: list[tuple[float, str]], last: Stop | None) -> None:
-    *before, now = looks(*readings)
-    assert now is last
+    *before, current = looks(*readings)
+    assert current is last
     assert not any(before)
 
 

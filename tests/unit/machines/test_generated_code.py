@@ -27,7 +27,8 @@ def counted(directory: Path, units: dict[int, int], pieces: tuple[GeneratedCode,
     """What ran in generated code, by name, of the golden region with these units in it."""
     region = json.loads(REGION)
     region["functions"] += [
-        ["[generated]", f"{AT + unit:x}", own, 0, 0, 0, 0, 0, 0, 0, 0, 0] for unit, own in units.items()
+        ["[generated]", f"{AT + unit:x}", own_value, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        for unit, own_value in units.items()
     ]
     path = directory / "counts"
     path.write_text("\n".join([HEADER, '{"run":"begin"}', json.dumps(region), END, ""]))
@@ -37,8 +38,8 @@ def counted(directory: Path, units: dict[int, int], pieces: tuple[GeneratedCode,
     assert run.functions[: len(golden.functions)] == golden.functions
     assert run.nodes == golden.nodes
     of_pieces = run.functions[len(golden.functions) :]
-    assert {each.module for each in of_pieces} <= {""}
-    return {each.symbol: each.instructions for each in of_pieces}
+    assert {of_piece.module for of_piece in of_pieces} <= {""}
+    return {of_piece.symbol: of_piece.instructions for of_piece in of_pieces}
 
 
 def test_units_of_one_piece_are_one_row_under_its_name(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_what_kprobes_made_has_one_name_whoever_tells_it() -> None:
     address = 0xFFFF_FFFF_C020_1000
     came = code_in(f"{address:x} 1000 ool kprobe_optinsn_page\nend\n")
     assert came == listed(f"{address:x} t kprobe_optinsn_page\t[__builtin__kprobes]\n")
-    assert [each.name for each in came] == ["[generated: kprobes]"]
+    assert [entry.name for entry in came] == ["[generated: kprobes]"]
 
 
 def test_each_program_is_watched_and_then_asked_for() -> None:

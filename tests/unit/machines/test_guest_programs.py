@@ -20,7 +20,7 @@ HERE = guest_programs.directory()
 def pinned() -> dict[str, str]:
     """With what the published programs are built."""
     lines = (line.removeprefix("# ").partition(": ") for line in DIGESTS.read_text().splitlines())
-    return {what: version for what, _, version in lines if what in {"rustc", "libc6-dev", "gcc"}}
+    return {step: version for step, _, version in lines if step in {"rustc", "libc6-dev", "gcc"}}
 
 
 def said(*command: str) -> str:
@@ -33,17 +33,17 @@ def said(*command: str) -> str:
 
 def test_the_programs_that_are_used_are_the_published_ones() -> None:
     """Whatever compiler is here: they are kept. One of others made others, where the sources have changed."""
-    here = {
+    local = {
         "rustc": said("rustc", "--version"),
         "libc6-dev": said("dpkg-query", "--show", "--showformat=${Version}", "libc6-dev"),
         "gcc": said("gcc", "-dumpfullversion"),
     }
     assert (HERE / guest_programs.PUBLISHED).read_text() == DIGESTS.read_text()
-    others = guest_programs.unpublished(HERE)
-    if others and here != pinned():
-        what = f"the published guest programs are built with {told(pinned())}; here is {told(here)}"
-        skip_outdated(what, record="crates/record-digests && python -m tests.support.record_guests")
-    assert others == (), "crates/ has changed: crates/record-digests"
+    differing = guest_programs.unpublished(HERE)
+    if differing and local != pinned():
+        step = f"the published guest programs are built with {told(pinned())}; here is {told(local)}"
+        skip_outdated(step, record="crates/record-digests && python -m tests.support.record_guests")
+    assert differing == (), "crates/ has changed: crates/record-digests"
 
 
 def told(versions: dict[str, str]) -> str:
@@ -76,15 +76,15 @@ def identity(**executed: str) -> MachineIdentity:
 
 
 def test_a_trial_with_other_programs_says_that_digits_may_differ() -> None:
-    known = guest_programs.published(HERE)
-    others = identity(agent=known["agent"], workloads="0" * 64, image="1" * 64)
-    (warning,) = machine_warnings(others, None)
+    recorded = guest_programs.published(HERE)
+    differing = identity(agent=recorded["agent"], workloads="0" * 64, image="1" * 64)
+    (warning,) = machine_warnings(differing, None)
     assert warning.kind is WarningKind.GUEST_PROGRAMS
     assert warning.is_note
     assert "(workloads) are not the published ones" in warning.text
 
 
 def test_a_trial_with_the_published_programs_says_nothing_of_them() -> None:
-    known = guest_programs.published(HERE)
-    usual = identity(agent=known["agent"], workloads=known["work"], plugin=known["insn-v1.so"])
+    recorded = guest_programs.published(HERE)
+    usual = identity(agent=recorded["agent"], workloads=recorded["work"], plugin=recorded["insn-v1.so"])
     assert machine_warnings(usual, None) == ()

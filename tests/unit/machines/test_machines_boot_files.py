@@ -16,9 +16,9 @@ from ktrial.target.errors import GuestEnded
 MIB = 1 << 20
 
 
-def boot(image: Path, known: BootImage | None, memory_mib: int = 64) -> Boot:
+def boot(image: Path, recorded: BootImage | None, memory_mib: int = 64) -> Boot:
     origin = Origin(provider="path", source="k")
-    kernel = Kernel(name="k", release="6.1.0", origin=origin, digest="d", image=image, boot_image=known)
+    kernel = Kernel(name="k", release="6.1.0", origin=origin, digest="d", image=image, boot_image=recorded)
     return Boot(kernel=kernel, memory_mib=memory_mib)
 
 
@@ -37,8 +37,8 @@ def test_a_kernel_that_is_shorter_than_it_was_is_no_kernel(tmp_path: Path, guest
     with pytest.raises(GuestEnded, match="cut short: 100 bytes of 101") as caught:
         boot_files(boot(image, BootImage(size=101, memory_end=0)), guest, "exact")
     assert caught.value.facts["outcome"] == "not-a-kernel"
-    whole = boot_files(boot(image, BootImage(size=100, memory_end=0)), guest, "exact")
-    assert whole.kernel == image
+    complete = boot_files(boot(image, BootImage(size=100, memory_end=0)), guest, "exact")
+    assert complete.kernel == image
 
 
 def test_a_kernel_that_is_another_than_it_was_is_refused(tmp_path: Path, guest: Path) -> None:
@@ -69,11 +69,11 @@ def test_a_kernel_that_has_gone_is_named(tmp_path: Path, guest: Path) -> None:
 def test_kernel_and_initial_ram_disk_have_to_fit(
     kernel_end: int | None, initrd: int, memory_mib: int, fits: bool
 ) -> None:
-    known = None if kernel_end is None else BootImage(size=1, memory_end=kernel_end)
+    recorded = None if kernel_end is None else BootImage(size=1, memory_end=kernel_end)
     with memory_file("initrd", bytes(initrd)) as file:
-        asked = boot(Path("/k/vmlinuz"), known, memory_mib)
+        request = boot(Path("/k/vmlinuz"), recorded, memory_mib)
         if fits:
-            check_memory(asked, file)
+            check_memory(request, file)
         else:
             with pytest.raises(TooSmall):
-                check_memory(asked, file)
+                check_memory(request, file)

@@ -106,7 +106,7 @@ def test_more_cpus_than_this_qemu_can_count_are_refused(version: tuple[int, ...]
 
 
 @pytest.mark.parametrize(
-    ("known", "asked", "given"),
+    ("recorded", "spec", "arguments"),
     [
         ("erms fsrm", "max,-erms,-fsrm", "max,-erms,-fsrm"),
         ("erms fsrc fsrm fsrs fzrm", "max,-erms,-fsrm", "max,-erms,-fsrm,-fsrs,-fsrc,-fzrm"),
@@ -114,9 +114,9 @@ def test_more_cpus_than_this_qemu_can_count_are_refused(version: tuple[int, ...]
     ],
 )
 def test_what_makes_kernels_use_rep_is_off_as_far_as_this_qemu_knows_it(
-    tmp_path: Path, known: str, asked: str, given: str
+    tmp_path: Path, recorded: str, spec: str, arguments: str
 ) -> None:
     program = tmp_path / "qemu"
-    program.write_text(f"#!/bin/sh\necho 'Available CPUs:\n  max\n\nRecognized CPUID flags:\n  {known}'\n")
+    program.write_text(f"#!/bin/sh\necho 'Available CPUs:\n  max\n\nRecognized CPUID flags:\n  {recorded}'\n")
     program.chmod(0o755)
-    assert cpu_model_for(replace(qemu(10, 0, 0), program=program), asked) == given
+    assert cpu_model_for(replace(qemu(10, 0, 0), program=program), spec) == arguments

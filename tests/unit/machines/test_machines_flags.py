@@ -14,8 +14,8 @@ def a_qemu(program: Path, version: Version) -> Qemu:
 
 def saying(directory: Path, *lines: str) -> Path:
     program = directory / "qemu"
-    said = "\n".join(f"echo '{line}' >&2" for line in lines)
-    program.write_text(f"#!/bin/sh\n{said}\n")
+    message = "\n".join(f"echo '{line}' >&2" for line in lines)
+    program.write_text(f"#!/bin/sh\n{message}\n")
     program.chmod(0o755)
     return program
 

@@ -61,7 +61,7 @@ def test_results_carry_the_numbers_of_their_steps() -> None:
     results = perform(
         shell("exit 1"), Read(path="/proc/sys/kernel/osrelease"), shell("exit 2"), shell("exit 3")
     )
-    assert [(each.step, each.do, each.exit) for each in results] == [
+    assert [(result.step, result.do, result.exit) for result in results] == [
         (0, "run", 1),
         (1, "read", None),
         (2, "run", 2),
@@ -94,11 +94,11 @@ def test_watched_files_tell_what_rose() -> None:
 def test_the_last_of_a_row_has_the_counters_of_the_whole_row(tmp_path: Path) -> None:
     once = shell("true", watch=("/proc/vmstat",))
     *first, last, alone = perform(*(once,) * 8, shell("true; true", watch=("/proc/vmstat",)))
-    assert [each.watched for each in first] == [{}] * 7
+    assert [entry.watched for entry in first] == [{}] * 7
     # The kernel counts for the whole system, others' faults too: as many as the row's own they are at least.
-    own = sum(each.rusage["minflt"] for each in (*first, last))
-    assert last.watched["/proc/vmstat"]["pgfault"][0] >= own > 4 * alone.rusage["minflt"]
-    assert all(each.rusage["minflt"] > 0 for each in (*first, last, alone))
+    own_value = sum(entry.rusage["minflt"] for entry in (*first, last))
+    assert last.watched["/proc/vmstat"]["pgfault"][0] >= own_value > 4 * alone.rusage["minflt"]
+    assert all(entry.rusage["minflt"] > 0 for entry in (*first, last, alone))
 
 
 def test_each_run_of_a_row_has_its_own_output_and_its_own_end(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_each_run_of_a_row_has_its_own_output_and_its_own_end(tmp_path: Path) ->
     count = tmp_path / "count"
     script = f"echo x >> {count}; n=$(wc -l < {count}); echo run $n; exit $((n == 3))"
     results = perform(*(shell(script),) * 5)
-    assert [(each.step, each.stdout, each.exit) for each in results] == [
+    assert [(result.step, result.stdout, result.exit) for result in results] == [
         (number, f"run {number + 1}\n", int(number == 2)) for number in range(5)
     ]
 
@@ -152,9 +152,9 @@ def test_the_boots_limit_is_an_outcome() -> None:
 
 
 def test_what_leaves_its_session_does_not_outlive_the_run(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    leaves = f"(setsid sh -c 'echo $$ > {told}; sleep 600' &)"
-    waits = f"until [ -s {told} ]; do sleep 0.02; done; cat {told}"
+    message = tmp_path / "told"
+    leaves = f"(setsid sh -c 'echo $$ > {message}; sleep 600' &)"
+    waits = f"until [ -s {message} ]; do sleep 0.02; done; cat {message}"
     result = ran(f"setsid sleep 600 & echo $!; {leaves}; {waits}")
     left = result.stdout.split()
     assert len(left) == 2
@@ -328,9 +328,9 @@ def test_identity_and_kernel_say_what_the_numbers_were_measured_on() -> None:
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree like cgroup v2's: the root hands on cpu and memory, this process is in /user/session."""
     root = tmp_path / "cgroup"
-    own = root / "user" / "session"
-    own.mkdir(parents=True)
-    for group, controllers in ((root, "cpu memory io"), (root / "user", "cpu memory"), (own, "")):
+    own_value = root / "user" / "session"
+    own_value.mkdir(parents=True)
+    for group, controllers in ((root, "cpu memory io"), (root / "user", "cpu memory"), (own_value, "")):
         (group / "cgroup.subtree_control").write_text(controllers)
         (group / "cgroup.controllers").write_text("cpu io memory")
     mounts, mine = tmp_path / "mountinfo", tmp_path / "own"
@@ -352,9 +352,9 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_limits_are_written_into_a_group_of_the_trials_own(
     groups: Path, limits: CgroupLimits, parent: str, file: str, text: str
 ) -> None:
-    with host.control_group(limits, "host", allowed=True) as made:
-        assert Path(made).parent == groups / parent
-        assert (Path(made) / file).read_text() == text
+    with host.control_group(limits, "host", allowed=True) as result:
+        assert Path(result).parent == groups / parent
+        assert (Path(result) / file).read_text() == text
 
 
 def test_controllers_that_nobody_hands_on_are_asked_for(groups: Path) -> None:

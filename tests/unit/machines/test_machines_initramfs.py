@@ -224,8 +224,8 @@ def test_links_do_not_lead_where_no_file_may_be(
 
 
 def test_another_target_is_another_disk(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
-    one, other = (
+    first, second = (
         initramfs.manifest_digest(entries(linked(tmp_path, boot, {"/a": target}), programs))
         for target in ("b", "c")
     )
-    assert one != other
+    assert first != second

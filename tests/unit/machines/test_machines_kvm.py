@@ -28,17 +28,17 @@ def words(arguments: tuple[str, ...]) -> dict[str, str]:
 
 def test_with_kvm_it_measures_time_on_the_hosts_own_cpu() -> None:
     assert KvmMachine(probe=USABLE).mode is Mode.TIMED
-    asked = words(machine_arguments(boot(cpus=2, memory_mib=1024), accelerated=True))
-    assert asked["-accel"] == "kvm"
-    assert asked["-cpu"].startswith("host")
-    assert (asked["-smp"], asked["-m"]) == ("2", "1024M")
+    arguments = words(machine_arguments(boot(cpus=2, memory_mib=1024), accelerated=True))
+    assert arguments["-accel"] == "kvm"
+    assert arguments["-cpu"].startswith("host")
+    assert (arguments["-smp"], arguments["-m"]) == ("2", "1024M")
 
 
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_time_is_neither_counted_nor_layouts_fixed(accelerated: bool) -> None:
-    asked = " ".join(machine_arguments(boot(), accelerated=accelerated))
-    assert "-icount" not in asked
-    assert "clock=vm" not in asked
+    arguments = " ".join(machine_arguments(boot(), accelerated=accelerated))
+    assert "-icount" not in arguments
+    assert "clock=vm" not in arguments
     parameters = kernel_parameters(boot(parameters=("mitigations=off",)), accelerated=accelerated).split()
     assert not {"nokaslr", "norandmaps", "tsc=reliable"} & set(parameters)
     assert parameters[-1] == "mitigations=off"
@@ -55,12 +55,12 @@ def test_without_kvm_a_study_that_does_not_allow_emulation_is_refused_with_the_r
         pass
     assert "allow_emulated_time = true" in caught.value.advice
     with pytest.raises(KvmUnusable):
-        machine.prepare(boot(), lambda _what: None)
+        machine.prepare(boot(), lambda _step: None)
 
 
 def test_a_cpu_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadPin):
-        KvmMachine(probe=USABLE).prepare(boot(pin=(4095,)), lambda _what: None)
+        KvmMachine(probe=USABLE).prepare(boot(pin=(4095,)), lambda _step: None)
 
 
 def test_kvm_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

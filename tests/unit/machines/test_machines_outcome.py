@@ -97,7 +97,7 @@ def test_how_it_ended_tells_where_the_console_does_not(
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         ("qemu: Error loading uncompressed kernel without PVH ELF Note", Outcome.NOT_A_KERNEL),
         ("qemu: could not load kernel '/x': Permission denied", Outcome.NOT_A_KERNEL),
@@ -106,8 +106,8 @@ def test_how_it_ended_tells_where_the_console_does_not(
         ("", Outcome.MACHINE_FAILED),
     ],
 )
-def test_what_qemu_says_where_it_does_not_start(said: str, expected: Outcome) -> None:
-    assert outcome.judge_unstarted(1, said).outcome is expected
+def test_what_qemu_says_where_it_does_not_start(message: str, expected: Outcome) -> None:
+    assert outcome.judge_unstarted(1, message).outcome is expected
 
 
 def test_a_process_killed_for_want_of_memory() -> None:

@@ -98,9 +98,9 @@ def test_a_memory_model_is_the_plugins() -> None:
 
 def test_the_plugin_is_told_quantum_seed_clock_and_limit() -> None:
     boot = Boot(kernel=a_kernel(), quantum_ns=500, limit_instructions=10**9)
-    option, asked = plugin_arguments(boot, Path("/p.so"), seed=3, clock=7, out="/o")
+    option, arguments = plugin_arguments(boot, Path("/p.so"), seed=3, clock=7, out="/o")
     assert option == "-plugin"
-    assert asked == "/p.so,quantum=500,seed=3,clock=7,limit=1000000000,out=/o"
+    assert arguments == "/p.so,quantum=500,seed=3,clock=7,limit=1000000000,out=/o"
 
 
 def test_the_seed_is_that_of_the_perturbation() -> None:
@@ -119,9 +119,9 @@ def state(head: bytes = HEAD, tail: bytes = b"~after") -> bytes:
 
 
 def test_a_state_carries_the_guests_clock() -> None:
-    made = clocked(state(), 1_000, "exact-parallel")
-    assert made == b"before" + HEAD + struct.pack(">qqq", 0, 0, 1_000 + AHEAD_NS) + b"~after"
-    assert clock_in(made, "exact-parallel") == 1_000 + AHEAD_NS
+    result = clocked(state(), 1_000, "exact-parallel")
+    assert result == b"before" + HEAD + struct.pack(">qqq", 0, 0, 1_000 + AHEAD_NS) + b"~after"
+    assert clock_in(result, "exact-parallel") == 1_000 + AHEAD_NS
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_each_program_has_its_own_counts(tmp_path: Path) -> None:
     counts = counts_in(tmp_path / "out", "exact-parallel")
     results = tuple(StepResult(step=number, do=do) for number, do in enumerate(("run", "read", "run")))
     counted = with_counts(results, counts)
-    assert [one.parallel is not None for one in counted] == [True, False, True]
+    assert [entry.parallel is not None for entry in counted] == [True, False, True]
     assert counts[0].median == 200
     assert with_counts(results[:1], counts) == results[:1]
 

@@ -30,8 +30,8 @@ def a_qemu(program: Path, version: tuple[int, int, int]) -> Qemu:
     return Qemu(program=program, version=version, text="QEMU", digest="0", firmware="firmware")
 
 
-def a_program(path: Path, status: int, said: str = "") -> Path:
-    path.write_text(f"#!/bin/sh\ncat >&2 <<END\n{said}\nEND\nexit {status}\n")
+def a_program(path: Path, status: int, message: str = "") -> Path:
+    path.write_text(f"#!/bin/sh\ncat >&2 <<END\n{message}\nEND\nexit {status}\n")
     path.chmod(0o755)
     return path
 
@@ -95,8 +95,8 @@ def test_symbols_are_asked_for_once_a_snapshot(tmp_path: Path, setup: Setup) -> 
     snapshots = SnapshotCache(tmp_path, 1 << 40, "exact")
     (tmp_path / setup.key).mkdir()
     text = "ffffffffc0000000 t ext4_open\t[ext4]\n"
-    told = StepResult(step=1, do="collect", content=base64.b64encode(text.encode()).decode())
-    first, second = (Told(setup, snapshots, told) for _ in range(2))
+    message = StepResult(step=1, do="collect", content=base64.b64encode(text.encode()).decode())
+    first, second = (Told(setup, snapshots, message) for _ in range(2))
     assert (first.kallsyms(), second.kallsyms()) == (text, text)
     assert (first.asked, second.asked) == (1, 0)
 

@@ -68,7 +68,7 @@ def test_too_old_a_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (("echo hello",), "is not QEMU: it says 'hello'"),
         (("echo 'no libfoo.so' >&2; exit 127",), "fails with status 127: no libfoo.so"),
@@ -76,9 +76,9 @@ def test_too_old_a_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_a_program_that_is_of_no_use(
-    lines: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(qemu.VARIABLE, program(tmp_path, *lines))
     with pytest.raises(QemuUnusable) as caught:
         qemu.find()
-    assert said in caught.value.message
+    assert message in caught.value.message

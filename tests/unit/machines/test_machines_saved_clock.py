@@ -20,14 +20,14 @@ def state(clock: int, *, host: int = 7, name: bytes = NAME) -> bytes:
 
 
 def test_the_clock_is_set_by_the_guests_reading() -> None:
-    made = canonical(state(TIME_STAMP + 900_000), TIME_STAMP, "exact")
-    assert made == state(TIME_STAMP + AHEAD_NS, host=0)
+    result = canonical(state(TIME_STAMP + 900_000), TIME_STAMP, "exact")
+    assert result == state(TIME_STAMP + AHEAD_NS, host=0)
 
 
 @pytest.mark.parametrize("jump", [0, 921_000, 4_423_254, AHEAD_NS])
 def test_wherever_qemu_left_the_clock_the_state_is_the_same(jump: int) -> None:
-    made = canonical(state(TIME_STAMP + jump, host=jump), TIME_STAMP, "exact")
-    assert made == canonical(state(TIME_STAMP + 1), TIME_STAMP, "exact")
+    result = canonical(state(TIME_STAMP + jump, host=jump), TIME_STAMP, "exact")
+    assert result == canonical(state(TIME_STAMP + 1), TIME_STAMP, "exact")
 
 
 @pytest.mark.parametrize("clock", [TIME_STAMP - 1, TIME_STAMP + AHEAD_NS + 1])

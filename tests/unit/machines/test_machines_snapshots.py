@@ -126,13 +126,13 @@ def test_a_damaged_snapshot_is_seen_and_made_anew(
     assert is_there(first)
     damage(tmp_path / NAME / name)
     snapshots = first if same_process else cache(tmp_path)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert not is_there(snapshots)
         snapshots.make(FACTS, contents, nothing)
     missing = damage is Path.unlink
-    assert missing or f"{NAME} is damaged ({name}): it is not used, but made again" in str(told[0].message)
-    assert bool(told) is not missing
+    assert missing or f"{NAME} is damaged ({name}): it is not used, but made again" in str(caught[0].message)
+    assert bool(caught) is not missing
     assert is_there(snapshots)
     assert is_there(cache(tmp_path))
 
@@ -174,11 +174,11 @@ def files_no_longer_than(size: int) -> Iterator[None]:
 
 
 def test_no_room_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
-    with contents(MIB) as made:
+    with contents(MIB) as result:
 
         @contextmanager
         def ready() -> Iterator[SnapshotContents]:
-            yield made
+            yield result
 
         with files_no_longer_than(MIB), pytest.raises(NoSpaceForSnapshot) as caught:
             cache(tmp_path).make(FACTS, ready, nothing)
@@ -193,10 +193,10 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
         cache(tmp_path / "file" / "snapshots").make(FACTS, contents, nothing)
 
 
-def _make(directory: str, made: "multiprocessing.Queue[int]") -> None:
+def _make(directory: str, result: "multiprocessing.Queue[int]") -> None:
     @contextmanager
     def slowly() -> Iterator[SnapshotContents]:
-        made.put(os.getpid())
+        result.put(os.getpid())
         time.sleep(0.3)
         with contents() as ready:
             yield ready
@@ -207,15 +207,15 @@ def _make(directory: str, made: "multiprocessing.Queue[int]") -> None:
 
 def test_processes_that_want_the_same_make_it_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    made: multiprocessing.Queue[int] = context.Queue()
-    processes = [context.Process(target=_make, args=(str(tmp_path), made)) for _ in range(3)]
+    result: multiprocessing.Queue[int] = context.Queue()
+    processes = [context.Process(target=_make, args=(str(tmp_path), result)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    made.get(timeout=300)
-    assert made.empty()
+    result.get(timeout=300)
+    assert result.empty()
 
 
 def _die_while_making(directory: str) -> None:
@@ -261,12 +261,12 @@ def test_waiting_for_another_process_can_be_stopped(tmp_path: Path) -> None:
 def test_the_one_used_longest_ago_makes_room(tmp_path: Path) -> None:
     snapshots = cache(tmp_path, limit=int(2.5 * MIB))
     facts = [{"kernel": name} for name in "abc"]
-    for number, one in enumerate(facts[:2]):
-        snapshots.make(one, lambda: contents(MIB), nothing)
-        os.utime(tmp_path / key(one) / ABOUT, (number, number))
+    for number, fact in enumerate(facts[:2]):
+        snapshots.make(fact, lambda: contents(MIB), nothing)
+        os.utime(tmp_path / key(fact) / ABOUT, (number, number))
     assert is_there(snapshots, key(facts[0]))
     snapshots.make(facts[2], lambda: contents(MIB), nothing)
-    assert [is_there(snapshots, key(one)) for one in facts] == [True, False, True]
+    assert [is_there(snapshots, key(fact)) for fact in facts] == [True, False, True]
 
 
 def test_what_another_process_is_making_is_not_removed_to_make_room(tmp_path: Path) -> None:
@@ -291,12 +291,12 @@ def test_a_snapshot_in_use_outlives_its_removal(tmp_path: Path) -> None:
 
 
 def test_the_digest_does_not_depend_on_where_the_holes_are(tmp_path: Path) -> None:
-    with contents() as made, (tmp_path / "full").open("w+b") as full:
-        full.write(os.pread(made.ram, SIZE, 0))
+    with contents() as result, (tmp_path / "full").open("w+b") as full:
+        full.write(os.pread(result.ram, SIZE, 0))
         full.flush()
-        assert snapshot_cache.digest_of_sparse(full.fileno()) == snapshot_cache.digest_of_sparse(made.ram)
-        os.pwrite(made.ram, b"x", 3 * MIB)
-        assert snapshot_cache.digest_of_sparse(full.fileno()) != snapshot_cache.digest_of_sparse(made.ram)
+        assert snapshot_cache.digest_of_sparse(full.fileno()) == snapshot_cache.digest_of_sparse(result.ram)
+        os.pwrite(result.ram, b"x", 3 * MIB)
+        assert snapshot_cache.digest_of_sparse(full.fileno()) != snapshot_cache.digest_of_sparse(result.ram)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def server(directory: Path) -> Iterator[SshServer]:
 @pytest.fixture
 def machine(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshMachine]:
     monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(server.config))
-    with closing(SshMachine(HOST)) as one:
-        yield one
+    with closing(SshMachine(HOST)) as first:
+        yield first
 
 
 def performed(machine: SshMachine, *steps: Step, limit: float = 300.0) -> tuple[StepResult, ...]:
@@ -84,7 +84,7 @@ def test_steps_are_those_of_this_system_and_nothing_stays(machine: SshMachine) -
         Push(path="/etc/x", base64=""),
     )
     release, ran, work, absent, outside, pushed = results
-    assert [each.step for each in results] == [0, 1, 2, 3, 4, 5]
+    assert [result.step for result in results] == [0, 1, 2, 3, 4, 5]
     assert release.content.strip() == os.uname().release
     assert (ran.exit, ran.stdout, ran.stderr) == (7, "out\n", "err\n")
     assert ran.wall_ns > 0
@@ -155,7 +155,7 @@ def test_paths_and_values_are_only_that_to_the_shell_there(machine: SshMachine, 
         f'"; touch {planted}; "',
     ]
     texts = [*hostile, f"\n touch {planted}\n", "-n", "*"]
-    assert all(each.failure for each in performed(machine, *(Read(path=f"/proc/{text}") for text in texts)))
+    assert all(entry.failure for entry in performed(machine, *(Read(path=f"/proc/{text}") for text in texts)))
     for text in hostile[:2]:
         with pytest.raises(MachineError, match="has no program"):
             performed(machine, Run(argv=(text.replace("/", "_"),), environment={"PATH": text}))
@@ -211,9 +211,9 @@ def test_without_leave_nothing_is_set(machine: SshMachine) -> None:
 @pytest.mark.root
 def test_a_setting_is_put_back_after_the_trial(machine: SshMachine) -> None:
     machine.writer = RemoteSettings(machine)
-    before, wanted = value(), other_value()
-    written, ran = performed(machine, Write(path=KNOB, value=wanted), shell(f"cat {KNOB}"))
-    assert (written.before, written.after, ran.stdout.strip()) == (before, wanted, wanted)
+    before, expected = value(), other_value()
+    written, ran = performed(machine, Write(path=KNOB, value=expected), shell(f"cat {KNOB}"))
+    assert (written.before, written.after, ran.stdout.strip()) == (before, expected, expected)
     assert value() == before
 
 
@@ -239,9 +239,9 @@ def test_the_machine_itself_puts_back_what_was_set_when_the_connection_or_the_ke
     lost: str, machine: SshMachine, server: SshServer
 ) -> None:
     machine.writer = RemoteSettings(machine)
-    before, wanted = value(), other_value()
+    before, expected = value(), other_value()
     keeper = Path(machine.connection().directory, "keeper").read_text().strip()
     killed = {"connection": server.children()[0], "keeper": f"-9 {keeper}"}[lost]
     with pytest.raises(ConnectionLost):
-        performed(machine, Write(path=KNOB, value=wanted), shell(f"kill {killed}; sleep 0.2"))
+        performed(machine, Write(path=KNOB, value=expected), shell(f"kill {killed}; sleep 0.2"))
     assert is_put_back(before)

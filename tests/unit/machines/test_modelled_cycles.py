@@ -43,21 +43,21 @@ def read(tmp_path: Path, *lines: Line) -> RegionCounts:
     about = {"insn": plugin.FORMAT, "api": 1, "symbols": 1, "inline": True}
     marking = {"run": "end", "regions": len(lines)}
     written = [about, {"run": "begin"}, *lines, marking, {"end": True}]
-    out.write_text("".join(f"{json.dumps(one)}\n" for one in written))
+    out.write_text("".join(f"{json.dumps(entry)}\n" for entry in written))
     (region,) = plugin.read_runs(out)
     assert region
     return region
 
 
 def test_a_machine_becomes_arguments_in_thousandths_of_a_cycle() -> None:
-    given = model_arguments(desktop())
-    assert given["model-l1d"] == "32768:8:64"
-    assert given["model-stlb"] == "1536:12"
-    assert given["model-branches"] == "16:16:4096"
-    assert given["model-levels"] == "7000:40000:242000"
-    assert given["model-instruction"] == "250"
-    assert given["model-stores"] == "25"
-    assert given["model-mov-cr3"] == "100000"
+    arguments = model_arguments(desktop())
+    assert arguments["model-l1d"] == "32768:8:64"
+    assert arguments["model-stlb"] == "1536:12"
+    assert arguments["model-branches"] == "16:16:4096"
+    assert arguments["model-levels"] == "7000:40000:242000"
+    assert arguments["model-instruction"] == "250"
+    assert arguments["model-stores"] == "25"
+    assert arguments["model-mov-cr3"] == "100000"
     _, text = plugin.arguments(PluginBuild(Path("/p/insn-v1.so"), 1), Path("/o"), model=desktop())
     assert text.startswith("/p/insn-v1.so,out=/o,model-l1i=32768:8:64,")
 
@@ -73,24 +73,24 @@ def test_every_constant_reaches_the_plugin() -> None:
 
 def test_replacement_and_strides_reach_the_plugin() -> None:
     l1d = desktop().l1d.model_copy(update={"replacement": "tree-plru"})
-    given = model_arguments(desktop().model_copy(update={"l1d": l1d, "strides": 5, "sample": 9}))
-    assert (given["model-l1d"], given["model-strides"]) == ("32768:8:64:tree-plru", "5")
-    assert given["model-sample"] == "9"
+    arguments = model_arguments(desktop().model_copy(update={"l1d": l1d, "strides": 5, "sample": 9}))
+    assert (arguments["model-l1d"], arguments["model-strides"]) == ("32768:8:64:tree-plru", "5")
+    assert arguments["model-sample"] == "9"
 
 
 def test_what_walks_read_reaches_the_plugin() -> None:
-    given = model_arguments(desktop())
-    assert (given["model-paging"], given["model-walk-level"]) == ("32:4:0", "5000")
+    arguments = model_arguments(desktop())
+    assert (arguments["model-paging"], arguments["model-walk-level"]) == ("32:4:0", "5000")
     cycles = desktop().cycles.model_copy(update={"walk_level": None})
-    given = model_arguments(desktop().model_copy(update={"paging": None, "cycles": cycles}))
-    assert (given["model-paging"], given["model-walk-level"]) == ("none", "0")
+    arguments = model_arguments(desktop().model_copy(update={"paging": None, "cycles": cycles}))
+    assert (arguments["model-paging"], arguments["model-walk-level"]) == ("none", "0")
 
 
 def test_a_mitigation_costs_as_any_wrmsr_where_a_machine_does_not_say() -> None:
     names = ("spec_ctrl", "ibpb", "l1d_flush")
     cycles = desktop().cycles.model_copy(update=dict.fromkeys(names) | {"wrmsr": 90})
-    given = model_arguments(desktop().model_copy(update={"cycles": cycles}))
-    assert [given[f"model-{name.replace('_', '-')}"] for name in names] == ["90000"] * 3
+    arguments = model_arguments(desktop().model_copy(update={"cycles": cycles}))
+    assert [arguments[f"model-{name.replace('_', '-')}"] for name in names] == ["90000"] * 3
     assert model_arguments(desktop())["model-ibpb"] == "4500000"
 
 

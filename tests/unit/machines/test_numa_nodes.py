@@ -15,10 +15,10 @@ SIX = Topology(sockets=2, cores=3, nodes_mib=(256, 256))
 
 
 def entries(table: bytes) -> list[bytes]:
-    tables, rest = [], table[12:]
-    while rest:
-        tables.append(rest[: rest[1]])
-        rest = rest[rest[1] :]
+    tables, remainder = [], table[12:]
+    while remainder:
+        tables.append(remainder[: remainder[1]])
+        remainder = remainder[remainder[1] :]
     return tables
 
 
@@ -51,13 +51,13 @@ def test_qemu_reads_the_table_from_a_file_called_by_its_content(
 
 
 @pytest.mark.parametrize(
-    ("cpus", "nodes", "said"),
+    ("cpus", "nodes", "message"),
     [
         (4, (256, 128), "384 MiB together, and memory is 512 MiB"),
         (4, (256, 128, 128), "4 CPUs cannot be shared out evenly among 3 nodes"),
     ],
 )
-def test_nodes_that_cannot_be_are_named(cpus: int, nodes: tuple[int, ...], said: str) -> None:
+def test_nodes_that_cannot_be_are_named(cpus: int, nodes: tuple[int, ...], message: str) -> None:
     boot = Boot(kernel=a_kernel(), cpus=cpus, topology=Topology(cores=cpus, nodes_mib=nodes))
-    with pytest.raises(MachineUsageError, match=said):
+    with pytest.raises(MachineUsageError, match=message):
         check_cpus(boot, "exact-parallel")

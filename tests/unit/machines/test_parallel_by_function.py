@@ -12,7 +12,7 @@ from ktrial.model.profile import PROGRAM
 
 def test_cpus_are_summed_and_a_marked_run_has_its_operations() -> None:
     region = profile().region
-    functions = {each.symbol: (each.instructions, each.entered) for each in region.functions}
+    functions = {function.symbol: (function.instructions, function.entered) for function in region.functions}
     assert functions[SPIN] == (100, 1)
     assert region.instructions == region.kernel + region.program == 720 + 290
     assert (region.operations.count, region.operations.median, region.operations.minimum) == (4, 250, 200)

@@ -97,9 +97,9 @@ class TestReading:
 
     def test_symbols_that_fit_leave_nothing_unknown(self, region: RegionCounts) -> None:
         assert region.unknown == 0
-        first, *rest = region.functions
+        first, *remainder = region.functions
         lost = first.model_copy(update={"symbol": "[unknown]"})
-        assert region.model_copy(update={"functions": (lost, *rest)}).unknown == first.instructions
+        assert region.model_copy(update={"functions": (lost, *remainder)}).unknown == first.instructions
 
     def test_the_guest_s_clock_counts_marks(self, region: RegionCounts) -> None:
         assert region.clock == 7790
@@ -112,7 +112,7 @@ class TestReading:
         assert operations.mean == operations.total / 20
 
     def test_functions(self, region: RegionCounts) -> None:
-        functions = {each.symbol: each for each in region.functions}
+        functions = {function.symbol: function for function in region.functions}
         assert functions["__x64_sys_getppid"].entered == 20
         assert functions["do_syscall_64"].instructions == 460
         assert functions["do_syscall_64"].inclusive == 5300
@@ -156,7 +156,7 @@ class TestReading:
 
 class TestBadFiles:
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("", "does not begin with format 2"),
             ('{"insn":1}\n', "does not begin with format 2"),
@@ -169,10 +169,10 @@ class TestBadFiles:
             ('{"insn":2}\n', "are not as they should be: KeyError"),
         ],
     )
-    def test_are_named_with_their_line(self, text: str, said: str, tmp_path: Path) -> None:
+    def test_are_named_with_their_line(self, text: str, message: str, tmp_path: Path) -> None:
         path = tmp_path / "counts"
         path.write_text(text)
-        with pytest.raises(PluginCountsUnreadable, match=said) as caught:
+        with pytest.raises(PluginCountsUnreadable, match=message) as caught:
             plugin.read(path)
         assert str(path) in caught.value.message
 
@@ -213,9 +213,9 @@ class TestRuns:
         assert (run.instructions, run.clock) == (2 * region.instructions, 2 * region.clock)
         assert run.operations.vector == 2 * (region.operations.vector or ())
         assert run.operations.median == region.operations.median
-        for one, both in zip(region.functions, run.functions, strict=True):
-            assert (both.symbol, both.instructions) == (one.symbol, 2 * one.instructions)
-            assert (both.inclusive, both.caches is None) == (2 * (one.inclusive or 0), False)
+        for function, both in zip(region.functions, run.functions, strict=True):
+            assert (both.symbol, both.instructions) == (function.symbol, 2 * function.instructions)
+            assert (both.inclusive, both.caches is None) == (2 * (function.inclusive or 0), False)
         assert run.nodes is not None
         assert region.nodes is not None
         assert [node.instructions for node in run.nodes] == [2 * node.instructions for node in region.nodes]
@@ -229,14 +229,14 @@ class TestRuns:
     def test_wherever_the_end_is_cut_off_no_run_has_another_s_counts(
         self, tmp_path: Path, region: RegionCounts
     ) -> None:
-        whole = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, REGION).read_bytes()
+        complete = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, REGION).read_bytes()
         out = tmp_path / "cut"
-        ends_of_lines = [number + 1 for number, byte in enumerate(whole) if byte == ord("\n")]
+        ends_of_lines = [number + 1 for number, byte in enumerate(complete) if byte == ord("\n")]
         for length in ends_of_lines:
-            out.write_bytes(whole[:length])
+            out.write_bytes(complete[:length])
             assert all(run in (region, None) for run in plugin.read_runs(out))
-        for length in set(range(len(whole))) - {0, *ends_of_lines}:
-            out.write_bytes(whole[:length])
+        for length in set(range(len(complete))) - {0, *ends_of_lines}:
+            out.write_bytes(complete[:length])
             with pytest.raises(PluginCountsUnreadable, match="cut off"):
                 plugin.read_runs(out)
 
@@ -267,7 +267,7 @@ class TestRuns:
             plugin.read_runs(wrote(tmp_path, REGION, NEXT_RUN))
 
     def test_trees_are_merged_by_the_way_in_which_functions_are_called(self) -> None:
-        one: Line = {
+        first: Line = {
             **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 1),
             "whole": True,
             "functions": [["a", "", 1, 1, 0, 0, 0], ["b", "", 2, 1, 0, 0, 0]],
@@ -277,12 +277,12 @@ class TestRuns:
             "unmatched": 1,
             "tree": [[0, -1, 0, 0], [0, -1, 4, 0], [0, 0, 1, 1], [2, 1, 2, 1]],
         }
-        two = one | {
+        two = first | {
             "functions": [["b", "", 5, 1, 0, 0, 0], ["c", "m", 6, 1, 0, 0, 0], ["a", "", 7, 1, 0, 0, 0]],
             "operations": {"count": 1, "sum": 18},
             "tree": [[0, -1, 0, 0], [0, -1, 9, 0], [0, 2, 7, 1], [2, 1, 6, 1], [2, 0, 5, 1]],
         }
-        merged = merge([one, two])
+        merged = merge([first, two])
         assert [row[:3] for row in merged["functions"]] == [["a", "", 8], ["b", "", 7], ["c", "m", 6]]
         assert merged["tree"] == [[0, -1, 0, 0], [0, -1, 13, 0], [0, 0, 8, 2], [2, 1, 7, 2], [2, 2, 6, 1]]
         assert (merged["tasks"], merged["unmatched"]) == ([[16384, 6, 0]], 2)
@@ -315,8 +315,8 @@ def test_cycles_are_instructions_and_what_misses_add() -> None:
 
 
 def test_programs_are_found_by_their_pages(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.write_bytes(b"\x90" * 4096 + b"\xcc" * 100)
+    first, two = tmp_path / "one", tmp_path / "two"
+    first.write_bytes(b"\x90" * 4096 + b"\xcc" * 100)
     two.write_bytes(b"\xc3" * 4096)
     pages = [
         PageCount(address=0x1000, checksum=zlib.crc32(b"\x90" * 4096), instructions=5),
@@ -324,5 +324,5 @@ def test_programs_are_found_by_their_pages(tmp_path: Path) -> None:
         PageCount(address=0x1000, checksum=zlib.crc32(b"\xc3" * 4096), instructions=20),
         PageCount(address=0x9000, checksum=1, instructions=1),
     ]
-    by_name = by_program(pages, {"one": one, "two": two})
-    assert [(each.program, each.instructions) for each in by_name] == [("two", 20), ("one", 12), ("", 1)]
+    by_name = by_program(pages, {"one": first, "two": two})
+    assert [(entry.program, entry.instructions) for entry in by_name] == [("two", 20), ("one", 12), ("", 1)]

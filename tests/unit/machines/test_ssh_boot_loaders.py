@@ -47,8 +47,8 @@ def test_it_is_booted_once_and_led_back_and_nothing_stays(
     token = boot_ways.token_of(line)
     assert line == f"root=/dev/vda ro mitigations=off a=$(touch x);b panic=10 ktrial.boot={token}"
     again = boots.boot(boot_of(kernel))
-    own = boots.boot(boot_of(running()))
-    assert (again.release, own.release) == (NEW, OWN)
+    own_value = boots.boot(boot_of(running()))
+    assert (again.release, own_value.release) == (NEW, OWN)
     assert len({boot_ways.token_of(line) for line in lab.boots}) == 3
     boots.end()
     assert (lab.root / "release").read_text() == OWN
@@ -90,12 +90,12 @@ def test_what_was_not_taken_is_seen_before_the_machine_goes_down(
         boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
     assert not (lab.root / "pending").exists()
     lab.loader = FakeSystemdBoot(lab.root)
-    other = Boots(
+    second = Boots(
         "lab1", lab, root=str(lab.root), commands=OwnCommands(boot="systemd-boot"), lease=boots.lease
     )
     (lab.root / "bin/bootctl").write_text(f"#!/bin/sh\n[ $1 = set-oneshot ] || echo {lab.root}/efi\n")
     with pytest.raises(MachineError, match="bootctl set-oneshot took nothing"):
-        other.boot(boot_of(lab_kernel(tmp_path / "other", NEW)))
+        second.boot(boot_of(lab_kernel(tmp_path / "other", NEW)))
 
 
 def test_systemd_boot_that_would_boot_the_entry_by_default_is_not_used(
@@ -117,14 +117,14 @@ def test_grub_that_could_not_forget_or_has_a_menu_of_its_own_is_not_used(lab: Fa
     (lab.root / "boot/grub/grub.cfg").write_text("menuentry all {}\n")
     with pytest.raises(CannotBoot) as error:
         boots.look()
-    for said in (
+    for message in (
         "GRUB cannot write to lvm",
         "custom.cfg of its own",
         "no next_entry",
         "no kexec",
         "systemd-boot",
     ):
-        assert said in error.value.message
+        assert message in error.value.message
     assert lab.files() == before | {"abstraction", "boot/grub/custom.cfg"}
     assert loader.told() is None
 
@@ -140,8 +140,8 @@ def test_kexec_is_taken_where_there_is_both_and_the_users_configuration_chooses(
 ) -> None:
     lab = FakeLab(tmp_path / "both")
     with_grub(lab)
-    for asked, taken in (("", "kexec"), ("grub", "grub")):
-        boots = Boots("lab1", lab, root=str(lab.root), commands=OwnCommands(boot=asked))
+    for request, taken in (("", "kexec"), ("grub", "grub")):
+        boots = Boots("lab1", lab, root=str(lab.root), commands=OwnCommands(boot=request))
         boots.look()
         assert boots.by.name == taken
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -49,7 +49,7 @@ def running() -> Kernel:
     return Kernel(name="running", release=OWN, origin=origin, digest="0" * 64, image=Path())
 
 
-def quiet(_what: str) -> None:
+def quiet(_step: str) -> None:
     pass
 
 
@@ -81,14 +81,14 @@ def test_every_boot_is_another_and_its_own_kernel_is_booted_as_the_others_are(
 ) -> None:
     kernel = lab_kernel(tmp_path / "new", NEW)
     first, second = boots.boot(boot_of(kernel)), boots.boot(boot_of(kernel))
-    own = boots.boot(boot_of(running()))
-    assert len({first.boot_id, second.boot_id, own.boot_id}) == 3
-    assert own.release == OWN
+    own_value = boots.boot(boot_of(running()))
+    assert len({first.boot_id, second.boot_id, own_value.boot_id}) == 3
+    assert own_value.release == OWN
     assert len({boot_ways.token_of(line) for line in lab.boots}) == 3
 
 
 @pytest.mark.parametrize(
-    ("does", "outcome", "said"),
+    ("does", "outcome", "message"),
     [
         ("panics", "panicked", "its own kernel came back"),
         ("hangs", "hung", "somebody has to press the button of lab1"),
@@ -96,11 +96,11 @@ def test_every_boot_is_another_and_its_own_kernel_is_booted_as_the_others_are(
     ],
 )
 def test_what_does_not_come_up_as_asked_is_an_outcome(
-    does: str, outcome: str, said: str, boots: Boots, tmp_path: Path
+    does: str, outcome: str, message: str, boots: Boots, tmp_path: Path
 ) -> None:
     came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, does)))
     assert came == outcome
-    assert said in reason
+    assert message in reason
     assert f"path:{tmp_path}/new" in reason
 
 
@@ -178,8 +178,8 @@ def test_what_is_missing_is_said_before_anything_is_changed(
     monkeypatch.setenv("FAKE_UID", "1000")
     with pytest.raises(CannotBoot) as error:
         boots.look()
-    for said in ("as root", "CONFIG_KEXEC", f"no /boot/vmlinuz-{OWN}"):
-        assert said in error.value.message
+    for message in ("as root", "CONFIG_KEXEC", f"no /boot/vmlinuz-{OWN}"):
+        assert message in error.value.message
     assert lab.files() == before - {f"boot/vmlinuz-{OWN}"}
 
 
@@ -187,16 +187,16 @@ def test_the_lease_holds_while_the_machine_boots_and_ends_with_its_holder(
     lab: FakeLab, boots: Boots, tmp_path: Path
 ) -> None:
     boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
-    other = Boots("lab1", lab, root=str(lab.root), lease=OwnLease(who="bob@desk since 2026-11-24T11:30Z"))
+    second = Boots("lab1", lab, root=str(lab.root), lease=OwnLease(who="bob@desk since 2026-11-24T11:30Z"))
     with pytest.raises(MachineInUse, match=r"@.* since 20"):
-        other.look()
+        second.look()
     # The same, of a process that has ended: it is led home, and taken.
     lease = lab.root / "var/lib/ktrial/lease"
     key, who, _, _ = lease.read_text().splitlines()
     born = process_identity.born(os.getpid())
     lease.write_text(f"{key}\n{who}\n999999999\n{born}\n")
-    assert other.look().release == OWN
-    assert other.look().token == ""
+    assert second.look().release == OWN
+    assert second.look().token == ""
 
 
 def test_a_lease_of_another_system_ends_when_nobody_is_heard_of(tmp_path: Path) -> None:
@@ -344,9 +344,9 @@ def machine(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ss
     monkeypatch.setattr(ssh, "Connection", lambda host, **_: lab)
     monkeypatch.setattr(ssh, "probe", lambda host, seconds: lab.probe(seconds))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    one = SshMachine("lab1", root=str(lab.root))
-    one.writer = _NoSettings()
-    return one
+    first = SshMachine("lab1", root=str(lab.root))
+    first.writer = _NoSettings()
+    return first
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -354,8 +354,8 @@ def machine(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ss
 def test_the_machine_is_led_back_whether_it_was_stopped_or_its_connection_lost(
     stopped: bool, lost: bool, lab: FakeLab, machine: SshMachine, tmp_path: Path
 ) -> None:
-    said: list[str] = []
-    machine.say, before = said.append, lab.files()
+    messages: list[str] = []
+    machine.say, before = messages.append, lab.files()
     boot = boot_of(lab_kernel(tmp_path / "new", NEW))
     machine.prepare(boot, quiet)
     with machine.start(boot) as target:
@@ -364,7 +364,7 @@ def test_the_machine_is_led_back_whether_it_was_stopped_or_its_connection_lost(
         machine.stop()
     lab.lost = lost
     machine.close()
-    assert said == ["lab1 is being led back to its own kernel"]
+    assert messages == ["lab1 is being led back to its own kernel"]
     assert (lab.root / "release").read_text() == OWN
     assert lab.files() == before
 

@@ -66,8 +66,8 @@ def machine(server: SshServer) -> Iterator[SshMachine]:
     """One connection for all tests; where a test ends it, the next one has another."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("KTRIAL_SSH_CONFIG", str(server.config))
-        with closing(SshMachine(HOST)) as one:
-            yield one
+        with closing(SshMachine(HOST)) as first:
+            yield first
 
 
 def performed(machine: SshMachine, *steps: Step, limit: float = 300.0) -> tuple[StepResult, ...]:
@@ -90,7 +90,7 @@ def is_gone(words: bytes) -> bool:
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         try:
-            if not any(words in each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline")):
+            if not any(words in entry.read_bytes() for entry in Path("/proc").glob("[0-9]*/cmdline")):
                 return True
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -118,8 +118,8 @@ def test_a_wall_time_is_what_a_command_takes_but_for_the_ways_of_two_words(machi
     begun = time.monotonic_ns()
     slept = performed(machine, *(shell(f"sleep {SLEEP_SECONDS}") for _ in range(3)))
     took = time.monotonic_ns() - begun
-    assert max(each.wall_ns for each in slept) >= 0.9 * SLEEP_SECONDS * NANOSECONDS
-    assert sum(each.wall_ns for each in slept) <= took
+    assert max(entry.wall_ns for entry in slept) >= 0.9 * SLEEP_SECONDS * NANOSECONDS
+    assert sum(entry.wall_ns for entry in slept) <= took
 
 
 class Bsd:
@@ -187,7 +187,7 @@ def test_a_program_or_a_directory_that_is_not_there_is_told(machine: SshMachine)
 
 
 @pytest.mark.parametrize(
-    ("more", "wanted"),
+    ("more", "expected"),
     [
         (SETTING, "no settings"),
         (OWN_WORKLOAD, r"no workloads of its own \(syscall\)"),
@@ -195,10 +195,10 @@ def test_a_program_or_a_directory_that_is_not_there_is_told(machine: SshMachine)
     ],
 )
 def test_what_needs_linux_is_refused_before_the_first_trial(
-    machine: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, wanted: str
+    machine: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, expected: str
 ) -> None:
     monkeypatch.setattr(machine, "writer", RemoteSettings(machine))
-    with pytest.raises(UnlikeSystem, match=f"lab1 is Linux on i686, where ktrial has {wanted}"):
+    with pytest.raises(UnlikeSystem, match=f"lab1 is Linux on i686, where ktrial has {expected}"):
         preflight.check_host(study(tmp_path, more), machine)
 
 
@@ -213,11 +213,11 @@ def test_steps_that_need_linux_are_refused_as_well(machine: SshMachine) -> None:
 def test_a_study_of_a_command_is_measured_there(machine: SshMachine, tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         record = run(study(tmp_path, COMMAND), store=store, machine=machine, sources=default_resources())
-    assert [one.outcome for one in record.trials] == [Outcome.COMPLETED] * 6
+    assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 6
     paused = [
         sample.value > 0.2 * NANOSECONDS
-        for one in record.trials
-        for sample in one.samples
-        if one.planned.treatment.levels["PAUSE"] == "0.2"
+        for trial in record.trials
+        for sample in trial.samples
+        if trial.planned.treatment.levels["PAUSE"] == "0.2"
     ]
     assert paused == [True] * 3

@@ -39,19 +39,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def machine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshMachine]:
     monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(place / "config"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
-    with closing(SshMachine(HOST)) as one:
-        yield one
+    with closing(SshMachine(HOST)) as first:
+        yield first
 
 
 def test_everything_is_done_by_sudo(machine: SshMachine, place: Path) -> None:
     script = Run(argv=("/bin/sh", "-c", "echo by-sudo"), environment={"PATH": "/usr/bin:/bin"})
     with machine.start(Boot(kernel=HostMachine().kernel(), limit_seconds=60)) as target:
-        (done,) = target.perform((script,))
-    assert done.stdout == "by-sudo\n"
+        (finished,) = target.perform((script,))
+    assert finished.stdout == "by-sudo\n"
     assert machine.connection().script("echo $KTRIAL_TEST_SUDO\n") == b"1\n"
-    asked = (place / "asked").read_text().splitlines()
-    assert len(asked) > 4
-    assert set(asked) == {"/bin/sh -c"}
+    request = (place / "asked").read_text().splitlines()
+    assert len(request) > 4
+    assert set(request) == {"/bin/sh -c"}
 
 
 def test_a_sudo_that_asks_is_told(machine: SshMachine, place: Path) -> None:

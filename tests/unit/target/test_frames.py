@@ -77,8 +77,8 @@ def test_a_changed_byte_is_always_told_and_never_makes_another_frame(
 @given(st.lists(any_frame, min_size=1, max_size=4), st.data())
 def test_a_stream_that_ends_early_loses_only_its_last_frame(sent: list[Frame], data: st.DataObject) -> None:
     last = encode(sent[-1])
-    kept = data.draw(st.integers(1, len(last) - 1))
-    stream = b"".join(encode(frame) for frame in sent[:-1]) + last[:kept]
+    cached = data.draw(st.integers(1, len(last) - 1))
+    stream = b"".join(encode(frame) for frame in sent[:-1]) + last[:cached]
     frames, error = decoded([stream])
     assert frames == sent[:-1]
     assert error is not None

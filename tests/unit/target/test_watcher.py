@@ -177,7 +177,9 @@ def test_events_that_this_system_does_not_count_are_a_note() -> None:
     prepared = _perf()
     events = prepared.tracer.argv[prepared.tracer.argv.index("-e") + 1].split(",")
     left_out = [event for event in perf_stat.EVENTS if event not in events]
-    notes = [each for each in prepared.warnings if "does not count" in each.text]
+    notes = [warning for warning in prepared.warnings if "does not count" in warning.text]
     assert bool(left_out) == bool(notes)
-    assert all(each.kind is WarningKind.EVENTS_LEFT_OUT and each.is_note for each in prepared.warnings)
+    assert all(
+        warning.kind is WarningKind.EVENTS_LEFT_OUT and warning.is_note for warning in prepared.warnings
+    )
     assert all(event in notes[0].text for event in left_out)
