@@ -1,12 +1,13 @@
-"""Kernels: obtained by name (`kernel_registry`), built from source (`build`), kept in a cache, and read."""
+"""Kernels: obtained by name (`kernel_registry`), built from source (`build`), kept in a cache, and read.
+
+What is here costs nothing to load: what a long step tells about itself, and what a shell completes.
+"""
 
 import json
 from pathlib import Path
 from typing import Protocol
 
 from ktrial.installation import cache_directory
-
-# What a long step tells about itself.
 
 
 class Progress(Protocol):
@@ -54,8 +55,3 @@ def _state(path: Path) -> tuple[str, int, int]:
     except OSError:
         return str(path), 0, 0
     return str(path), status.st_size, status.st_ctime_ns
-
-
-# Where kernels are kept, what they are called, and whether any was changed: without reading a kernel.
-
-__all__ = ["FUNCTION_FILES", "cache_directory", "kernels_state", "stored_names"]
