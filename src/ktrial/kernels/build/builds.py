@@ -308,15 +308,6 @@ def _configure(job: BuildJob, tree: BuildTree, make: Make) -> None:
     _check_same(job, parse_config(tree.config()), make)
 
 
-# The objects of the files that a patch changes: made before all that includes them.
-#
-# A patch to a header has most of a kernel compiled anew. Where its own files do not compile, or no longer
-# define a function that others call, that is certain long before make comes to it.
-
-FEW_FILES = 12
-"""With so few to compile, make comes to a patch's own ones soon enough."""
-
-
 def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
     """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
     if different := sorted(dict(job.options.items() ^ options.items())):
@@ -377,6 +368,22 @@ def origin_of(job: BuildJob) -> Origin:
         inexact_patches=tuple(job.source.overlay.inexact),
         new_options=became(brought_by_patches(job.source), job.config),
     )
+
+
+def _compile(job: BuildJob, make: Make, objects: "OwnObjects", expected: int) -> int:
+    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
+    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
+    first = objects.compile_first(make) if expected > FEW_FILES else 0
+    return first + make.run("building", *targets, expected=expected - first)
+
+
+# The objects of the files that a patch changes: made before all that includes them.
+#
+# A patch to a header has most of a kernel compiled anew. Where its own files do not compile, or no longer
+# define a function that others call, that is certain long before make comes to it.
+
+FEW_FILES = 12
+"""With so few to compile, make comes to a patch's own ones soon enough."""
 
 
 @dataclass(frozen=True)
@@ -501,11 +508,65 @@ class OwnObjects:
                 yield str(path.relative_to(self.build)), content
 
 
-def _compile(job: BuildJob, make: Make, objects: OwnObjects, expected: int) -> int:
-    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
-    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    first = objects.compile_first(make) if expected > FEW_FILES else 0
-    return first + make.run("building", *targets, expected=expected - first)
+_MOST_NAMED = 4
+_READ_BY_COMPILERS = re.compile(r"(?!scripts/|tools/).*\.[chS]|Documentation/.*|(?:.*/)?Kconfig[\w.-]*")
+_COMPILER_ERROR = re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: (?!.*: No such file)")
+_COMPILED = re.compile(rb"-Wp,-MM?D,")
+"""Not linked of others."""
+_QUOTED = re.compile(r"[`'‘](\w+)['’]")
+
+
+def functions(path: Path) -> tuple[set[str], set[str]]:
+    """As `functions_in`, of a file; nothing where it is not there."""
+    try:
+        return functions_in(path.read_bytes())
+    except OSError:
+        return set(), set()
+
+
+def functions_in(content: bytes) -> tuple[set[str], set[str]]:
+    """Global functions that an object defines, and names that it wants of others; nothing of bitcode."""
+    has, wants = set[str](), set[str]()
+    try:
+        elf = ELFFile(io.BytesIO(content))
+        code = {
+            number
+            for number, section in enumerate(elf.iter_sections())
+            if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR
+        }
+        for table in elf.iter_sections():
+            if not isinstance(table, SymbolTableSection):
+                continue
+            for symbol in table.iter_symbols():
+                if symbol.name and symbol["st_info"]["bind"] != "STB_LOCAL":
+                    if symbol["st_shndx"] == "SHN_UNDEF":
+                        wants.add(symbol.name)
+                    elif symbol["st_shndx"] in code:
+                        has.add(symbol.name)
+    except ELFError:
+        return set(), set()
+    return has, wants
+
+
+def _noted(path: Path) -> Path:
+    return path.with_name(f".{path.name}.cmd")
+
+
+def _is_kept(path: Path, changed: Collection[str]) -> bool:
+    """Whether nothing that this object was compiled from has changed."""
+    read = _noted(path).read_bytes().split()
+    return not {f"../{name}".encode() for name in changed}.intersection(read)
+
+
+def _source_of(path: str) -> str:
+    return f"{path.removesuffix('.o')}.c"
+
+
+def _listed(callers: list[str]) -> str:
+    if len(callers) == 1:
+        return f"{callers[0]} still calls"
+    more = f" and {len(callers) - _MOST_NAMED} more" if len(callers) > _MOST_NAMED else ""
+    return f"{len(callers)} files still call: {', '.join(callers[:_MOST_NAMED])}{more}"
 
 
 # Build a kernel, and keep it in the cache under the name of its source: `source:/home/me/linux`.
@@ -651,64 +712,3 @@ def _unpacked(source: str) -> int:
     if source.startswith(DEBIAN_PREFIX):
         return UNPACKED_BYTES if package_tools(source.removeprefix(DEBIAN_PREFIX)) else 0
     return UNPACKED_BYTES if Path(source).is_file() else 0
-
-
-_MOST_NAMED = 4
-_READ_BY_COMPILERS = re.compile(r"(?!scripts/|tools/).*\.[chS]|Documentation/.*|(?:.*/)?Kconfig[\w.-]*")
-_COMPILER_ERROR = re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: (?!.*: No such file)")
-_COMPILED = re.compile(rb"-Wp,-MM?D,")
-"""Not linked of others."""
-_QUOTED = re.compile(r"[`'‘](\w+)['’]")
-
-
-def functions(path: Path) -> tuple[set[str], set[str]]:
-    """As `functions_in`, of a file; nothing where it is not there."""
-    try:
-        return functions_in(path.read_bytes())
-    except OSError:
-        return set(), set()
-
-
-def functions_in(content: bytes) -> tuple[set[str], set[str]]:
-    """Global functions that an object defines, and names that it wants of others; nothing of bitcode."""
-    has, wants = set[str](), set[str]()
-    try:
-        elf = ELFFile(io.BytesIO(content))
-        code = {
-            number
-            for number, section in enumerate(elf.iter_sections())
-            if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR
-        }
-        for table in elf.iter_sections():
-            if not isinstance(table, SymbolTableSection):
-                continue
-            for symbol in table.iter_symbols():
-                if symbol.name and symbol["st_info"]["bind"] != "STB_LOCAL":
-                    if symbol["st_shndx"] == "SHN_UNDEF":
-                        wants.add(symbol.name)
-                    elif symbol["st_shndx"] in code:
-                        has.add(symbol.name)
-    except ELFError:
-        return set(), set()
-    return has, wants
-
-
-def _noted(path: Path) -> Path:
-    return path.with_name(f".{path.name}.cmd")
-
-
-def _is_kept(path: Path, changed: Collection[str]) -> bool:
-    """Whether nothing that this object was compiled from has changed."""
-    read = _noted(path).read_bytes().split()
-    return not {f"../{name}".encode() for name in changed}.intersection(read)
-
-
-def _source_of(path: str) -> str:
-    return f"{path.removesuffix('.o')}.c"
-
-
-def _listed(callers: list[str]) -> str:
-    if len(callers) == 1:
-        return f"{callers[0]} still calls"
-    more = f" and {len(callers) - _MOST_NAMED} more" if len(callers) > _MOST_NAMED else ""
-    return f"{len(callers)} files still call: {', '.join(callers[:_MOST_NAMED])}{more}"
