@@ -1,4 +1,8 @@
-"""Files by the digest of their content, where fsspec reaches: a fleet's, or large parts of a store's."""
+"""Files by the digest of their content, where fsspec reaches: a fleet's, or large parts of a store's.
+
+Each lies once, under the SHA-256 of its content: in a directory that all have mounted, sftp://, s3://, gs://,
+and what else fsspec knows. What lies there is not believed: who takes it compares it with its digest.
+"""
 
 import contextlib
 import os
@@ -12,33 +16,49 @@ from urllib.parse import urlsplit
 
 from ktrial.errors import KtrialError
 
-# A place of files, where each lies once, under the SHA-256 of its content.
-#
-# fsspec reads and writes it: a directory that all have mounted, sftp://, s3://, gs://, and what else it
-# knows. What lies there is not believed: who takes it compares it with its digest.
-
 OF_FLEETS = "ktrial-files"
 """The directory at the URL in which fleets have theirs."""
-
-
 _PART_BYTES = 2 << 20
-
-
 _ARRIVING = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
-
-
 _ABANDONED_SECONDS = 86_400.0
 """Since something arrived in part: who sent it has ended."""
+
+
+class BadFileStore(KtrialError):
+    """No place of files can be named so."""
+
+    hint = (
+        "name a directory that all have mounted, or a URL of fsspec's (sftp://head/srv/ktrial, "
+        "s3://bucket/ktrial); passwords and keys belong where its own programs look for them"
+    )
+    exit_code = 2
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(f"The store of files {url!r}: {problem}")
+
+
+class FileStoreFailed(KtrialError):
+    """A place of files does not do what is asked of it."""
+
+    hint = (
+        "is it there, and may this user write to it? pip install fsspec, and what it asks for: s3fs, gcsfs, "
+        "paramiko"
+    )
+
+    def __init__(self, url: str, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"The store of files {url}: {problem}")
 
 
 def checked(url: str) -> str:
     """The URL, which holds no password. Raises BadFileStore."""
     if urlsplit(url).password is not None or re.search(r"[?&](key|secret|token|password)=", url):
-        raise BadFileStore(url=_without_secrets(url), problem="it holds a password")
+        without_secrets = re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
+        raise BadFileStore(without_secrets, "it holds a password")
     if "://" not in url and not url.startswith("/"):
-        raise BadFileStore(url=url, problem="it is neither a URL nor a directory's whole path")
+        raise BadFileStore(url, "it is neither a URL nor a directory's whole path")
     if url.endswith("://") and url != "memory://":
-        raise BadFileStore(url=url, problem="it names a way only, and no place")
+        raise BadFileStore(url, "it names a way only, and no place")
     return url
 
 
@@ -84,7 +104,7 @@ class FileStore:
         """All that is there, some at a time: those that begin alike. Raises FileStoreFailed."""
         for number in range(256):
             with self._telling():
-                names = [one for one in self._names(f"{number:02x}") if not _ARRIVING.fullmatch(one)]
+                names = [name for name in self._names(f"{number:02x}") if not _ARRIVING.fullmatch(name)]
             if names:
                 yield names
 
@@ -154,8 +174,8 @@ class FileStore:
 
     @property
     def _protocols(self) -> tuple[str, ...]:
-        told = self._files.protocol
-        return (told,) if isinstance(told, str) else tuple(told)
+        protocol = self._files.protocol
+        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
     def _read(self, path: str) -> bytes | None:
         self._files.invalidate_cache()
@@ -204,7 +224,7 @@ class FileStore:
             raise
         except Exception as error:  # noqa: BLE001 - each of fsspec's file systems raises errors of its own
             problem = " ".join(f"{type(error).__name__}: {error}".split())
-            raise FileStoreFailed(url=self.url, problem=problem) from None
+            raise FileStoreFailed(self.url, problem) from None
 
 
 def _opened(url: str, directory: str) -> tuple[Any, str]:
@@ -212,34 +232,3 @@ def _opened(url: str, directory: str) -> tuple[Any, str]:
 
     files, root = url_to_fs(url)
     return files, f"{root.rstrip('/')}/{directory}"
-
-
-def _without_secrets(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
-
-
-# Errors about stores of files.
-
-
-class BadFileStore(KtrialError):
-    """The store of files `url`: `problem`"""
-
-    text = "The store of files {url!r}: {problem}"
-    hint = (
-        "name a directory that all have mounted, or a URL of fsspec's (sftp://head/srv/ktrial, "
-        "s3://bucket/ktrial); passwords and keys belong where its own programs look for them"
-    )
-    exit_code = 2
-
-
-class FileStoreFailed(KtrialError):
-    """The store of files `url`: `problem`"""
-
-    text = "The store of files {url}: {problem}"
-    hint = (
-        "is it there, and may this user write to it? pip install fsspec, and what it asks for: s3fs, gcsfs, "
-        "paramiko"
-    )
-
-
-__all__ = ["FileStore", "checked"]

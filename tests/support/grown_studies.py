@@ -24,11 +24,11 @@ from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import CounterDelta, Environment, Outcome, Provenance, Reading, ReadingKind, Trial
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
 from ktrial.store.copying import trials_by_number
-from ktrial.store.integrity import study_row_digest
+from ktrial.store.integrity import TrialSet, study_row_digest
 from ktrial.store.schema import to_utc
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import OF_STUDY, StudySummaries
-from ktrial.store.trial_rows import OF_SAMPLE, OF_TRIAL, counters_digest, values_of
+from ktrial.store.trial_rows import content_text, digest_row
 
 # Studies of any size with the trials that they might have had: numbers from their own seeds, no guest.
 #
@@ -229,13 +229,20 @@ class _First:
             store.add_trial(number, trial)
         self._study = study
         self._created = to_utc(store.find(number).created)
-        self._said = store.transactions.read(_said)
+        self._texts = store.transactions.read(_texts_of_trials)
 
     def copies(self, count: int) -> Iterator[tuple[str, tuple[str, ...], Iterator[tuple[object, ...]]]]:
         """Table, columns and rows: each study again, under another name."""
         yield "studies", _STUDIES, (self._row(copy)[0] for copy in range(1, count + 1))
-        yield "study_digests", _NOTED, (self._row(copy)[1] for copy in range(1, count + 1))
+        yield "study_digests", _NOTED, (row for copy in range(1, count + 1) for row in self._noted(copy))
         yield "digests", _DIGESTS, (row for copy in range(1, count + 1) for row in self._digests(copy))
+
+    def _noted(self, copy: int) -> Iterator[tuple[object, ...]]:
+        """That of the study's own row, and which trials it has."""
+        yield self._row(copy)[1]
+        keys = (key for _, key, _, _ in self._texts)
+        contents = (str(content) for _, content, *_ in self._digests(copy))
+        yield 1 + copy, "trials", TrialSet.of(zip(keys, contents, strict=True)).text
 
     def _row(self, copy: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
         named: Study = self._study.model_copy(update={"name": f"{self._study.name}-{copy}"})
@@ -246,9 +253,9 @@ class _First:
 
     def _digests(self, copy: int) -> Iterator[tuple[object, ...]]:
         """Of a copy's trials. They are digests of text with the study's number in it."""
-        for trial, text, counted in self._said:
+        for number, _, text, counters in self._texts:
             content = hashlib.sha256(text.replace(str(_NUMBER), str(1 + copy)).encode()).hexdigest()
-            yield trial + copy * TRIALS, content, counted, "{}", "{}"
+            yield number + copy * TRIALS, content, counters, "{}", "{}"
 
 
 def all_inside(_: object, table: str, rows: Sequence[Any]) -> list[Any]:
@@ -256,17 +263,14 @@ def all_inside(_: object, table: str, rows: Sequence[Any]) -> list[Any]:
     return list(rows)
 
 
-def _said(connection: Any) -> list[tuple[int, str, str]]:
-    """Each trial's number, what its digest is of (with _NUMBER as the study), and its counters' digest."""
-    numbers = range(1, TRIALS + 1)
+def _texts_of_trials(connection: Any) -> list[tuple[int, str, str, str]]:
+    """Each trial's number and key, what its digest is of (with _NUMBER as the study), its counters'
+    digest."""
+    numbers = list(range(1, TRIALS + 1))
     texts = []
-    for number, parts in trials_by_number(connection, list(numbers), all_inside).items():
-        values = [
-            *values_of([{**parts.trial, "study_id": _NUMBER}], OF_TRIAL),
-            *values_of(parts.samples, OF_SAMPLE),
-        ]
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
-        texts.append((number, text, counters_digest(parts.counters)))
+    for number, rows in trials_by_number(connection, numbers, all_inside).items():
+        text = content_text(rows._replace(trial={**rows.trial, "study_id": _NUMBER}))
+        texts.append((number, rows.trial["key"], text, digest_row(number, rows)["counters"]))
     return texts
 
 

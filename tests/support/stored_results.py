@@ -8,14 +8,14 @@ from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile, real_profile
 from tests.support.report_records import FIVE, FOUR_MORE, MORE, VALUES, a_record, by_the_plugin
-from tests.unit.store.test_store_fault_points import SAMPLED
+from tests.support.stored_parts import SAMPLED
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
 from ktrial.model.profile import Profile
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.store import file_maintenance
+from ktrial.store.file_maintenance import name_file_place
 from ktrial.store.store import Store, open_store
 
 WORKLOADS = ("fork", "pipe", "getppid", "nqueens")
@@ -103,7 +103,7 @@ def measured(number: int = 0, *, seed: int | None = None) -> Trial:
 
 
 def with_files(store: Store, directory: Path | str) -> Store:
-    file_maintenance.name(store, str(directory), ABOVE)
+    name_file_place(store, str(directory), ABOVE)
     return store
 
 

@@ -53,7 +53,7 @@ class Store:
     @property
     def studies(self) -> tuple[str, ...]:
         """The names of all studies, the newest last. Raises StoreError."""
-        return tuple(one.study.name for one in self._opened.studies())
+        return tuple(stored.study.name for stored in self._opened.studies())
 
     def close(self) -> None:
         """Close it. Results that were read stay as they are."""
@@ -236,8 +236,8 @@ def _registry() -> Registry:
 
 def _warn(broken: Iterable[DataWarning]) -> None:
     """Extensions that are broken are left out."""
-    for one in broken:
-        warnings.warn(f"{one.text}; {one.advice}", stacklevel=3)
+    for warning in broken:
+        warnings.warn(f"{warning.text}; {warning.advice}", stacklevel=3)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

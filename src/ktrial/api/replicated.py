@@ -14,8 +14,8 @@ from ktrial.store.store import open_store
 class ReplicatedStudy:
     """A bundle's study, run again, beside what it measured first."""
 
-    def __init__(self, made: Replicated) -> None:
-        self._made = made
+    def __init__(self, replicated: Replicated) -> None:
+        self._made = replicated
 
     @property
     def replication(self) -> Replication:
@@ -25,8 +25,8 @@ class ReplicatedStudy:
     @property
     def identical(self) -> tuple[int, int]:
         """How many numbers are identical to the last digit, and how many were compared."""
-        made = self._made.replication
-        return made.count(Agreement.IDENTICAL), len(made.numbers)
+        replication = self._made.replication
+        return replication.count(Agreement.IDENTICAL), len(replication.numbers)
 
     def to_html(self) -> str:
         """The page that shows both."""

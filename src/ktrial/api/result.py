@@ -114,7 +114,7 @@ class StudyResult:
         """
         makers = {"comparisons": report.comparisons_csv, "samples": report.samples_csv}
         if rows not in makers:
-            raise NoSuchRows(rows=rows, known=" and ".join(makers))
+            raise NoSuchRows(rows, " and ".join(makers))
         return makers[rows](self._record)
 
     def to_frame(self, rows: Rows = "comparisons", library: Library | None = None) -> Any:
@@ -162,18 +162,16 @@ _MORE_OF_TRIAL = ("reason", "started", "seconds", "machine", "qemu", "kernel_dig
 
 
 class NoFrameLibrary(KtrialError):
-    """A frame needs `wanted`, and `none` installed."""
-
-    text = "A frame needs {wanted}, and {none} installed."
-    hint = "pip install {install}; or take result.comparisons, which needs neither"
+    """None of the libraries is installed that make a frame."""
 
 
 class NoSuchRows(KtrialError):
-    """There are no rows called `rows`."""
+    """A study has no rows that are called so."""
 
-    text = "There are no rows called {rows}."
-    hint = "there are {known}"
     exit_code = 2
+
+    def __init__(self, rows: str, names: str) -> None:
+        super().__init__(f"There are no rows called {rows}.", hint=f"there are {names}")
 
 
 def as_frame(stored: StudyRecord, rows: Rows, library: Library | None) -> Any:
@@ -206,13 +204,13 @@ def columns_of(stored: StudyRecord, rows: Rows) -> dict[str, list[object]]:
         case "counters":
             names, parts = tuple(CounterDelta.model_fields), _each(stored, "counters")
         case _:
-            raise NoSuchRows(rows=rows, known="comparisons, trials, samples and counters")
+            raise NoSuchRows(rows, "comparisons, trials, samples and counters")
     return _by_name((*_OF_TRIAL, *names), parts)
 
 
-def _each(stored: StudyRecord, what: str) -> Iterator[tuple[object, ...]]:
+def _each(stored: StudyRecord, parts: str) -> Iterator[tuple[object, ...]]:
     for trial in stored.trials:
-        for part in getattr(trial, what):
+        for part in getattr(trial, parts):
             yield *_of_trial(trial), *_values(part)
 
 
@@ -228,9 +226,9 @@ def _of_trial(trial: Trial) -> tuple[object, ...]:
 
 
 def _trial(trial: Trial) -> tuple[object, ...]:
-    one = trial.provenance
+    provenance = trial.provenance
     measured = (trial.reason, trial.started, trial.seconds)
-    return (*_of_trial(trial), *measured, one.machine, one.qemu, one.kernel_digest)
+    return (*_of_trial(trial), *measured, provenance.machine, provenance.qemu, provenance.kernel_digest)
 
 
 def _values(row: Comparison | Sample | CounterDelta) -> tuple[object, ...]:
@@ -242,9 +240,12 @@ def _installed(libraries: tuple[Library, ...]) -> tuple[Library, Any]:
     for library in libraries:
         with contextlib.suppress(ImportError):  # the next one will do
             return library, importlib.import_module(library)
-    wanted = " or ".join(libraries)
+    names = " or ".join(libraries)
     none = "neither is" if len(libraries) > 1 else "it is not"
-    raise NoFrameLibrary(wanted=wanted, none=none, install=libraries[0])
+    raise NoFrameLibrary(
+        f"A frame needs {names}, and {none} installed.",
+        hint=f"pip install {libraries[0]}; or take result.comparisons, which needs neither",
+    )
 
 
 # Charts for notebooks.
@@ -269,7 +270,9 @@ def changes(record: StudyRecord, workload: str | None) -> "altair.LayerChart":
     rows = [row for row in _rows(record) if workload in {None, row["label"]}]
     base = altair.Chart(altair.InlineData(values=rows))
     place = altair.Y("row:N", sort=None, title=None)
-    colours = altair.Scale(domain=[VERDICTS[one].word for one in Verdict], range=list(_COLOURS.values()))
+    colours = altair.Scale(
+        domain=[VERDICTS[verdict].word for verdict in Verdict], range=list(_COLOURS.values())
+    )
     verdict = altair.Color("verdict:N", scale=colours, title="verdict")
     tips = [altair.Tooltip(f"{name}:N") for name in ("row", "treatment", "verdict")]
     points = base.mark_point(filled=True, size=70).encode(
@@ -289,20 +292,20 @@ def changes(record: StudyRecord, workload: str | None) -> "altair.LayerChart":
 
 
 def _rows(record: StudyRecord) -> list[dict[str, Any]]:
-    several = len({one.treatment for one in record.result.comparisons}) > 1
+    several = len({comparison.treatment for comparison in record.result.comparisons}) > 1
     rows = []
-    for one in record.result.comparisons:
-        if one.ratio is None or one.metric in BESIDE_THE_OWN:
+    for comparison in record.result.comparisons:
+        if comparison.ratio is None or comparison.metric in BESIDE_THE_OWN:
             continue
-        low, high = one.low or one.ratio, one.high or one.ratio
-        name = f"{one.workload}, {one.treatment}" if several else one.workload
+        low, high = comparison.low or comparison.ratio, comparison.high or comparison.ratio
+        name = f"{comparison.workload}, {comparison.treatment}" if several else comparison.workload
         rows.append(
             {
                 "row": one_line(name),
-                "label": one.workload,
-                "treatment": one_line(one.treatment),
-                "verdict": VERDICTS[one.verdict].word,
-                "change": 100 * (one.ratio - 1),
+                "label": comparison.workload,
+                "treatment": one_line(comparison.treatment),
+                "verdict": VERDICTS[comparison.verdict].word,
+                "change": 100 * (comparison.ratio - 1),
                 "low": 100 * (low - 1),
                 "high": 100 * (high - 1),
             }
@@ -328,23 +331,23 @@ class Tree:
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))
 
-    def _lines(self, first: str, rest: str) -> list[str]:
+    def _lines(self, first: str, indent: str) -> list[str]:
         lines = [f"{first}{one_line(self.name)} {number_format.signed(self.difference)}"]
         for place, part in enumerate(self.parts, start=1):
             last = place == len(self.parts)
-            lines += part._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+            lines += part._lines(indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
         return lines
 
     def _repr_html_(self) -> str:
         return self._html(is_open=True)
 
     def _html(self, *, is_open: bool = False) -> str:
-        said = escape(f"{one_line(self.name)} {number_format.signed(self.difference)}")
+        text = escape(f"{one_line(self.name)} {number_format.signed(self.difference)}")
         if not self.parts:
-            return f"<div style='margin-left:1.4em'>{said}</div>"
+            return f"<div style='margin-left:1.4em'>{text}</div>"
         inner = "".join(part._html() for part in self.parts)
         opened = " open" if is_open else ""
-        return f"<details{opened} style='margin-left:1em'><summary>{said}</summary>{inner}</details>"
+        return f"<details{opened} style='margin-left:1em'><summary>{text}</summary>{inner}</details>"
 
 
 def tree_of(explanation: Explanation) -> Tree:
@@ -362,9 +365,9 @@ def tree_of(explanation: Explanation) -> Tree:
         )
         for subsystem, difference in explanation.subsystems.items()
     )
-    whole = explanation.total
+    total = explanation.total
     return Tree(
-        explanation.workload, float(whole), explanation.share(whole), tuple(filter(_holds, subsystems))
+        explanation.workload, float(total), explanation.share(total), tuple(filter(_holds, subsystems))
     )
 
 

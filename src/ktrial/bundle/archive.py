@@ -23,7 +23,14 @@ from typing import IO, NamedTuple
 
 from pydantic import Field
 
-from ktrial.bundle.errors import BundleDamaged, BundleTooLarge, BundleUsageError, NotABundle, SignatureError
+from ktrial.bundle.errors import (
+    BundleDamaged,
+    BundleTooLarge,
+    BundleUnreadable,
+    NotABundle,
+    NotSignable,
+    SignatureWrong,
+)
 from ktrial.model.base import Model
 from ktrial.model.kernel import Origin
 
@@ -93,10 +100,10 @@ def _described(name: str) -> zipfile.ZipInfo:
     """A plain file of no time and nobody's."""
     if not is_plain(name):
         raise ValueError(f"{name!r} does not name a file of a bundle")
-    made = zipfile.ZipInfo(name, _EPOCH)
-    made.create_system, made.external_attr = _UNIX, (stat.S_IFREG | 0o644) << 16
-    made.compress_type = zipfile.ZIP_DEFLATED
-    return made
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.create_system, info.external_attr = _UNIX, (stat.S_IFREG | 0o644) << 16
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
 
 
 def is_plain(name: str) -> bool:
@@ -128,14 +135,11 @@ class Archive:
             with self._archive.open(name) as opened_archive:
                 content = opened_archive.read(self.sizes[name] + 1)
         except _BROKEN as error:
-            raise BundleDamaged(file=self._path, problem=f"{name} cannot be unpacked") from error
+            raise BundleDamaged(self._path, f"{name} cannot be unpacked") from error
         except OSError as error:
-            raise BundleUsageError(
-                f"Bundle {self._path} cannot be read: {error.strerror or str(error)}.",
-                hint="name a file that ktrial bundle wrote",
-            ) from error
+            raise BundleUnreadable(self._path, error) from error
         if len(content) != self.sizes[name]:
-            raise BundleDamaged(file=self._path, problem=f"{name} has another size than it says")
+            raise BundleDamaged(self._path, f"{name} has another size than it says")
         return content
 
 
@@ -149,10 +153,7 @@ def opened_archive(path: Path) -> Iterator[Archive]:
                 sizes = _sizes(path, archive)
                 yield Archive(path, archive, sizes)
     except OSError as error:
-        raise BundleUsageError(
-            f"Bundle {path} cannot be read: {error.strerror or str(error)}.",
-            hint="name a file that ktrial bundle wrote",
-        ) from error
+        raise BundleUnreadable(path, error) from error
 
 
 def _check_end(path: Path, file: IO[bytes]) -> None:
@@ -161,17 +162,17 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
     if size > MOST_BYTES:
         raise too_large(path, "it has", size, MOST_BYTES)
     if size < _END.size:
-        raise NotABundle(file=path, problem="it is no zip archive")
+        raise NotABundle(path, "it is no zip archive")
     file.seek(size - _END.size)
-    magic, disk, start, here, entries, length, offset, comment = _END.unpack(file.read(_END.size))
+    magic, disk, start, entries_on_disk, entries, length, offset, comment = _END.unpack(file.read(_END.size))
     if magic != _END_MAGIC or comment or disk or start:
-        raise NotABundle(file=path, problem="it does not end as a zip archive that ktrial wrote")
-    if here != entries or offset + length + _END.size != size:
-        raise NotABundle(file=path, problem="its directory does not fit its size")
+        raise NotABundle(path, "it does not end as a zip archive that ktrial wrote")
+    if entries_on_disk != entries or offset + length + _END.size != size:
+        raise NotABundle(path, "its directory does not fit its size")
     if length > _MOST_DIRECTORY:
         raise too_large(path, "its directory has", length, _MOST_DIRECTORY)
     if entries > MOST_FILES:
-        raise BundleTooLarge(file=path, what="it has", found=f"{entries} files", most=MOST_FILES, are="are")
+        raise BundleTooLarge(path, "it has", f"{entries} files", MOST_FILES)
 
 
 @contextmanager
@@ -179,7 +180,7 @@ def _sound(path: Path, file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(file)
     except _BROKEN as error:
-        raise NotABundle(file=path, problem="its directory cannot be read") from error
+        raise NotABundle(path, "its directory cannot be read") from error
     with archive:
         yield archive
 
@@ -189,7 +190,7 @@ def _sizes(path: Path, archive: zipfile.ZipFile) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for entry in archive.infolist():
         if problem := _problem(entry, sizes):
-            raise NotABundle(file=path, problem=problem)
+            raise NotABundle(path, problem)
         if entry.file_size > MOST_BYTES_OF_A_FILE:
             raise too_large(path, f"{entry.filename} has", entry.file_size, MOST_BYTES_OF_A_FILE)
         sizes[entry.filename] = entry.file_size
@@ -198,13 +199,13 @@ def _sizes(path: Path, archive: zipfile.ZipFile) -> dict[str, int]:
     return sizes
 
 
-def _problem(entry: zipfile.ZipInfo, known: Mapping[str, int]) -> str:
+def _problem(entry: zipfile.ZipInfo, sizes: Mapping[str, int]) -> str:
     """Why the entry is none that ktrial writes; empty where it may be."""
     name = entry.orig_filename
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if not is_plain(name) or name != entry.filename:
         return f"{name[:80]!r} is no name of a file in a bundle"
-    if name in known:
+    if name in sizes:
         return f"it has {name} twice"
     if kind not in {0, stat.S_IFREG}:
         return f"{name} is no plain file"
@@ -213,9 +214,9 @@ def _problem(entry: zipfile.ZipInfo, known: Mapping[str, int]) -> str:
     return ""
 
 
-def too_large(path: Path, what: str, size: int, most: int) -> BundleTooLarge:
+def too_large(path: Path, subject: str, size: int, most: int) -> BundleTooLarge:
     """The error for a size above its limit."""
-    return BundleTooLarge(file=path, what=what, found=f"{size} bytes", most=most, are="bytes are")
+    return BundleTooLarge(path, subject, f"{size} bytes", most, unit="bytes are")
 
 
 # What is in a bundle, and what it is called there.
@@ -354,23 +355,23 @@ def parsed_manifest(file: Path, text: str) -> dict[str, str]:
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is None or match[2] in digests:
-            raise BundleDamaged(file=file, problem=f"a line of {MANIFEST} cannot be read")
+            raise BundleDamaged(file, f"a line of {MANIFEST} cannot be read")
         digests[match[2]] = match[1]
     return digests
 
 
-def check_names(file: Path, digests: Mapping[str, str], there: set[str]) -> None:
+def check_names(file: Path, digests: Mapping[str, str], names: set[str]) -> None:
     """Raise BundleDamaged where a file is missing, or one is there that is not listed."""
-    if missing := sorted(digests.keys() - there):
-        raise BundleDamaged(file=file, problem=f"{missing[0]} is missing")
-    if more := sorted(there - digests.keys() - NOT_LISTED):
-        raise BundleDamaged(file=file, problem=f"{more[0]} is not in {MANIFEST}")
+    if missing := sorted(digests.keys() - names):
+        raise BundleDamaged(file, f"{missing[0]} is missing")
+    if more := sorted(names - digests.keys() - NOT_LISTED):
+        raise BundleDamaged(file, f"{more[0]} is not in {MANIFEST}")
 
 
 def check_content(file: Path, name: str, content: bytes, digests: Mapping[str, str]) -> None:
     """Raise BundleDamaged where the content is not what was listed."""
     if digests.get(name) != hashlib.sha256(content).hexdigest():
-        raise BundleDamaged(file=file, problem=f"{name} is not what {MANIFEST} says")
+        raise BundleDamaged(file, f"{name} is not what {MANIFEST} says")
 
 
 # OpenSSH signatures over a bundle's list of digests (ssh-keygen(1), -Y sign and -Y verify).
@@ -395,13 +396,7 @@ def signed(file: Path, key: Path, manifest: bytes) -> bytes:
     """The signature of the manifest. A key may ask its owner for a passphrase. Raises NotSignable."""
     key = key.expanduser()
     if not key.is_file():
-        raise SignatureError(
-            f"Bundle {file} cannot be signed: there is no key {key}.",
-            hint=(
-                "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
-                "OpenSSH's client"
-            ),
-        )
+        raise NotSignable(file, f"there is no key {key}")
     with tempfile.TemporaryDirectory(prefix="ktrial-sign-") as directory:
         message = Path(directory) / "manifest"
         message.write_bytes(manifest)
@@ -409,35 +404,17 @@ def signed(file: Path, key: Path, manifest: bytes) -> bytes:
         try:
             ran = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, check=False)
             if ran.returncode:
-                raise SignatureError(
-                    f"Bundle {file} cannot be signed: {_said(ran.stderr)}.",
-                    hint=(
-                        "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
-                        "OpenSSH's client"
-                    ),
-                )
+                raise NotSignable(file, _said(ran.stderr))
             return message.with_name(message.name + ".sig").read_bytes()
         except OSError as error:
-            raise SignatureError(
-                f"Bundle {file} cannot be signed: {_PROGRAM} cannot be run ({error.strerror}).",
-                hint=(
-                    "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with "
-                    "OpenSSH's client"
-                ),
-            ) from error
+            raise NotSignable(file, f"{_PROGRAM} cannot be run ({error.strerror})") from error
 
 
 def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
     """Who signed it, of those whom the file of allowed signers names. Raises SignatureWrong."""
     signers = signers.expanduser().absolute()
     if not signers.is_file():
-        raise SignatureError(
-            f"Bundle {file}: its signature does not hold: there is no file {signers}.",
-            hint=(
-                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
-                "said from it"
-            ),
-        )
+        raise SignatureWrong(file, f"there is no file {signers}", signers)
     with tempfile.TemporaryDirectory(prefix="ktrial-verify-") as directory:
         place = Path(directory) / "signature"
         place.write_bytes(signature)
@@ -446,37 +423,19 @@ def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
         principals = _ran(file, signers, [*common, "find-principals", *which], b"")
         name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
         if not _PRINCIPAL.fullmatch(name):
-            raise SignatureError(
-                f"Bundle {file}: its signature does not hold: its key is nobody's there.",
-                hint=(
-                    f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
-                    "said from it"
-                ),
-            )
+            raise SignatureWrong(file, "its key is nobody's there", signers)
         _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)
         return name
 
 
-def _ran(file: Path, signers: Path, command: list[str], given: bytes) -> str:
+def _ran(file: Path, signers: Path, command: list[str], text: bytes) -> str:
     try:
-        ran = subprocess.run(command, input=given, capture_output=True, check=False, timeout=_SECONDS)
+        ran = subprocess.run(command, input=text, capture_output=True, check=False, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{_PROGRAM} cannot be run ({error})"
-        raise SignatureError(
-            f"Bundle {file}: its signature does not hold: {problem}.",
-            hint=(
-                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
-                "said from it"
-            ),
-        ) from error
+        raise SignatureWrong(file, problem, signers) from error
     if ran.returncode:
-        raise SignatureError(
-            f"Bundle {file}: its signature does not hold: {_said(ran.stderr or ran.stdout)}.",
-            hint=(
-                f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
-                "said from it"
-            ),
-        )
+        raise SignatureWrong(file, _said(ran.stderr or ran.stdout), signers)
     return ran.stdout.decode("utf-8", "replace")
 
 

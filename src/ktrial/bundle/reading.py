@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ktrial.bundle import archive
 from ktrial.bundle import archive as parts
 from ktrial.bundle.archive import FORMAT, Archive, BundleContents
-from ktrial.bundle.errors import BundleDamaged, BundleTooLarge, BundleUsageError, NotABundle, SignatureError
+from ktrial.bundle.errors import BadBundle, BundleDamaged, BundleError, BundleTooLarge, NotABundle
 from ktrial.format.sanitize import printable
 from ktrial.model.base import digest
 from ktrial.model.comparison import Result
@@ -98,7 +98,7 @@ class Bundle:
         number = store.study(self.study)
         for trial in self.trials():
             if not store.add_trial(number, trial):
-                raise BundleDamaged(file=self.file, problem=f"it has trial {trial.planned.key} twice")
+                raise BundleDamaged(self.file, f"it has trial {trial.planned.key} twice")
         for difference in self.differences():
             store.add_kernel_difference(number, difference)
         if tuned := self.searched():
@@ -117,14 +117,14 @@ class Bundle:
 
     def _planned(self) -> dict[str, PlannedTrial] | None:
         """Of a search nobody knows it beforehand."""
-        return None if self.study.search else {one.key: one for one in plan(self.study).trials}
+        return None if self.study.search else {trial.key: trial for trial in plan(self.study).trials}
 
 
 @contextmanager
 def open_bundle(file: Path, signers: Path | None = None) -> Iterator[Bundle]:
     """The bundle in a file. `signers`: OpenSSH's file of allowed signers, one of whom must have signed it.
 
-    Raises BundleUnreadable, NotABundle, BundleTooLarge, BundleNewer, BundleDamaged, NotSigned,
+    Raises BundleUnreadable, NotABundle, BundleTooLarge, BadBundle, BundleDamaged, BundleError,
     SignatureWrong.
     """
     with archive.opened_archive(file) as opened:
@@ -140,7 +140,7 @@ def open_bundle(file: Path, signers: Path | None = None) -> Iterator[Bundle]:
 
 def _small(file: Path, opened: Archive, name: str, most: int) -> bytes:
     if name not in opened.sizes:
-        raise NotABundle(file=file, problem=f"it has no {name}")
+        raise NotABundle(file, f"it has no {name}")
     if opened.sizes[name] > most:
         raise archive.too_large(file, f"its {name} has", opened.sizes[name], most)
     return opened.read(name)
@@ -148,17 +148,17 @@ def _small(file: Path, opened: Archive, name: str, most: int) -> bytes:
 
 def _signer(file: Path, opened: Archive, listed: bytes, signers: Path) -> str:
     if archive.MANIFEST_SIGNATURE not in opened.sizes:
-        raise SignatureError(
+        raise BundleError(
             f"Bundle {file} is not signed, and a signature was asked for.",
             hint="ask its author for a signed one (ktrial bundle --sign KEY), or leave --signers out",
         )
-    made = _small(file, opened, archive.MANIFEST_SIGNATURE, archive.SIGNATURE_MOST_BYTES)
-    return archive.signer(file, signers, listed, made)
+    signature = _small(file, opened, archive.MANIFEST_SIGNATURE, archive.SIGNATURE_MOST_BYTES)
+    return archive.signer(file, signers, listed, signature)
 
 
 def _read(file: Path, opened: Archive, digests: Mapping[str, str], name: str) -> bytes:
     if name not in digests:
-        raise BundleDamaged(file=file, problem=f"it has no {name}")
+        raise BundleDamaged(file, f"it has no {name}")
     content = opened.read(name)
     archive.check_content(file, name, content, digests)
     return content
@@ -168,9 +168,9 @@ def _contents(file: Path, content: bytes) -> BundleContents:
     data = _json(file, parts.CONTENTS, content)
     format_number = data.get("format") if isinstance(data, dict) else None
     if isinstance(format_number, int) and format_number > FORMAT:
-        raise BundleUsageError(
-            f"Bundle {file} was written by a newer ktrial (its format is {format_number}, this "
-            f"ktrial knows {FORMAT}).",
+        raise BadBundle(
+            f"Bundle {file} was written by a newer ktrial (its format is {format_number}, this ktrial knows "
+            f"{FORMAT}).",
             hint=f"use ktrial {data.get('ktrial', 'a newer one')} or later",
         )
     return _valid(file, parts.CONTENTS, lambda: BundleContents.model_validate(data))
@@ -180,7 +180,7 @@ def _text(file: Path, name: str, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BundleDamaged(file=file, problem=f"{name} is no text") from error
+        raise BundleDamaged(file, f"{name} is no text") from error
 
 
 def _parsed(file: Path, name: str, content: bytes, model: type[Kind]) -> Kind:
@@ -193,7 +193,7 @@ def _json(file: Path, name: str, content: bytes) -> Any:
     try:
         return _harmless(json.loads(_text(file, name, content)), _MOST_DEPTH)
     except (ValueError, RecursionError) as error:
-        raise BundleDamaged(file=file, problem=f"{name} cannot be read as JSON") from error
+        raise BundleDamaged(file, f"{name} cannot be read as JSON") from error
 
 
 def _harmless(data: Any, depth: int) -> Any:
@@ -203,9 +203,9 @@ def _harmless(data: Any, depth: int) -> Any:
     if isinstance(data, str):
         return printable(data)
     if isinstance(data, list):
-        return [_harmless(one, depth - 1) for one in data]
+        return [_harmless(value, depth - 1) for value in data]
     if isinstance(data, dict):
-        return {printable(key): _harmless(one, depth - 1) for key, one in data.items()}
+        return {printable(key): _harmless(value, depth - 1) for key, value in data.items()}
     return data
 
 
@@ -219,7 +219,7 @@ def _valid(file: Path, name: str, make: Callable[[], Made]) -> Made:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         problem = f"{name}: {where}: {first['msg']}" if where else f"{name}: {first['msg']}"
-        raise BundleDamaged(file=file, problem=printable(problem)[:300]) from error
+        raise BundleDamaged(file, printable(problem)[:300]) from error
 
 
 def _study(file: Path, content: bytes, contents: BundleContents) -> Study:
@@ -228,7 +228,7 @@ def _study(file: Path, content: bytes, contents: BundleContents) -> Study:
     _check_size(file, study, contents)
     as_it_was = _valid(file, parts.STUDY, lambda: Study.model_validate_json(content))
     if digest(as_it_was) != contents.study_digest:
-        raise BundleDamaged(file=file, problem=f"{parts.STUDY} is not the study of {parts.CONTENTS}")
+        raise BundleDamaged(file, f"{parts.STUDY} is not the study of {parts.CONTENTS}")
     return study
 
 
@@ -236,9 +236,7 @@ def _check_size(file: Path, study: Study, contents: BundleContents) -> None:
     """Raise BundleTooLarge, BundleDamaged: what a study file could not ask for, a bundle cannot either."""
     levels = [len(factor.levels) for factor in study.factors]
     if max(levels, default=0) > _MOST_LEVELS or len(levels) > _MOST_LEVELS:
-        raise BundleTooLarge(
-            file=file, what="its study has", found="factors and levels", most=_MOST_LEVELS, are="are"
-        )
+        raise BundleTooLarge(file, "its study has", "factors and levels", _MOST_LEVELS)
     sizes = {
         Design.FULL: math.prod(levels),
         Design.ONE_AT_A_TIME: sum(levels),
@@ -247,22 +245,20 @@ def _check_size(file: Path, study: Study, contents: BundleContents) -> None:
     trials = (sizes[study.design] + 1) * study.blocks
     if max(trials, contents.trials) > parts.MOST_TRIALS:
         counted = f"{max(trials, contents.trials)} trials"
-        raise BundleTooLarge(
-            file=file, what="its study has", found=counted, most=parts.MOST_TRIALS, are="are"
-        )
+        raise BundleTooLarge(file, "its study has", counted, parts.MOST_TRIALS)
     if study.machine.memory_mib > _MOST_MEMORY_MIB or study.machine.cpus > _MOST_CPUS:
-        asked = f"{study.machine.memory_mib} MiB and {study.machine.cpus} CPUs for a guest"
+        guest = f"{study.machine.memory_mib} MiB and {study.machine.cpus} CPUs for a guest"
         most = f"{_MOST_MEMORY_MIB} MiB and {_MOST_CPUS} CPUs"
-        raise BundleTooLarge(file=file, what="its study asks for", found=asked, most=most, are="are")
+        raise BundleTooLarge(file, "its study asks for", guest, most)
 
 
 def _check_trial(file: Path, trial: Trial, planned: Mapping[str, PlannedTrial] | None) -> None:
     key = trial.planned.key
     if planned is not None and planned.get(key) != trial.planned:
-        raise BundleDamaged(file=file, problem=f"trial {key} is none that the study plans")
-    numbers = [sample.value for sample in trial.samples] + [one.delta for one in trial.counters]
+        raise BundleDamaged(file, f"trial {key} is none that the study plans")
+    numbers = [sample.value for sample in trial.samples] + [counter.delta for counter in trial.counters]
     if not all(map(math.isfinite, numbers)):
-        raise BundleDamaged(file=file, problem=f"trial {key} has a number that is none")
+        raise BundleDamaged(file, f"trial {key} has a number that is none")
 
 
 # A store that has what is in a bundle, for as long as it is looked at.

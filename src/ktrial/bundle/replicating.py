@@ -9,7 +9,7 @@ from typing import NoReturn
 from ktrial.analysis.replication import compared
 from ktrial.analysis.result import record_of
 from ktrial.bundle.archive import KERNELS, KernelEntry
-from ktrial.bundle.errors import BundleError, BundleUsageError
+from ktrial.bundle.errors import BadBundle, BundleError, HostFilesNamed
 from ktrial.bundle.reading import Bundle
 from ktrial.bundle.writing import CONFIG, IMAGE, MODULES, SYSTEM_MAP, host_files
 from ktrial.experiment import guest_storage, session
@@ -46,42 +46,41 @@ class ReplicationRequest:
     """Whether guests may be given the files of this system that the study names."""
 
 
-def study_again(bundle: Bundle, asked: ReplicationRequest) -> Study:
+def study_again(bundle: Bundle, request: ReplicationRequest) -> Study:
     """The part of the bundle's study that is run again.
 
-    Raises NotReplicable, HostFilesNamed, NoSuchWorkloadInBundle.
+    Raises BundleError, HostFilesNamed, BadBundle.
     """
     study = bundle.study
-    _check(bundle, study, asked)
-    kept = tuple(use for use in study.workloads if not asked.only or {use.name, use.label} & set(asked.only))
-    known = {name for use in study.workloads for name in (use.name, use.label)}
-    if missing := [name for name in asked.only if name not in known]:
-        there = ", ".join(use.label for use in study.workloads)
-        raise BundleUsageError(f"Bundle {bundle.file} has no workload {missing[0]}.", hint=f"it has {there}")
+    _check(bundle, study, request)
+    uses = tuple(
+        use for use in study.workloads if not request.only or {use.name, use.label} & set(request.only)
+    )
+    names = {name for use in study.workloads for name in (use.name, use.label)}
+    if missing := [name for name in request.only if name not in names]:
+        labels = ", ".join(use.label for use in study.workloads)
+        raise BadBundle(f"Bundle {bundle.file} has no workload {missing[0]}.", hint=f"it has {labels}")
     fewer = (
-        study.perturbations if asked.perturbations is None else min(asked.perturbations, study.perturbations)
+        study.perturbations
+        if request.perturbations is None
+        else min(request.perturbations, study.perturbations)
     )
     timing = study.timing
-    if timing and asked.only:
-        primary = tuple(one for one in timing.primary if one.partition(":")[0] in {use.label for use in kept})
+    if timing and request.only:
+        primary = tuple(
+            metric for metric in timing.primary if metric.partition(":")[0] in {use.label for use in uses}
+        )
         timing = timing.model_copy(update={"primary": primary})
-    return study.model_copy(update={"workloads": kept, "perturbations": fewer, "timing": timing})
+    return study.model_copy(update={"workloads": uses, "perturbations": fewer, "timing": timing})
 
 
-def _check(bundle: Bundle, study: Study, asked: ReplicationRequest) -> None:
+def _check(bundle: Bundle, study: Study, request: ReplicationRequest) -> None:
     if study.machine.kind not in IN_GUESTS:
         _refuse(bundle, f"its machine is {study.machine.kind}: its commands would run on this system itself")
     if study.search:
         _refuse(bundle, "it is a search, whose trials depend on each other")
-    if (named := host_files(study)) and not asked.host_files:
-        raise BundleUsageError(
-            f"Bundle {bundle.file}: its study takes files of this system into guests, and they are "
-            f"not in it: {', '.join(named[:5])}.",
-            hint=(
-                "where you have them, and they may be read: --allow-host-files; a guest is all that "
-                "they reach"
-            ),
-        )
+    if (named := host_files(study)) and not request.host_files:
+        raise HostFilesNamed(bundle.file, ", ".join(named[:5]))
 
 
 def _refuse(bundle: Bundle, problem: str) -> NoReturn:
@@ -103,7 +102,7 @@ class Replicated:
 def replicate(
     bundle: Bundle,
     stores: tuple[Store, Store],
-    asked: ReplicationRequest,
+    request: ReplicationRequest,
     *,
     observer: Observer | None = None,
     jobs: int | None = None,
@@ -115,15 +114,15 @@ def replicate(
 
     Raises what `study_again` and `session.run` raise.
     """
-    study = study_again(bundle, asked)
+    study = study_again(bundle, request)
     first, fresh = stores
     stored = first.find(bundle.fill(first))
     before = record_of(first, stored, first.trials(stored.id))
     plain = sources or default_resources()
     kernel_sources = KernelSources(bundle, plain.kernel, cached)
-    files = plain.files if asked.host_files else _own_programs(bundle.file, study, plain.files)
+    files = plain.files if request.host_files else _own_programs(bundle.file, study, plain.files)
     again = replace(plain, obtain=kernel_sources.obtain, builder=kernel_sources.builder(), files=files)
-    now = session.run(
+    after = session.run(
         study,
         store=fresh,
         machine=machine,
@@ -133,8 +132,8 @@ def replicate(
         any_settings=True,
         one_sided=True,
     )
-    made = compared(before, now, kernel_sources.had, asked.only, bundle.signer)
-    return Replicated(made, before, now)
+    replication = compared(before, after, kernel_sources.had, request.only, bundle.signer)
+    return Replicated(replication, before, after)
 
 
 def _own_programs(file: Path, study: Study, files: FileReader) -> FileReader:
@@ -142,18 +141,11 @@ def _own_programs(file: Path, study: Study, files: FileReader) -> FileReader:
 
     study_again has said that the study names none.
     """
-    own = {guest_storage.program(study.machine.disk)} if study.machine.disk else set()
+    allowed = {guest_storage.program(study.machine.disk)} if study.machine.disk else set()
 
     def only_own(who: str, named: tuple[str, ...]) -> tuple[CarriedFile, ...]:
-        if set(named) - own:
-            raise BundleUsageError(
-                f"Bundle {file}: its study takes files of this system into guests, and they are not in "
-                f"it: {', '.join(named)}.",
-                hint=(
-                    "where you have them, and they may be read: --allow-host-files; a guest is all that "
-                    "they reach"
-                ),
-            )
+        if set(named) - allowed:
+            raise HostFilesNamed(file, ", ".join(named))
         return files(who, named)
 
     return only_own
@@ -191,7 +183,7 @@ class KernelSources:
         self._bundle = bundle
         self._cached = cached
         self._obtain = obtain
-        self._entries: Mapping[str, KernelEntry] = {one.asked: one for one in bundle.contents.kernels}
+        self._entries: Mapping[str, KernelEntry] = {entry.asked: entry for entry in bundle.contents.kernels}
         self._had: dict[str, KernelHad] = {}
 
     @property
@@ -199,52 +191,52 @@ class KernelSources:
         """How each kernel was had, or why not, in the order of asking."""
         return tuple(self._had.values())
 
-    def obtain(self, wanted: KernelRef, progress: Progress) -> Kernel:
-        """The kernel that a study's name means, or what stands in. Raises KernelNotHad."""
+    def obtain(self, reference: KernelRef, progress: Progress) -> Kernel:
+        """The kernel that a study's name means, or what stands in. Raises KernelError."""
         return self._first(
-            wanted.label, (*self._same(wanted.label), *_others(wanted, self._obtain)), progress
+            reference.label, (*self._same(reference.label), *_others(reference, self._obtain)), progress
         )
 
     def builder(self) -> Builder:
         """Builds nothing: a kernel that was built is had by its digest, or not at all."""
 
-        def build(wanted: Build, progress: Progress) -> Kernel:
-            return self._first(wanted.name, tuple(self._same(wanted.name)), progress, built=True)
+        def build(order: Build, progress: Progress) -> Kernel:
+            return self._first(order.name, tuple(self._same(order.name)), progress, built=True)
 
         return Builder(build=build, configured=lambda _wanted, _progress: {}, cached=lambda _wanted: None)
 
-    def _same(self, asked: str) -> Iterator[Way]:
+    def _same(self, name: str) -> Iterator[Way]:
         """Where that very kernel may be."""
-        entry = self._entries.get(asked)
+        entry = self._entries.get(name)
         if entry is None or not _DIGEST.fullmatch(entry.digest):
             return
         digest = entry.digest
         yield "the cache", lambda progress: self._cached(digest, progress)
         if f"{KERNELS}/{digest}/{IMAGE}" in self._bundle.names:
             yield "the bundle", lambda progress: self._unpacked(digest, progress)
-        name = entry.obtain
-        if _DEBIAN.fullmatch(name):
-            yield name, lambda progress: self._obtain(name, progress)
+        package = entry.obtain
+        if _DEBIAN.fullmatch(package):
+            yield package, lambda progress: self._obtain(package, progress)
 
-    def _first(self, asked: str, ways: tuple[Way, ...], progress: Progress, *, built: bool = False) -> Kernel:
-        entry = self._entries.get(asked, KernelEntry(asked=asked))
+    def _first(self, name: str, ways: tuple[Way, ...], progress: Progress, *, built: bool = False) -> Kernel:
+        entry = self._entries.get(name, KernelEntry(asked=name))
         problems = []
-        for how, obtain in ways:
+        for source, obtain in ways:
             try:
                 kernel = obtain(progress)
             except KernelError as error:
-                problems.append(f"{how}: {error.message}")
+                problems.append(f"{source}: {error.message}")
                 continue
             same = kernel.digest == entry.digest
-            self._had[asked] = KernelHad(
-                asked=asked, digest=entry.digest, how=how, release=kernel.release, same=same
+            self._had[name] = KernelHad(
+                asked=name, digest=entry.digest, how=source, release=kernel.release, same=same
             )
-            return kernel.model_copy(update={"name": asked})
+            return kernel.model_copy(update={"name": name})
         last = problems[-1].rstrip(".") if problems else "nothing says where it is to be had"
         problem = "it was built, and is neither in the cache nor in the bundle" if built else last
-        self._had[asked] = KernelHad(asked=asked, digest=entry.digest, how="", problem=problem)
+        self._had[name] = KernelHad(asked=name, digest=entry.digest, how="", problem=problem)
         raise KernelError(
-            f"Kernel {asked} cannot be had for the replication: {problem}.",
+            f"Kernel {name} cannot be had for the replication: {problem}.",
             hint="ask the bundle's author for one that has it (ktrial bundle --with-kernels)",
         )
 
@@ -275,7 +267,7 @@ def _there(path: Path) -> Path | None:
     return path if path.exists() else None
 
 
-def _others(wanted: KernelRef, obtain: Callable[[str, Progress], Kernel]) -> Iterator[Way]:
+def _others(reference: KernelRef, obtain: Callable[[str, Progress], Kernel]) -> Iterator[Way]:
     """What can stand in: the newest package of a name that the study itself uses."""
-    if _DEBIAN.fullmatch(wanted.asked):
-        yield wanted.asked, lambda progress: obtain(wanted.asked, progress)
+    if _DEBIAN.fullmatch(reference.asked):
+        yield reference.asked, lambda progress: obtain(reference.asked, progress)

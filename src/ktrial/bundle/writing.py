@@ -28,7 +28,7 @@ from ktrial.bundle.archive import (
     KernelEntry,
     is_plain,
 )
-from ktrial.bundle.errors import BundleError
+from ktrial.bundle.errors import BundleError, BundleNotWritten
 from ktrial.experiment.explain import stored_explanations
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION, package_directory
@@ -46,9 +46,6 @@ from ktrial.studyfile.references import resolved
 from ktrial.studyfile.writer import study_toml
 
 Tell = Callable[[str], None]
-
-
-NO_TRIALS = "run it first: ktrial run {study}"
 
 
 @dataclass(frozen=True)
@@ -75,17 +72,17 @@ class Written:
 
 
 def write_bundle(
-    store: Store, stored: StoredStudy, file: Path, wanted: Wanted, tell: Tell = lambda _text: None
+    store: Store, stored: StoredStudy, file: Path, options: Wanted, tell: Tell = lambda _text: None
 ) -> Written:
     """Write the study's bundle; a half-written one is never left. The same study gives the same bytes.
 
-    Raises NothingToBundle, BundleNotWritten, NotSignable, StoreError.
+    Raises BundleError, StoreError.
     """
     tell("reading the trials")
     trials = _whole_trials(store, stored)
     record = record_of(store, stored, tuple(_alone(trial) for trial in trials))
-    contents = _contents(record, wanted)
-    if wanted.with_kernels and (missing := missing_files(contents.kernels)):
+    contents = _contents(record, options)
+    if options.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"
         raise BundleError(
             f"Study {stored.study.name} cannot be bundled: {problem}.", hint="leave --with-kernels out"
@@ -98,19 +95,19 @@ def write_bundle(
         *entries_of_files(contents.kernels),
     ]
     tell("packing")
-    packed = _packed(file, record, contents, entries, wanted.key)
+    packed = _packed(file, record, contents, entries, options.key)
     _replace(file, packed)
     digest = hashlib.sha256(packed).hexdigest()
-    return Written(file.expanduser().absolute(), len(packed), digest, contents, wanted.key is not None)
+    return Written(file.expanduser().absolute(), len(packed), digest, contents, options.key is not None)
 
 
 def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
-    """In run order, with their profiles and series. Raises NothingToBundle."""
-    trials = sorted(store.trials(stored.id), key=lambda one: (one.planned.order, one.planned.key))
+    """In run order, with their profiles and series. Raises BundleError where there are none."""
+    trials = sorted(store.trials(stored.id), key=lambda trial: (trial.planned.order, trial.planned.key))
     if not trials:
-        advice = NO_TRIALS.format(study=stored.study.name)
         raise BundleError(
-            f"Study {stored.study.name} cannot be bundled: no trial of it has ended.", hint=str(advice)
+            f"Study {stored.study.name} cannot be bundled: no trial of it has ended.",
+            hint=f"run it first: ktrial run {stored.study.name}",
         )
     labels = sorted(store.profiled(stored.id))
 
@@ -128,7 +125,7 @@ def _alone(trial: Trial) -> Trial:
     return trial.model_copy(update={"profiles": (), "sampled": ()})
 
 
-def _contents(record: StudyRecord, wanted: Wanted) -> BundleContents:
+def _contents(record: StudyRecord, options: Wanted) -> BundleContents:
     study, met = record.study, [trial.provenance for trial in record.trials]
     return BundleContents(
         ktrial=VERSION,
@@ -139,13 +136,13 @@ def _contents(record: StudyRecord, wanted: Wanted) -> BundleContents:
         planned=record.planned,
         trials=len(record.trials),
         machine=study.machine.kind,
-        versions=tuple(sorted({one.ktrial for one in met if one.ktrial})),
-        qemu=tuple(sorted({one.qemu for one in met if one.qemu})),
-        kernels=kernel_entries(study, record.trials, with_files=wanted.with_kernels),
+        versions=tuple(sorted({provenance.ktrial for provenance in met if provenance.ktrial})),
+        qemu=tuple(sorted({provenance.qemu for provenance in met if provenance.qemu})),
+        kernels=kernel_entries(study, record.trials, with_files=options.with_kernels),
         guests=published_guests(),
         patches={patch.digest: Path(patch.path).name for patch in patches_of(study)},
         host_files=host_files(study),
-        licence=wanted.licence,
+        licence=options.licence,
     )
 
 
@@ -183,7 +180,9 @@ def _of_study(
         yield ArchiveEntry(parts.MARKDOWN, report.study_markdown(record, whys).encode())
     if tuned := store.answer(stored.id):
         yield ArchiveEntry(parts.SEARCHED, _json(tuned.model_dump(mode="json")))
-    yield ArchiveEntry(parts.DIFFERENCES, _json([one.model_dump(mode="json") for one in record.kernels]))
+    yield ArchiveEntry(
+        parts.DIFFERENCES, _json([difference.model_dump(mode="json") for difference in record.kernels])
+    )
     yield ArchiveEntry(parts.PACKAGES, installed_packages().encode())
     yield ArchiveEntry(parts.README, readme_text(record, contents).encode())
     if licence := licence_text():
@@ -195,8 +194,8 @@ def _of_trials(trials: Sequence[Trial]) -> Iterator[ArchiveEntry]:
         plain = trial.model_dump(mode="json", exclude={"profiles", "sampled"})
         yield ArchiveEntry(parts.trial_name(number), _json(plain))
         for kind, several in (("profiles", trial.profiles), ("series", trial.sampled)):
-            for place, one in enumerate(several):
-                text = _json(one.model_dump(mode="json", exclude_defaults=kind == "profiles"))
+            for place, part in enumerate(several):
+                text = _json(part.model_dump(mode="json", exclude_defaults=kind == "profiles"))
                 yield ArchiveEntry(parts.part_name(kind, number, place), text)
 
 
@@ -219,18 +218,15 @@ def _packed(
     entries.append(ArchiveEntry(archive.MANIFEST, listed))
     if key:
         entries.append(ArchiveEntry(archive.MANIFEST_SIGNATURE, archive.signed(file, key, listed)))
-    made = io.BytesIO()
+    archive_file = io.BytesIO()
     try:
-        archive.write_archive(made, entries)
+        archive.write_archive(archive_file, entries)
     except OSError as error:
-        raise BundleError(
-            f"Bundle {file} cannot be written: {error.strerror or str(error)}.",
-            hint="name another place: -o FILE",
-        ) from error
-    if len(made.getbuffer()) > archive.MOST_BYTES:
+        raise BundleNotWritten(file, error.strerror or str(error)) from error
+    if len(archive_file.getbuffer()) > archive.MOST_BYTES:
         problem = f"it would have more than the {archive.MOST_BYTES} bytes that a bundle may have"
-        raise BundleError(f"Bundle {file} cannot be written: {problem}.", hint="leave --with-kernels out")
-    return made.getvalue()
+        raise BundleNotWritten(file, problem, hint="leave --with-kernels out")
+    return archive_file.getvalue()
 
 
 class Described(NamedTuple):
@@ -255,10 +251,7 @@ def _replace(file: Path, packed: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()
-        raise BundleError(
-            f"Bundle {absolute} cannot be written: {error.strerror or str(error)}.",
-            hint="name another place: -o FILE",
-        ) from error
+        raise BundleNotWritten(absolute, error.strerror or str(error)) from error
 
 
 def _json(data: Any, *, in_order: bool = True) -> bytes:
@@ -331,7 +324,7 @@ def _inside() -> str:
 
 
 def _kernels(contents: BundleContents) -> str:
-    rows = "\n".join(_kernel(each) for each in contents.kernels)
+    rows = "\n".join(_kernel(entry) for entry in contents.kernels)
     return f"## Kernels\n\n{rows or 'None is known.'}\n"
 
 
@@ -340,14 +333,14 @@ def _kernel(entry: KernelEntry) -> str:
         return f"- `{_plain(entry.asked)}` could not be had: no trial ran on it."
     where = "it is in here" if entry.files else ""
     obtain = f"`ktrial kernel add {entry.obtain}` brings it" if entry.obtain else ""
-    how = "; ".join(filter(None, (where, obtain))) or "no command brings it: its author has it"
-    what = f"Linux {entry.release}, {entry.package} (SHA-256 {entry.digest})"
-    return f"- `{_plain(entry.asked)}` is {_plain(what)}: {how}."
+    source = "; ".join(filter(None, (where, obtain))) or "no command brings it: its author has it"
+    description = f"Linux {entry.release}, {entry.package} (SHA-256 {entry.digest})"
+    return f"- `{_plain(entry.asked)}` is {_plain(description)}: {source}."
 
 
 def _rights(contents: BundleContents) -> str:
     data = f"What was measured: {contents.licence}." if contents.licence else _NO_LICENCE
-    kernels = _KERNELS if any(each.files for each in contents.kernels) else ""
+    kernels = _KERNELS if any(entry.files for entry in contents.kernels) else ""
     page = "The page's scripts and style sheets are ktrial's: GPL-2.0-or-later."
     return f"## Licences\n\n{data} {page}{kernels}\n"
 
@@ -387,9 +380,9 @@ def crate_metadata(record: StudyRecord, contents: BundleContents, files: Sequenc
     graph = [
         _descriptor(),
         _root(record, contents, files),
-        *(_file(each) for each in files),
+        *(_file(file) for file in files),
         *_software(contents),
-        *(_crate_kernel(each) for each in contents.kernels),
+        *(_crate_kernel(entry) for entry in contents.kernels),
         _run(contents, files),
     ]
     document = {"@context": _CONTEXT, "@graph": graph}
@@ -416,7 +409,7 @@ def _root(record: StudyRecord, contents: BundleContents, files: Sequence[Describ
         "datePublished": contents.ended.date().isoformat(),
         "identifier": contents.study_digest,
         "license": {"@id": licence} if licence else "Its author chose no licence: ask before you reuse it.",
-        "hasPart": _references(each.name for each in files),
+        "hasPart": _references(file.name for file in files),
         "mentions": [{"@id": "#run"}],
     }
 
@@ -436,7 +429,7 @@ def _file(file: Described) -> dict[str, Any]:
 
 def _software(contents: BundleContents) -> list[dict[str, Any]]:
     versions = contents.versions or (contents.ktrial,)
-    own = {
+    ktrial = {
         "@id": _KTRIAL,
         "@type": "SoftwareApplication",
         "name": "ktrial",
@@ -449,7 +442,7 @@ def _software(contents: BundleContents) -> list[dict[str, Any]]:
         "name": "QEMU",
         "softwareVersion": ", ".join(contents.qemu),
     }
-    return [own, machine] if contents.qemu else [own]
+    return [ktrial, machine] if contents.qemu else [ktrial]
 
 
 def _crate_kernel(entry: KernelEntry) -> dict[str, Any]:
@@ -475,14 +468,14 @@ def _fragment(text: str) -> str:
 
 def _run(contents: BundleContents, files: Sequence[Described]) -> dict[str, Any]:
     """That the trials came of running the study (provenance: a CreateAction)."""
-    trials = (each.name for each in files if each.name.startswith("trials/"))
+    trials = (file.name for file in files if file.name.startswith("trials/"))
     return {
         "@id": "#run",
         "@type": "CreateAction",
         "name": f"{contents.trials} of {contents.planned} trials",
         "endTime": contents.ended.isoformat(),
         "instrument": _references((_KTRIAL, *((_QEMU,) if contents.qemu else ()))),
-        "object": _references(("study.toml", *(_kernel_id(each) for each in contents.kernels))),
+        "object": _references(("study.toml", *(_kernel_id(entry) for entry in contents.kernels))),
         "result": _references(trials),
     }
 
@@ -512,11 +505,11 @@ def installed_packages() -> str:
         if name in seen:
             continue
         try:
-            there = metadata.distribution(name)
+            distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # of another system or Python: a marker of the requirement says so
-        seen[name] = there.version
-        needed = (text for text in there.requires or [] if "extra ==" not in text)
+        seen[name] = distribution.version
+        needed = (text for text in distribution.requires or [] if "extra ==" not in text)
         waiting.extend(match[0] for text in needed if (match := _NAME.match(text)))
     return "".join(f"{name}=={seen[name]}\n" for name in sorted(seen))
 
@@ -571,16 +564,16 @@ def kernel_entries(study: Study, trials: Sequence[Trial], *, with_files: bool) -
     entries: dict[str, KernelEntry] = {}
     full = resolved(study)
     for treatment in treatments(full):
-        asked = kernel_of(full, treatment).label
+        name = kernel_of(full, treatment).label
         met = ran.get(treatment.key)
-        if asked in entries and (met is None or entries[asked].digest):
+        if name in entries and (met is None or entries[name].digest):
             continue
         if met is None:
-            entries[asked] = KernelEntry(asked=asked)
+            entries[name] = KernelEntry(asked=name)
             continue
         kernel = cached(met.kernel_digest)
-        entries[asked] = KernelEntry(
-            asked=asked,
+        entries[name] = KernelEntry(
+            asked=name,
             release=met.kernel_release,
             digest=met.kernel_digest,
             config_digest=met.config_digest,
@@ -608,7 +601,7 @@ def _obtained_by(name: str, release: str, kernel: Kernel | None) -> str:
 
 def entries_of_files(entries: Sequence[KernelEntry]) -> Iterator[ArchiveEntry]:
     """The kernels' files for the archive: those that the entries list."""
-    for entry in {one.digest: one for one in entries if one.files}.values():
+    for entry in {entry.digest: entry for entry in entries if entry.files}.values():
         kernel = cached(entry.digest)
         for name, path in _files(kernel) if kernel else ():
             yield ArchiveEntry(f"{KERNELS}/{entry.digest}/{name}", path)
@@ -616,7 +609,7 @@ def entries_of_files(entries: Sequence[KernelEntry]) -> Iterator[ArchiveEntry]:
 
 def missing_files(entries: Sequence[KernelEntry]) -> list[str]:
     """Names of the kernels whose files are wanted and not in the cache any more."""
-    return [one.asked for one in entries if one.digest and not one.files]
+    return [entry.asked for entry in entries if entry.digest and not entry.files]
 
 
 def _files(kernel: Kernel) -> Iterator[tuple[str, Path]]:

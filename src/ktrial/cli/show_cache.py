@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ktrial.cli import output_cache
 from ktrial.installation import package_directory
 from ktrial.kernels import kernels_state
-from ktrial.store.integrity import StudyRow
-from ktrial.store.quick_reader import NoQuickReading, QuickReader, quick_reader
+from ktrial.store.quick_reader import NoQuickReading, QuickReader, StudyRow, quick_reader
 
 if TYPE_CHECKING:
     from ktrial.model.study import StudyRecord

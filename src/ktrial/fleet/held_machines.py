@@ -17,7 +17,7 @@ from ktrial.fleet.errors import FleetError, FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings
 from ktrial.format.sanitize import one_line
 from ktrial.model.machine import MachineLease
-from ktrial.store.leases import Held, Taking, has_ended
+from ktrial.store.leases import HeldLease, Taking, has_ended
 
 _LOOK_SECONDS = 1.0
 
@@ -197,12 +197,12 @@ class HeldMachines:
         self._is_away = True
 
 
-def held_machines(scheduler: Connection) -> tuple[Held, ...]:
+def held_machines(scheduler: Connection) -> tuple[HeldLease, ...]:
     """Who has which machine there. Raises FleetOutOfReach."""
     leases = [lease for text in notes_of_held(scheduler) if (lease := _read(text))]
     now = datetime.now(UTC)
     silent = (max(0.0, (now - one.heard).total_seconds()) for one in leases)
-    return tuple(Held(one, seconds, has_ended(one)) for one, seconds in zip(leases, silent, strict=True))
+    return tuple(HeldLease(one, seconds, has_ended(one)) for one, seconds in zip(leases, silent, strict=True))
 
 
 def _written(lease: MachineLease) -> str:
@@ -270,7 +270,7 @@ class WorkerStatus:
         }
 
 
-def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[Held, ...]]:
+def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[HeldLease, ...]]:
     """All workers, by name, and the machines that are held. Raises FleetOutOfReach, FleetNotInstalled."""
     connection = Connection(settings, settings.address)
     try:

@@ -45,7 +45,7 @@ _JOINED = frozenset({Match.MERGED, Match.SPLIT})
 
 def summed(counts: Iterable[ModelCounts | None]) -> ModelCounts | None:
     """Of several pieces; None where none has any."""
-    rows = [each.model_dump() for each in counts if each]
+    rows = [piece.model_dump() for piece in counts if piece]
     return ModelCounts(**{name: sum(row[name] for row in rows) for name in rows[0]}) if rows else None
 
 
@@ -102,7 +102,7 @@ class FunctionDifference(Model):
         """`ext4_map_blocks [ext4]`; `old → new` where it was renamed, `a + b → a` where two became one."""
         shown = self.function
         if self.match in _JOINED:
-            old, new = (" + ".join(each.names[:2]) for each in (self.before, self.after))
+            old, new = (" + ".join(count.names[:2]) for count in (self.before, self.after))
             shown = f"{old} → {new}"
         elif self.match in _RENAMED:
             shown = f"{self.before.names[0]} → {self.after.names[0]}"
@@ -473,5 +473,5 @@ class Proof(Model):
     def shares(self, effects: tuple[float, ...]) -> tuple[float, float] | None:
         """The smallest and the largest share over the perturbations."""
         pairs = zip(effects, self.differences, strict=True)
-        each = [effect / whole for effect, whole in pairs if whole]
-        return (min(each), max(each)) if each else None
+        shares = [effect / difference for effect, difference in pairs if difference]
+        return (min(shares), max(shares)) if shares else None

@@ -287,4 +287,4 @@ class Calibration(Model):
     @property
     def largest_spread(self) -> float:
         """That of the least steady metric: what a study of all of them has to be planned for."""
-        return max(each.ratio_spread for each in self.metrics)
+        return max(metric.ratio_spread for metric in self.metrics)

@@ -74,8 +74,8 @@ class Factor(Model):
         if len(set(levels)) != len(levels) or len(levels) < 2:
             raise ValueError(f"a factor has at least two levels that differ, not {list(levels)}")
         called = name or target or kind
-        given = {"name": called, "kind": kind, "levels": tuple(levels), "target": target}
-        return cls.model_validate({**given, "baseline": levels[0]})
+        values = {"name": called, "kind": kind, "levels": tuple(levels), "target": target}
+        return cls.model_validate({**values, "baseline": levels[0]})
 
 
 class Treatment(Model):
@@ -213,14 +213,18 @@ def combinations(
 
 def count(factors: Sequence[FactorLevels], design: str, listed: Iterable[Mapping[str, LevelValue]]) -> int:
     """How many `combinations` there are: without making them, where that can be told."""
-    levels = [{repr(one) for one in factor.levels} for factor in factors]
+    levels = [{repr(level) for level in factor.levels} for factor in factors]
     baseline = [repr(factor.baseline) for factor in factors]
     match design:
         case "full-factorial":
-            is_among = all(one in own for one, own in zip(baseline, levels, strict=True))
+            is_among = all(
+                level in factor_levels for level, factor_levels in zip(baseline, levels, strict=True)
+            )
             return math.prod(map(len, levels)) + (not is_among)
         case "one-factor-at-a-time":
-            return 1 + sum(len(own - {one}) for one, own in zip(baseline, levels, strict=True))
+            return 1 + sum(
+                len(factor_levels - {level}) for level, factor_levels in zip(baseline, levels, strict=True)
+            )
         case _:
             return len(combinations(factors, design, listed))
 

@@ -132,8 +132,8 @@ class FidelityCitation(Model):
             left = f"real time decided none of {self.band.undecided}"
             return f"{where} nothing is known of changes of {size} by {self.count}: {left}"
         right = f"the right sign in {self.band.same_sign} of {self.band.decided} cases"
-        rest = f"; real time left {self.band.undecided} undecided" if self.band.undecided else ""
-        return f"{where} changes of {size} by {self.count} had {right}{rest}"
+        remark = f"; real time left {self.band.undecided} undecided" if self.band.undecided else ""
+        return f"{where} changes of {size} by {self.count} had {right}{remark}"
 
 
 NO_FIDELITY = (

@@ -59,9 +59,9 @@ class Build(Model):
     @property
     def key(self) -> str:
         """The same for the same request, wherever its files lie. What the source holds is not part of it."""
-        asked = self.model_dump(mode="json", exclude={"patches", "config"})
+        request = self.model_dump(mode="json", exclude={"patches", "config"})
         config = self.config_digest or self.config
-        return digest(asked | {"config": config, "patches": [patch.digest for patch in self.patches]})
+        return digest(request | {"config": config, "patches": [patch.digest for patch in self.patches]})
 
     @property
     def name(self) -> str:
@@ -70,8 +70,8 @@ class Build(Model):
         options = [f"{name.removeprefix('CONFIG_')}={value}" for name, value in sorted(self.options.items())]
         patches = [patch.path.rpartition("/")[2] for patch in self.patches]
         flags = [f"{name}={value}" for name, value in sorted(self.make.items())]
-        said = options + patches + flags
-        shown = "+".join([source, *(said if len(said) <= 2 else [*said[:2], f"{len(said) - 2} more"])])
+        parts = options + patches + flags
+        shown = "+".join([source, *(parts if len(parts) <= 2 else [*parts[:2], f"{len(parts) - 2} more"])])
         return f"build:{shown.replace(' ', '_')}@{self.key[:_KEY_LENGTH]}"
 
     def changed(self, change: "BuildChange") -> "Build":
@@ -111,8 +111,8 @@ class NewOption(Model):
 
 def options_shown(options: Sequence[NewOption]) -> str:
     """`SCHED_MUQSS=y, SHARERQ=0; off: RQ_MC, RQ_SMT`: all that are on, and some of those that are not."""
-    on = [str(one) for one in options if one.value not in _OFF]
-    off = [one.option.removeprefix("CONFIG_") for one in options if one.value in _OFF]
+    on = [str(option) for option in options if option.value not in _OFF]
+    off = [option.option.removeprefix("CONFIG_") for option in options if option.value in _OFF]
     if not on:
         return ", ".join(f"{name}=n" for name in off[:_MOST_OFF]) + _and_more(off)
     left_out = f"off: {', '.join(off[:_MOST_OFF])}{_and_more(off)}" if off else ""
@@ -405,17 +405,21 @@ class KernelDifference(Model):
     @property
     def decided(self) -> tuple[OptionChange, ...]:
         """Options that follow from nothing else, without those of the command line."""
-        own = (one for one in self.options if one.cause is OptionCause.OWN)
-        return tuple(one for one in own if not one.of_command_line)
+        own_changes = (change for change in self.options if change.cause is OptionCause.OWN)
+        return tuple(change for change in own_changes if not change.of_command_line)
 
     @property
     def set_beside(self) -> tuple[OptionChange, ...]:
         """Options that follow from others, and were set against their own default all the same."""
-        return tuple(one for one in self.options if one.against_default)
+        return tuple(change for change in self.options if change.against_default)
 
     def following(self, option: str) -> tuple[OptionChange, ...]:
         """Options that follow from this one."""
-        return tuple(one for one in self.options if one.cause is OptionCause.OPTION and one.follows == option)
+        return tuple(
+            change
+            for change in self.options
+            if change.cause is OptionCause.OPTION and change.follows == option
+        )
 
     @property
     def same_content(self) -> bool:
@@ -533,12 +537,16 @@ class PatchSeries(Model):
 
     def source(self, plain: Build, upto: int, without: frozenset[int] = frozenset()) -> Build:
         """The build after the first `upto` patches, without some of those; `plain`: of the base."""
-        taken = [one for one in self.patches[:upto] if one.number not in without]
+        taken = [patch for patch in self.patches[:upto] if patch.number not in without]
         if self.kind is not SeriesKind.GIT:
-            added = tuple(file for one in taken for file in one.files or ((one.patch,) if one.patch else ()))
+            added = tuple(
+                file for patch in taken for file in patch.files or ((patch.patch,) if patch.patch else ())
+            )
             return plain.model_copy(update={"patches": (*plain.patches, *added)})
         # What stands last is taken out first: nothing that came later lies over it then.
-        undone = [one.undo for one in reversed(self.patches[:upto]) if one.number in without and one.undo]
+        undone = [
+            patch.undo for patch in reversed(self.patches[:upto]) if patch.number in without and patch.undo
+        ]
         while upto and self.patches[upto - 1].number in without:
             upto -= 1
             undone = undone[1:]

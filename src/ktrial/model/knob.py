@@ -153,12 +153,17 @@ class Knob(Model):
 
     def allowed_in(self, version: Version) -> Allowed:
         """What kernels of this version take."""
-        return next((one for one in self.allowed if one.holds_in(version)), Allowed())
+        return next((allowed for allowed in self.allowed if allowed.holds_in(version)), Allowed())
 
     def default_in(self, version: Version, options: dict[str, str]) -> Default | None:
         """The default in this version, with this configuration (`CONFIG_KSM` → `y`); None if not known."""
         return next(
-            (one for one in self.defaults if one.holds_in(version) and _is_set(one.config, options)), None
+            (
+                default
+                for default in self.defaults
+                if default.holds_in(version) and _is_set(default.config, options)
+            ),
+            None,
         )
 
 

@@ -77,10 +77,10 @@ def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
     Raises ValueError, which says what is allowed.
     """
     try:
-        size, rest = divmod(size_bytes(text), _BYTES["M"])
+        size, remainder = divmod(size_bytes(text), _BYTES["M"])
     except ValueError:
         raise ValueError("a memory size is a whole number with M or G: 512M, 1G") from None
-    if rest:
+    if remainder:
         raise ValueError("a memory size is a whole number of MiB: 512M, 1G")
     if not smallest <= size <= LARGEST_MEMORY_MIB:
         largest = f"{LARGEST_MEMORY_MIB // 1024}G"
@@ -127,9 +127,9 @@ def margin(value: str | float) -> float:
 # Name what was probably meant.
 
 
-def nearest(wanted: str, known: Iterable[str], count: int = 3) -> str:
+def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
     """Return ` (did you mean a, b or c?)`, or an empty string where nothing is near."""
-    *first, last = difflib.get_close_matches(wanted, list(known), n=count) or [""]
+    *first, last = difflib.get_close_matches(name, list(names), n=count) or [""]
     if not last:
         return ""
     return f" (did you mean {' or '.join(filter(None, [', '.join(first), last]))}?)"

@@ -195,7 +195,7 @@ class RegionCounts(Model):
     @property
     def kernel(self) -> int:
         """Instructions in the kernel and its modules."""
-        return sum(each.instructions for each in self.functions)
+        return sum(function.instructions for function in self.functions)
 
     @property
     def unknown(self) -> int:
@@ -203,12 +203,12 @@ class RegionCounts(Model):
 
         Nearly all of the kernel's, where the symbols are another kernel's, or addresses are random (KASLR).
         """
-        return sum(each.instructions for each in self.functions if each.symbol == UNKNOWN)
+        return sum(function.instructions for function in self.functions if function.symbol == UNKNOWN)
 
     @property
     def program(self) -> int:
         """Instructions in user mode."""
-        return sum(each.instructions for each in self.pages)
+        return sum(page.instructions for page in self.pages)
 
 
 class PluginCounts(Model):

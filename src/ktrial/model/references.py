@@ -51,10 +51,10 @@ class KernelRef(Model):
             return None
 
 
-def built_kernel(asked: str, build: Build) -> KernelRef:
+def built_kernel(name: str, build: Build) -> KernelRef:
     """The kernel that is built so; the study calls it `asked`. Debian's sources tell their release."""
     package = _SOURCE_PACKAGE.fullmatch(build.source)
-    return KernelRef(asked=asked, name=build.name, release=package[1] if package else "", build=build)
+    return KernelRef(asked=name, name=build.name, release=package[1] if package else "", build=build)
 
 
 class KnobRef(Model):
@@ -81,8 +81,8 @@ class KnobRef(Model):
             version = version_of(release)
         except ValueError:
             return filled(files[0].path, self.instance)
-        here = [place for place in files if place.holds_in(version)]
-        return filled((here or files)[0].path, self.instance)
+        holding = [place for place in files if place.holds_in(version)]
+        return filled((holding or files)[0].path, self.instance)
 
 
 class References(Model):

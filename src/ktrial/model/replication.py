@@ -139,8 +139,8 @@ class Replication(Model):
 
     def count(self, agreement: Agreement) -> int:
         """How many numbers agree so."""
-        return sum(one.agreement is agreement for one in self.numbers)
+        return sum(number.agreement is agreement for number in self.numbers)
 
     def said_of(self, word: Word) -> int:
         """How many verdicts the word is said of."""
-        return sum(one.word is word for one in self.verdicts)
+        return sum(verdict.word is word for verdict in self.verdicts)

@@ -345,9 +345,9 @@ def perturbation(seed: int, number: int) -> Perturbation:
     )
 
 
-def _drawn(what: str, seed: int, number: int, largest: int) -> int:
+def _drawn(purpose: str, seed: int, number: int, largest: int) -> int:
     """A whole number from 1 to `largest`, drawn from the seed."""
-    return 1 + int(digest([what, seed, number])[:16], 16) % largest
+    return 1 + int(digest([purpose, seed, number])[:16], 16) % largest
 
 
 # A study with everything that it measured: what the store yields and reports are made from.

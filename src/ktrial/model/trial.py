@@ -99,7 +99,7 @@ class Environment(Model):
 
     def reading(self, name: str) -> Reading | None:
         """The reading of this name; None where there is none."""
-        return next((each for each in self.readings if each.name == name), None)
+        return next((reading for reading in self.readings if reading.name == name), None)
 
 
 class Provenance(Model):

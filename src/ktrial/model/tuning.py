@@ -129,7 +129,7 @@ class Space(Model):
 
     def __getitem__(self, name: str) -> Dimension:
         """The dimension of this name. Raises KeyError."""
-        dimension = next((each for each in self.dimensions if each.name == name), None)
+        dimension = next((dimension for dimension in self.dimensions if dimension.name == name), None)
         if dimension is None:
             raise KeyError(name)
         return dimension
@@ -137,7 +137,7 @@ class Space(Model):
     @property
     def names(self) -> tuple[str, ...]:
         """Of all dimensions, in their order."""
-        return tuple(each.name for each in self.dimensions)
+        return tuple(dimension.name for dimension in self.dimensions)
 
     def value(self, configuration: Mapping[str, str], name: str) -> str:
         """What the dimension is in this configuration: its value, or its default."""
@@ -146,9 +146,9 @@ class Space(Model):
     def only_changes(self, values: Mapping[str, str]) -> Configuration:
         """Without the dimensions that are at their defaults; in the order of the space."""
         return {
-            each.name: values[each.name]
-            for each in self.dimensions
-            if values.get(each.name, each.default) != each.default
+            dimension.name: values[dimension.name]
+            for dimension in self.dimensions
+            if values.get(dimension.name, dimension.default) != dimension.default
         }
 
     def holds(self, configuration: Mapping[str, str]) -> bool:
@@ -157,12 +157,12 @@ class Space(Model):
 
     def broken(self, configuration: Mapping[str, str]) -> Iterator[Constraint]:
         """The constraints that the configuration does not meet."""
-        for each in self.constraints:
-            if isinstance(each, OnlyOneOf):
-                if sum(name in configuration for name in each.names) > 1:
-                    yield each
-            elif not self._ordered(each, configuration):
-                yield each
+        for constraint in self.constraints:
+            if isinstance(constraint, OnlyOneOf):
+                if sum(name in configuration for name in constraint.names) > 1:
+                    yield constraint
+            elif not self._ordered(constraint, configuration):
+                yield constraint
 
     def _ordered(self, order: Order, configuration: Mapping[str, str]) -> bool:
         values = {**order.in_force, **configuration}
@@ -172,7 +172,7 @@ class Space(Model):
 
     def _number(self, text: str, configuration: Mapping[str, str]) -> float | None:
         shown = configuration.get(text) or next(
-            (one.default for one in self.dimensions if one.name == text), text
+            (dimension.default for dimension in self.dimensions if dimension.name == text), text
         )
         try:
             return float(shown)
@@ -384,12 +384,14 @@ class Tuned(Model):
 
         Empty in noise-free mode, where the same runs would say the same again.
         """
-        one = self.comparison
-        if self.confirmed or not self.noise or one is None or one.ratio is None:
+        comparison = self.comparison
+        if self.confirmed or not self.noise or comparison is None or comparison.ratio is None:
             return {}
-        verdicts = {each.verdict for each in self.comparisons}
-        broken = any(each.broken for each in self.finalists if each.configuration == self.candidate)
-        gains = one.ratio > 1 if one.direction is Direction.HIGHER else one.ratio < 1
-        if broken or not gains or one.verdict is not Verdict.INCONCLUSIVE or Verdict.WORSE in verdicts:
+        verdicts = {comparison.verdict for comparison in self.comparisons}
+        broken = any(
+            finalist.broken for finalist in self.finalists if finalist.configuration == self.candidate
+        )
+        gains = comparison.ratio > 1 if comparison.direction is Direction.HIGHER else comparison.ratio < 1
+        if broken or not gains or comparison.verdict is not Verdict.INCONCLUSIVE or Verdict.WORSE in verdicts:
             return {}
         return self.candidate

@@ -417,7 +417,7 @@ def _given(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Ran
         return wanted.values
     if _number(reading.value) is None:
         problem = f"it is {reading.value!r} now, which is no whole number: give values, NAME=a,b,c"
-        raise BadKnobSpace(text=f"{wanted.name}={wanted.low}..{wanted.high}", problem=problem)
+        raise BadKnobSpace(f"{wanted.name}={wanted.low}..{wanted.high}", problem)
     return range_of(wanted.low, wanted.high)
 
 

@@ -10,41 +10,26 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, RowMapping, Table, insert, select, text
 
 from ktrial.fault_points import fault_point
-from ktrial.store import integrity, study_rows, trial_rows
-from ktrial.store.errors import StoreDamaged, StoreError
-from ktrial.store.integrity import ANSWER, STUDY
-from ktrial.store.part_files import Fill, Placed, kept
+from ktrial.store import integrity, study_rows
+from ktrial.store.errors import NotItsCopy, StoreDamaged
+from ktrial.store.integrity import STUDY, StudyDigests
+from ktrial.store.part_files import Fill, Placed, rows_to_insert
 from ktrial.store.postgresql import is_postgresql
-from ktrial.store.schema import (
-    answers,
-    counters,
-    digests,
-    has,
-    kernel_differences,
-    profiles,
-    proofs,
-    samples,
-    series,
-    studies,
-    trials,
-)
+from ktrial.store.schema import counters, digests, profiles, samples, series, studies, trials
 from ktrial.store.store import Store
+from ktrial.store.study_rows import STUDY_PARTS
 from ktrial.store.transactions import Conflict
-from ktrial.store.trial_rows import TrialRows
+from ktrial.store.trial_rows import TrialRows, differing_parts, digest_row, noted_digests
 
 AT_ONCE = 50
 """Trials in one transaction; with a profile of each of 25 workloads they take some 25 MB."""
-
-
 _ATTEMPTS = 5
 """Where another process stores the same trials meanwhile."""
-
-
 _LARGE = (profiles, series)
 """What may lie in files, of either store: it is the same."""
-
-
-_BELONGING = (samples, counters, *_LARGE)
+_TABLES_OF_TRIALS = (samples, counters, *_LARGE)
+"""In the order of TrialRows."""
+_NEXT_NUMBER = "SELECT setval(pg_get_serial_sequence('studies', 'id'), (SELECT max(id) FROM studies))"
 
 
 class Copied(NamedTuple):
@@ -63,11 +48,30 @@ class Copied(NamedTuple):
     """What is there already, and says something else: it stays."""
 
 
-class _Noted(NamedTuple):
+class _StoredTrial(NamedTuple):
     """A stored trial, before it is read."""
 
     id: int
     digests: RowMapping | None
+    """None where they are lost."""
+
+
+class _SortedKeys(NamedTuple):
+    """Keys of trials, by what becomes of them."""
+
+    new: list[str]
+    same: list[str]
+    damaged: list[str]
+    differing: list[str]
+
+
+class StudyRows(NamedTuple):
+    """All rows of a study, apart from its trials."""
+
+    row: RowMapping
+    parts: Mapping[str, list[RowMapping]]
+    """By table."""
+    noted: StudyDigests
 
 
 def copy_study(
@@ -76,115 +80,154 @@ def copy_study(
     number: int,
     *,
     keeps_number: bool,
-    tell: Callable[[int], object] = lambda done: None,
+    tell: Callable[[int], object] = lambda trials_so_far: None,
 ) -> Copied:
     """Copy the study with all that belongs to it, or what of it is missing there. `tell`: trials so far.
 
     `keeps_number`: then trials keep their digests, of which it is a part; otherwise they are compared with
     them, and digests are made anew. Raises NotItsCopy, where the number is taken; StoreError.
     """
-    study = source.transactions.read(lambda connection: read_study(connection, number))
-    own = target.transactions.write(
-        lambda connection: put_study(connection, study, source.name, target.name, keeps_number=keeps_number)
+    study = source.transactions.read(lambda connection: _read_study(connection, number))
+    new_number = target.transactions.write(
+        lambda connection: _insert_study(
+            connection, study, source.name, target.name, keeps_number=keeps_number
+        )
     )
     for attempt in range(_ATTEMPTS):
         try:
-            trials_copied = _trials(source, target, number, own, tell)
+            keys = _copy_trials(source, target, number, new_number, tell)
             break
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
     missing = source.missing_trials(number)
-    damaged, differing = target.transactions.write(lambda connection: put_parts(connection, study, own))
-    copied, there, odd, other = trials_copied
+    damaged, differing = target.transactions.write(
+        lambda connection: _insert_parts(connection, study, new_number)
+    )
     return Copied(
-        own,
+        new_number,
         study.row["name"],
-        copied,
-        there,
-        (*odd, *damaged, *filter(None, [missing])),
-        (*other, *differing),
+        len(keys.new),
+        len(keys.same),
+        (*keys.damaged, *damaged, *filter(None, [missing])),
+        (*keys.differing, *differing),
     )
 
 
 def check_is_copy(source: Store, target: Store) -> None:
-    """Raises NotItsCopy where the other store has studies that this one has not, under the same numbers."""
-    own, there = (store.transactions.read(study_numbers) for store in (source, target))
-    for number, (digest, name) in there.items():
-        if own.get(number, ("", ""))[0] != digest:
-            raise StoreError(
-                f"Store {target.name} is no copy of {source.name}: it has another study under the "
-                f"number {number}, {name}.",
-                hint="ktrial store merge puts studies into a store that has others, under new numbers",
-            )
+    """Raises NotItsCopy where the target has studies that the source has not, under the same numbers."""
+    in_source, in_target = (store.transactions.read(_study_numbers) for store in (source, target))
+    for number, (digest, name) in in_target.items():
+        if in_source.get(number, ("", ""))[0] != digest:
+            raise NotItsCopy(target.name, source.name, number, name)
 
 
-class _Judged(NamedTuple):
-    """Keys of trials, by what becomes of them."""
-
-    fresh: list[str]
-    same: list[str]
-    damaged: list[str]
-    differing: list[str]
+def _study_numbers(connection: Connection) -> dict[int, tuple[str, str]]:
+    """Number → digest and name, of every study."""
+    names = dict(integrity.study_names(connection))
+    rows = connection.execute(select(studies.c.id, studies.c.digest))
+    return {number: (digest, names[number]) for number, digest in rows}
 
 
-def _trials(
-    source: Store, target: Store, number: int, own: int, tell: Callable[[int], object]
-) -> tuple[int, int, list[str], list[str]]:
-    """How many were copied, how many were there; keys of damaged and of differing ones."""
-    mine = source.transactions.read(lambda connection: _noted(connection, number))
-    theirs = target.transactions.read(lambda connection: _noted(connection, own))
-    in_all = _Judged([], [], [], [])
-    for keys in _some(list(mine)):
-        alike = [key for key in keys if key in theirs and own == number and _alike(mine[key], theirs[key])]
-        rest = [key for key in keys if key not in alike]
-        read = _read_all(source, [mine[key].id for key in rest])
-        judged = _judged(rest, read, mine, theirs, own)
-        parts = [(read[mine[key].id], mine[key]) for key in judged.fresh]
-        if parts:
-            contents = (row["content"] for rows, _ in parts for row in (*rows.profiles, *rows.series))
-            target.files.stored(contents, partial(_put, study_id=own, read=parts))
-        for every, some in zip(in_all, judged._replace(same=judged.same + alike), strict=True):
-            every.extend(some)
-        tell(sum(map(len, in_all)))
-    return len(in_all.fresh), len(in_all.same), in_all.damaged, in_all.differing
+def _read_study(connection: Connection, number: int) -> StudyRows:
+    """Raises NotAsStored where the study's own row is not what was stored."""
+    row = study_rows.study_row(connection, number)
+    noted = integrity.noted_study_digests(connection, number)
+    parts = {}
+    for part in STUDY_PARTS:
+        query = select(part.table).where(part.table.c.study_id == number).order_by(part.table.c.id)
+        parts[part.table.name] = list(connection.execute(query).mappings())
+    return StudyRows(row, parts, noted)
 
 
-def _judged(
-    keys: list[str],
-    read: Mapping[int, TrialRows],
-    mine: Mapping[str, _Noted],
-    theirs: Mapping[str, _Noted],
-    own: int,
-) -> _Judged:
-    judged = _Judged([], [], [], [])
-    for key in keys:
-        parts = read.get(mine[key].id)
-        if parts is None or not _is_sound(parts, mine[key]):
-            judged.damaged.append(key)
-        elif key not in theirs:
-            judged.fresh.append(key)
-        else:
-            (judged.same if _fits(parts, own, theirs[key]) else judged.differing).append(key)
-    return judged
+def _insert_study(
+    connection: Connection, study: StudyRows, source: str, target: str, *, keeps_number: bool
+) -> int:
+    """The study's number in the other store, where it is inserted if it is missing. Raises NotItsCopy."""
+    number = study.row["id"]
+    same = connection.scalar(select(studies.c.id).where(studies.c.digest == study.row["digest"]))
+    is_taken = connection.scalar(select(studies.c.id).where(studies.c.id == number)) is not None
+    if keeps_number and (same != number if same is not None else is_taken):
+        raise NotItsCopy(target, source, number, study.row["name"])
+    if same is not None:
+        return int(same)
+    values = {name: study.row[name] for name in ("name", "digest", "spec", "created")}
+    values |= {"id": number} if keeps_number else {}
+    inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
+    assert inserted is not None, "every table has one integer as its key"
+    new_number = int(inserted[0])
+    fault_point("store: copied study inserted")
+    if keeps_number and is_postgresql(connection):
+        connection.execute(text(_NEXT_NUMBER))
+    integrity.note_study_digest(connection, new_number, STUDY, study.noted[number, STUDY])
+    integrity.note_trial_set(connection, new_number, integrity.TrialSet())
+    return new_number
 
 
-def _some(keys: list[str]) -> Iterator[list[str]]:
+def _insert_parts(connection: Connection, study: StudyRows, number: int) -> tuple[list[str], list[str]]:
+    """Insert the parts that are missing. Which are damaged, and which are there and say something else."""
+    damaged, differing = [], []
+    for part in STUDY_PARTS:
+        for row in study.parts[part.table.name]:
+            name, digest = integrity.part_of(part.kind, row), integrity.digest_of_content(row["content"])
+            same = [part.table.c.study_id == number, *(part.table.c[key] == row[key] for key in part.keys)]
+            content = connection.scalar(select(part.table.c.content).where(*same))
+            if study.noted.get((study.row["id"], name)) != digest:
+                damaged.append(name)
+            elif content is None:
+                connection.execute(insert(part.table).values(**_without_id(row) | {"study_id": number}))
+                integrity.note_study_digest(connection, number, name, digest)
+            elif content != row["content"]:
+                differing.append(name)
+    fault_point("store: copied parts of a study inserted")
+    return damaged, differing
+
+
+def _copy_trials(
+    source: Store, target: Store, number: int, new_number: int, tell: Callable[[int], object]
+) -> _SortedKeys:
+    in_source = source.transactions.read(lambda connection: _stored_trials(connection, number))
+    in_target = target.transactions.read(lambda connection: _stored_trials(connection, new_number))
+    keys_of_all = _SortedKeys([], [], [], [])
+    for keys in _some_at_a_time(list(in_source)):
+        alike = [
+            key
+            for key in keys
+            if key in in_target
+            and new_number == number
+            and _have_same_digests(in_source[key], in_target[key])
+        ]
+        unlike = [key for key in keys if key not in alike]
+        rows = _read_all(source, [in_source[key].id for key in unlike])
+        keys_of_some = _sorted_keys(unlike, rows, in_source, in_target, new_number)
+        if new := [rows[in_source[key].id] for key in keys_of_some.new]:
+            contents = (row["content"] for trial in new for row in (*trial.profiles, *trial.series))
+            target.files.stored(contents, partial(_insert_trials, study_id=new_number, copied=new))
+        for all_keys, some_keys in zip(
+            keys_of_all, keys_of_some._replace(same=keys_of_some.same + alike), strict=True
+        ):
+            all_keys.extend(some_keys)
+        tell(sum(map(len, keys_of_all)))
+    return keys_of_all
+
+
+def _stored_trials(connection: Connection, study_id: int) -> dict[str, _StoredTrial]:
+    """Key → trial, in the order of storing."""
+    noted = noted_digests(connection, study_id)
+    query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
+    return {key: _StoredTrial(number, noted.get(number)) for number, key in connection.execute(query)}
+
+
+def _some_at_a_time(keys: list[str]) -> Iterator[list[str]]:
     return (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE))
 
 
-def _noted(connection: Connection, study_id: int) -> dict[str, _Noted]:
-    """Key → trial, in the order of storing."""
-    noted = trial_rows.noted_digests(connection, study_id)
-    query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
-    return {key: _Noted(number, noted.get(number)) for number, key in connection.execute(query)}
-
-
-def _alike(one: _Noted, other: _Noted) -> bool:
-    """Whether both were stored with the same digests."""
+def _have_same_digests(first: _StoredTrial, second: _StoredTrial) -> bool:
     names = ("content", "counters", "profiles", "series")
     return bool(
-        one.digests and other.digests and all(one.digests[name] == other.digests[name] for name in names)
+        first.digests
+        and second.digests
+        and all(first.digests[name] == second.digests[name] for name in names)
     )
 
 
@@ -197,65 +240,77 @@ def _read_all(store: Store, numbers: Sequence[int]) -> dict[int, TrialRows]:
             lambda connection: trials_by_number(connection, numbers, store.files.fill)
         )
     except StoreDamaged:
-        halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
-        return {k: v for half in halves for k, v in _read_all(store, half).items()} if numbers[1:] else {}
+        if len(numbers) == 1:
+            return {}
+        middle = len(numbers) // 2
+        return _read_all(store, numbers[:middle]) | _read_all(store, numbers[middle:])
 
 
 def trials_by_number(connection: Connection, numbers: Sequence[int], fill: Fill) -> dict[int, TrialRows]:
     """All rows of the trials with these numbers, with what lies in files in place."""
-    rows = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
-    grouped = [_by_trial(connection, table, numbers, fill) for table in _BELONGING]
-    return {row["id"]: TrialRows(row, *(of.get(row["id"], []) for of in grouped)) for row in rows}
+    grouped: list[dict[int, list[Mapping[Any, Any]]]] = []
+    for table in _TABLES_OF_TRIALS:
+        query = select(table).where(table.c.trial_id.in_(numbers)).order_by(table.c.id)
+        rows: Sequence[Mapping[Any, Any]] = connection.execute(query).mappings().all()
+        by_trial: dict[int, list[Mapping[Any, Any]]] = {}
+        for row in fill(connection, table.name, rows) if table in _LARGE else rows:
+            by_trial.setdefault(row["trial_id"], []).append(row)
+        grouped.append(by_trial)
+    trial_rows = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
+    return {
+        row["id"]: TrialRows(row, *(by_trial.get(row["id"], []) for by_trial in grouped))
+        for row in trial_rows
+    }
 
 
-def _by_trial(
-    connection: Connection, table: Table, numbers: Sequence[int], fill: Fill
-) -> dict[int, list[Mapping[Any, Any]]]:
-    if not has(connection, table):
-        return {}
-    grouped: dict[int, list[Mapping[Any, Any]]] = {}
-    query = select(table).where(table.c.trial_id.in_(numbers)).order_by(table.c.id)
-    rows: Sequence[Mapping[Any, Any]] = connection.execute(query).mappings().all()
-    for row in fill(connection, table.name, rows) if table in _LARGE else rows:
-        grouped.setdefault(row["trial_id"], []).append(row)
-    return grouped
+def _sorted_keys(
+    keys: list[str],
+    rows: Mapping[int, TrialRows],
+    in_source: Mapping[str, _StoredTrial],
+    in_target: Mapping[str, _StoredTrial],
+    new_number: int,
+) -> _SortedKeys:
+    result = _SortedKeys([], [], [], [])
+    for key in keys:
+        trial = rows.get(in_source[key].id)
+        noted = in_source[key].digests
+        if trial is None or noted is None or any(differing_parts(trial, noted)):
+            result.damaged.append(key)
+        elif key not in in_target:
+            result.new.append(key)
+        else:
+            noted = in_target[key].digests
+            is_same = noted is not None and not any(differing_parts(_of_study(trial, new_number), noted))
+            (result.same if is_same else result.differing).append(key)
+    return result
 
 
-def _is_sound(parts: TrialRows, noted: _Noted) -> bool:
-    return noted.digests is None or not any(trial_rows.differing_parts(parts, noted.digests))
+def _of_study(rows: TrialRows, study_id: int) -> TrialRows:
+    return rows._replace(trial={**rows.trial, "study_id": study_id})
 
 
-def _fits(parts: TrialRows, study_id: int, there: _Noted) -> bool:
-    """Whether the trial is what the other store has, where that can be told."""
-    return there.digests is None or not any(
-        trial_rows.differing_parts(_of_study(parts, study_id), there.digests)
-    )
-
-
-def _of_study(parts: TrialRows, study_id: int) -> TrialRows:
-    return parts._replace(trial={**parts.trial, "study_id": study_id})
-
-
-def _put(
-    connection: Connection, placed: Placed, study_id: int, read: Sequence[tuple[TrialRows, _Noted]]
+def _insert_trials(
+    connection: Connection, placed: Placed, study_id: int, copied: Sequence[TrialRows]
 ) -> None:
     """Insert trials with all that belongs to them."""
-    moved = [(_of_study(parts, study_id), noted) for parts, noted in read]
+    moved = [_of_study(rows, study_id) for rows in copied]
     before = integrity.trial_set_before_change(connection, study_id)
     query = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
-    numbers = connection.scalars(query, [_without_id(parts.trial) for parts, _ in moved]).all()
+    numbers = connection.scalars(query, [_without_id(rows.trial) for rows in moved]).all()
     fault_point("store: copied trials inserted")
-    numbered = list(zip(numbers, moved, strict=True))
-    for place, table in enumerate(_BELONGING, start=1):
-        rows = [
+    for place, table in enumerate(_TABLES_OF_TRIALS, start=1):
+        table_rows = [
             {**_without_id(row), "trial_id": number}
-            for number, (parts, _) in numbered
-            for row in parts[place]
+            for number, rows in zip(numbers, moved, strict=True)
+            for row in rows[place]
         ]
-        _insert(connection, table, kept(connection, table.name, rows, placed) if table in _LARGE else rows)
+        if table in _LARGE:
+            table_rows = rows_to_insert(connection, table.name, table_rows, placed)
+        _insert(connection, table, table_rows)
     fault_point("store: what belongs to copied trials inserted")
-    made = (trial_rows.digest_row(number, parts) for number, (parts, noted) in numbered if noted.digests)
-    _insert(connection, digests, made)
+    _insert(
+        connection, digests, [digest_row(number, rows) for number, rows in zip(numbers, moved, strict=True)]
+    )
     added = integrity.trial_set_members(connection, trials.c.id.in_(numbers))
     integrity.note_trial_set(connection, study_id, before.changed(added=added))
 
@@ -267,107 +322,3 @@ def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, An
 
 def _without_id(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "id"}
-
-
-# What is stored of a study beside its trials, from one store to another, with its digests.
-
-_KEYS: dict[Table, tuple[str, ...]] = {
-    answers: (),
-    kernel_differences: ("before", "after"),
-    proofs: ("difference",),
-}
-"""Tables of a study's parts → what tells a part from others of its kind."""
-
-
-_NEXT = "SELECT setval(pg_get_serial_sequence('studies', 'id'), (SELECT max(id) FROM studies))"
-
-
-class StudyRows(NamedTuple):
-    """All rows of a study, apart from its trials."""
-
-    row: RowMapping
-    parts: Mapping[str, list[RowMapping]]
-    """By table."""
-    noted: Mapping[tuple[int, str], str]
-    """`integrity.noted_study_digests`."""
-
-
-def study_numbers(connection: Connection) -> dict[int, tuple[str, str]]:
-    """Number → digest and name, of every study."""
-    names = dict(integrity.study_names(connection))
-    rows = connection.execute(select(studies.c.id, studies.c.digest))
-    return {number: (digest, names[number]) for number, digest in rows}
-
-
-def read_study(connection: Connection, number: int) -> StudyRows:
-    """Raises NotAsStored where the study's own row is not what was stored."""
-    row = study_rows.study_row(connection, number)
-    noted = integrity.noted_study_digests(connection, number)
-    parts = {
-        table.name: list(
-            connection.execute(
-                select(table).where(table.c.study_id == number).order_by(table.c.id)
-            ).mappings()
-        )
-        for table in _KEYS
-        if has(connection, table)
-    }
-    return StudyRows(row, parts, noted)
-
-
-def put_study(
-    connection: Connection, study: StudyRows, source: str, target: str, *, keeps_number: bool
-) -> int:
-    """The study's number in the other store, where it is inserted if it is missing. Raises NotItsCopy."""
-    number = study.row["id"]
-    same = select(studies.c.id).where(studies.c.digest == study.row["digest"])
-    there = connection.scalar(same)
-    taken = connection.scalar(select(studies.c.id).where(studies.c.id == number)) is not None
-    if keeps_number and (there != number if there is not None else taken):
-        raise StoreError(
-            f"Store {target} is no copy of {source}: it has another study under the number "
-            f"{number}, {study.row['name']}.",
-            hint="ktrial store merge puts studies into a store that has others, under new numbers",
-        )
-    if there is not None:
-        return int(there)
-    values = {name: study.row[name] for name in ("name", "digest", "spec", "created")}
-    values |= {"id": number} if keeps_number else {}
-    inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
-    assert inserted is not None, "every table has one integer as its key"
-    fault_point("store: copied study inserted")
-    if keeps_number and is_postgresql(connection):
-        connection.execute(text(_NEXT))
-    if digest := study.noted.get((number, STUDY)):
-        integrity.note_study_digest(connection, int(inserted[0]), STUDY, digest)
-    integrity.note_trial_set(connection, int(inserted[0]), integrity.TrialSet())
-    return int(inserted[0])
-
-
-def put_parts(connection: Connection, study: StudyRows, own: int) -> tuple[list[str], list[str]]:
-    """Insert the parts that are missing. Which are damaged, and which are there and say something else."""
-    damaged, differing = [], []
-    for table, keys in _KEYS.items():
-        for row in study.parts.get(table.name, []):
-            what, made = _what(table, row), integrity.digest_of_content(row["content"])
-            noted = study.noted.get((study.row["id"], what))
-            same = [table.c.study_id == own, *(table.c[key] == row[key] for key in keys)]
-            there = connection.scalar(select(table.c.content).where(*same))
-            if noted not in {None, made}:
-                damaged.append(what)
-            elif there is None:
-                values = {name: value for name, value in row.items() if name != "id"} | {"study_id": own}
-                connection.execute(insert(table).values(**values))
-                if noted:
-                    integrity.note_study_digest(connection, own, what, noted)
-            elif there != row["content"]:
-                differing.append(what)
-    fault_point("store: copied parts of a study inserted")
-    return damaged, differing
-
-
-def _what(table: Table, row: Mapping[Any, Any]) -> str:
-    """What the part is noted as."""
-    if table is kernel_differences:
-        return integrity.difference_part(row["before"], row["after"])
-    return ANSWER if table is answers else integrity.proof_part(row["difference"])

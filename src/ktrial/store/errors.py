@@ -4,87 +4,107 @@ from ktrial.errors import KtrialError
 
 
 class StoreError(KtrialError):
-    text = "Store {store}: {problem}"
-
-
-class StoreUsageError(StoreError):
-    """The command was given something that it cannot take."""
-
-    exit_code = 2
+    """Whatever goes wrong with a store; the message begins with its name."""
 
 
 class NotAStore(StoreError):
-    text = "Store {store} is not a ktrial store: {problem}."
+    """What is there is no store of ktrial's, or nothing is in it."""
+
     hint = "name another file (--store FILE or KTRIAL_STORE); one that is not there is made"
+
+    def __init__(self, store: object, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"Store {store} is not a ktrial store: {problem}.", hint=hint)
+
+
+class NoStoreThere(StoreError):
+    """A store was to be there already."""
+
+    hint = "name one that is there; `ktrial run STUDY.toml --store FILE` makes one"
+    exit_code = 2
+
+    def __init__(self, store: object, remark: str) -> None:
+        super().__init__(f"There is no store {store}{remark}.")
+
+
+class NoSuchBackend(StoreError):
+    """No database can be had by this location."""
+
+    hint = (
+        "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the driver for it "
+        "installed: pip install ktrial[postgresql]"
+    )
+
+    def __init__(self, store: object, problem: str) -> None:
+        super().__init__(f"Store {store}: {problem}.")
+
+
+class StoreFull(StoreError):
+    """There is no room for more: the hint says where some is to be made."""
 
 
 class ServerAway(StoreError):
-    text = "Store {store}: its server cannot be used: {problem}."
+    """A database's server, or the way to it, cannot be used now."""
+
     hint = (
         "is the server running, and are host, port, user, password (in the URL, PGPASSWORD or ~/.pgpass) and "
         "database right (createdb NAME makes one)? Then run the same command again"
     )
 
+    def __init__(self, store: str, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"Store {store}: its server cannot be used: {problem}.")
+
 
 class StoreGone(StoreError):
-    text = "Store {store} is gone: its file was {what} while ktrial had it open, and what was in it is lost."
+    """SQLite's file was deleted or replaced while ktrial had it open."""
+
     hint = "put a copy back if there is one; then run the same command again: without one it begins anew"
+
+    def __init__(self, store: str, happened: str) -> None:
+        super().__init__(
+            f"Store {store} is gone: its file was {happened} while ktrial had it open, and what was in it "
+            "is lost."
+        )
 
 
 class StoreForbidden(StoreError):
-    text = "Store {store} cannot be {action}: {problem}."
+    """This user may not do that with the store."""
+
     hint = "check the rights on the file and on its directory, or name another store: --store FILE"
+
+    def __init__(self, store: object, action: str, problem: object, *, hint: str = "") -> None:
+        super().__init__(f"Store {store} cannot be {action}: {problem}.", hint=hint)
 
 
 class StoreDamaged(StoreError):
-    text = "Store {store} is damaged: {problem}."
+    """Something in the store is not what was stored."""
+
     hint = "keep a copy; `sqlite3 FILE .recover` may save what is in it; start a new one with --store FILE"
 
 
-class FilesAway(StoreError):
-    text = "Store {store}: the files of its large parts, {files}, cannot be used: {problem}"
-    hint = (
-        "are they there, and may this user read and write them? (pip install fsspec, and what it asks for: "
-        "s3fs, gcsfs, paramiko.) Trials stored before are safe: then run the same command again. "
-        "`ktrial store files` says where they are, and names another place after a move"
-    )
-
-
-class FilesMissing(StoreError):
-    """Nothing was changed."""
-
-    text = "Store {store}: {missing} of the files that it names are not in {files}, among them {example}."
-    hint = "bring them there first, with their directory; ktrial store files says where they are now"
-
-
-class PartLost(StoreDamaged):
-    text = (
-        "Store {store}: the {part} of trial {trial} of study {study} is lost: {problem}. Numbers are whole."
-    )
-    hint = (
-        "put the file back from a backup, under its name; or ktrial store verify {study} --remove-damaged "
-        "takes the trial away, and the command that ran the study runs it again"
-    )
-
-
 class TrialsDamaged(StoreDamaged):
-    text = (
-        "Store {store}: {trials} of study {study} {differ} from what was stored: no verdict comes from them."
-    )
-    hint = (
-        "which ones: ktrial store verify {study}; with --remove-damaged they are taken away, and the command "
-        "that ran the study runs them again"
-    )
+    """Trials differ from what was stored: no verdict comes from them."""
 
 
 class StudyDamaged(StoreDamaged):
-    text = "Store {store}: the {what} of study {study} is not what was stored: nothing is said from it."
-    hint = (
-        "ktrial store verify names all that is damaged; the command that ran the study puts what it asks for "
-        "right, and --remove-damaged takes an answer away, which is then made again of the stored trials"
-    )
+    """A part of a study is not what was stored: nothing is said from it."""
+
+
+class NotItsCopy(StoreError):
+    """A store has another study under the same number as the one that is copied to it."""
+
+    hint = "ktrial store merge puts studies into a store that has others, under new numbers"
+
+    def __init__(self, store: str, source: str, number: int, study: str) -> None:
+        super().__init__(
+            f"Store {store} is no copy of {source}: it has another study under the number {number}, {study}."
+        )
 
 
 class StudyNotStored(StoreError):
-    text = "Store {store} has no study {study}{similar}."
+    """The store has no such study."""
+
     hint = "what is there: ktrial list"
+
+    def __init__(self, store: str, study: object, similar: str = "") -> None:
+        super().__init__(f"Store {store} has no study {study}{similar}.")

@@ -1,6 +1,8 @@
-"""Names the place of a store's large parts, or another one after its files were moved, or none."""
+"""Names the place of a store's large parts, or another one after its files were moved, or none; and takes
+away files that no part names any more: of trials that were removed or replaced, and of writes that were
+killed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -8,51 +10,60 @@ from sqlalchemy import Connection
 
 from ktrial.fault_points import fault_point
 from ktrial.file_store import FileStore
-from ktrial.store import part_files
-from ktrial.store.errors import FilesMissing, StoreError
-from ktrial.store.part_files import FilePlace, location_for
+from ktrial.store.errors import StoreError
+from ktrial.store.part_files import (
+    FilePlace,
+    PlaceInUse,
+    count_collection,
+    forget_place,
+    location_for,
+    name_place,
+    named_files,
+    read_place,
+)
 from ktrial.store.store import Store
 
-# Names the place of a store's large parts, or another one after its files were moved, or none.
+AT_ONCE = 50
+"""Files in one transaction, for which other writers wait."""
 
 
-def name(store: Store, given: str | None, above: int, *, take_over: bool = False) -> FilePlace:
+def name_file_place(store: Store, location: str | None, above: int, *, take_over: bool = False) -> FilePlace:
     """Have parts of more than `above` bytes in this place from now on; None: where they are.
 
     `take_over`: its files are this store's, whoever's they were. Nothing is changed where it raises
-    FilesMissing: what lies in files is not there; FilesAreAnothers, FilesAway, BadFileStore.
+    StoreError: what lies in files is not there, the files are another store's, or cannot be reached;
+    BadFileStore.
     """
-    before = store.transactions.read(part_files.read_place)
-    url = before.url if given is None and before else location_for(given or "", store.transactions.file)
+    before = store.transactions.read(read_place)
+    url = before.url if location is None and before else location_for(location or "", store.transactions.file)
 
     def written(connection: Connection) -> FilePlace:
-        place = part_files.name_place(connection, url, above)
-        absent = missing(store, place, part_files.named_files(connection))
-        if absent:
-            facts = {"files": store.files.shown(place), "missing": len(absent), "example": min(absent)}
-            raise FilesMissing(store=store.name, **facts)
+        place = name_place(connection, url, above)
+        names = named_files(connection)
+        with store.files.telling(place):
+            missing = names.difference(*store.files.open(place).digests()) if names else names
+        if missing:
+            raise StoreError(
+                f"Store {store.name}: {len(missing)} of the files that it names are not in "
+                f"{store.files.shown(place)}, among them {min(missing)}.",
+                hint="bring them there first, with their directory; ktrial store files says where they are "
+                "now",
+            )
         store.files.adopt(place, before, take_over=take_over)
         return place
 
     return store.transactions.write(written)
 
 
-def forget(store: Store) -> None:
-    """Have no place any more. Raises FilesInUse where parts lie there."""
+def forget_file_place(store: Store) -> None:
+    """Have no place any more. Raises StoreError where parts lie there."""
     try:
-        store.transactions.write(part_files.forget_place)
-    except part_files.PlaceInUse:
+        store.transactions.write(forget_place)
+    except PlaceInUse:
         raise StoreError(
             f"Store {store.name} has profiles or series in files: it needs their place.",
             hint="ktrial store copy makes a store that has all of it inside",
         ) from None
-
-
-# Takes away files of a store's large parts that no part names any more: of trials that were removed or
-# replaced, and of writes that were killed.
-
-AT_ONCE = 50
-"""Files in one transaction, for which other writers wait."""
 
 
 class Collected(NamedTuple):
@@ -66,35 +77,27 @@ class Collected(NamedTuple):
 def collect(store: Store) -> Collected:
     """Take away what nothing names. Others may write meanwhile.
 
-    Raises FilesAreAnothers, where the store is a copy of the one whose files these are; FilesAway.
+    Raises StoreError, also where the store is a copy of the one whose files these are.
     """
-    place = store.transactions.read(part_files.read_place)
+    place = store.transactions.read(read_place)
     if place is None:
         return Collected(0, 0)
     store.files.check_own(place)
     with store.files.telling(place):
         files = store.files.open(place)
-        removed = [Collected(files.remove_abandoned(), 0)]
-        for there in files.digests():
-            named = store.transactions.read(partial(part_files.named_files, among=there))
-            for some in _some([digest for digest in there if digest not in named]):
-                removed.append(store.transactions.write(partial(_remove, files=files, digests=some)))
-    return Collected(sum(one.files for one in removed), sum(one.size for one in removed))
-
-
-def missing(store: Store, place: FilePlace, named: set[str]) -> set[str]:
-    """Those of the files that are not in the place. Raises FilesAway."""
-    with store.files.telling(place):
-        return named.difference(*store.files.open(place).digests()) if named else named
+        collected = [Collected(files.remove_abandoned(), 0)]
+        for stored in files.digests():
+            named = store.transactions.read(partial(named_files, among=stored))
+            unnamed = [digest for digest in stored if digest not in named]
+            for first in range(0, len(unnamed), AT_ONCE):
+                some = unnamed[first : first + AT_ONCE]
+                collected.append(store.transactions.write(partial(_remove, files=files, digests=some)))
+    return Collected(sum(part.files for part in collected), sum(part.size for part in collected))
 
 
 def _remove(connection: Connection, files: FileStore, digests: Sequence[str]) -> Collected:
     """Those of them that nothing names now. Who wrote one meanwhile, to name it next, writes it again."""
-    part_files.count_collection(connection)
-    unnamed = sorted(set(digests) - part_files.named_files(connection, digests))
+    count_collection(connection)
+    unnamed = sorted(set(digests) - named_files(connection, digests))
     fault_point("store: files that nothing names are taken away")
     return Collected(len(unnamed), files.remove(unnamed))
-
-
-def _some(digests: list[str]) -> Iterator[list[str]]:
-    return (digests[first : first + AT_ONCE] for first in range(0, len(digests), AT_ONCE))

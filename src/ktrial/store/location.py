@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from ktrial.store.errors import StoreError
+from ktrial.store.errors import NoSuchBackend
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -19,13 +19,11 @@ _SECRETS = (
     re.compile(r"(?<=://)([^\s/?#@:]*):[^\s'\"]*(?=@)"),
     re.compile(r"(?i)\b(password|passfile|sslpassword)=[^\s&'\"]*"),
 )
-_MASK = "***"
 
 
 def default_location() -> str:
     """`KTRIAL_STORE` where it is set, else `ktrial.db` in the user's data directory."""
-    named = os.environ.get(VARIABLE)
-    return named or str(Path(platformdirs.user_data_dir("ktrial")) / "ktrial.db")
+    return os.environ.get(VARIABLE) or str(Path(platformdirs.user_data_dir("ktrial")) / "ktrial.db")
 
 
 def path_of(location: str | Path) -> Path | None:
@@ -45,23 +43,11 @@ def url_of(location: str | Path) -> "URL":
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # which says the whole of it, with the password
-        raise StoreError(
-            f"Store {masked(text)}: the URL cannot be understood.",
-            hint=(
-                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
-                "driver for it installed: pip install ktrial[postgresql]"
-            ),
-        ) from None
+        raise NoSuchBackend(masked(text), "the URL cannot be understood") from None
     if url.drivername in _POSTGRESQL:
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise StoreError(
-            f"Store {text}: a store in memory would lose every trial.",
-            hint=(
-                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
-                "driver for it installed: pip install ktrial[postgresql]"
-            ),
-        )
+        raise NoSuchBackend(text, "a store in memory would lose every trial")
     return url
 
 
@@ -81,13 +67,13 @@ def shown(url: "URL") -> str:
 def masked(text: str) -> str:
     """`text` with `***` in place of the passwords of all URLs in it."""
     for_user, in_query = _SECRETS
-    return in_query.sub(rf"\1={_MASK}", for_user.sub(rf"\1:{_MASK}", text))
+    return in_query.sub(r"\1=***", for_user.sub(r"\1:***", text))
 
 
 def postgresql_uri(location: str | Path) -> str | None:
     """The URL as PostgreSQL's own programs and psycopg take it; None where the store is not there."""
-    scheme, parted, rest = str(location).partition("://")
-    return f"postgresql://{rest}" if parted and scheme in {*_POSTGRESQL, "postgresql+psycopg"} else None
+    scheme, parted, address = str(location).partition("://")
+    return f"postgresql://{address}" if parted and scheme in {*_POSTGRESQL, "postgresql+psycopg"} else None
 
 
 def shown_uri(uri: str) -> str:

@@ -18,8 +18,8 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from ktrial.fault_points import fault_point
 from ktrial.file_store import FileStore, FileStoreFailed
 from ktrial.store import postgresql
-from ktrial.store.errors import FilesAway, StoreError
-from ktrial.store.schema import file_place, has, part_files
+from ktrial.store.errors import StoreError
+from ktrial.store.schema import file_place, part_files
 from ktrial.store.transactions import Transactions
 
 OWNER = "owner"
@@ -30,13 +30,9 @@ LOST = "lost"
 """What `fill` adds to a row of which the file is not to be had: why."""
 
 
-T = TypeVar("T")
-
-
-Row = Mapping[Any, Any]
-
-
-Fill = Callable[[Connection, str, Sequence[Row]], list[Row]]
+Result = TypeVar("Result")
+FilledRow = Mapping[Any, Any]
+Fill = Callable[[Connection, str, Sequence[FilledRow]], list[FilledRow]]
 """`PartFiles.fill`: a table's rows, with what lies in files in place."""
 
 
@@ -56,7 +52,7 @@ class FilePlace(NamedTuple):
     above: int
     """Bytes: larger parts go there."""
     collections: int
-    """How often files were taken away that nothing names: see `check`."""
+    """How often files were taken away that nothing names: see `check_place`."""
 
 
 class PartFiles:
@@ -64,15 +60,15 @@ class PartFiles:
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
-        self._known: tuple[FilePlace | None] | None = None
+        self._place_read: tuple[FilePlace | None] | None = None
         self._opened: dict[tuple[str, str], FileStore] = {}
-        self._own: set[str] = set()
+        self._own_directories: set[str] = set()
         """Directories that are this store's, as their owner's word says."""
 
-    def stored(self, contents: Iterable[bytes], work: Callable[[Connection, Placed], T]) -> T:
+    def stored(self, contents: Iterable[bytes], work: Callable[[Connection, Placed], Result]) -> Result:
         """Write those of the contents to files that are large, then what `work` writes, in one transaction.
 
-        Raises FilesAway, FilesAreAnothers, and what `work` raises.
+        Raises StoreError where the files are another store's or cannot be reached, and what `work` raises.
         """
         place = self._place()
         if place is None:
@@ -86,11 +82,11 @@ class PartFiles:
         return self._transactions.write(lambda connection: work(connection, Placed()))
 
     def _stored_with(
-        self, place: FilePlace, contents: list[bytes], work: Callable[[Connection, Placed], T]
-    ) -> T:
+        self, place: FilePlace, contents: list[bytes], work: Callable[[Connection, Placed], Result]
+    ) -> Result:
         placed = Placed(frozenset(self._put(place, contents)))
 
-        def checked(connection: Connection) -> T:
+        def checked(connection: Connection) -> Result:
             if placed.digests:
                 check_place(connection, place)
             return work(connection, placed)
@@ -108,13 +104,13 @@ class PartFiles:
             fault_point("store: file of a part written")
             yield digest
 
-    def fill(self, connection: Connection, table: str, rows: Sequence[Row]) -> list[Row]:
+    def fill(self, connection: Connection, table: str, rows: Sequence[FilledRow]) -> list[FilledRow]:
         """Rows of `profiles` or `series`, with what lies in files in place.
 
-        LOST in a row says why its file is not to be had. Raises FilesAway.
+        LOST in a row says why its file is not to be had. Raises StoreError.
         """
         empty = [row["trial_id"] for row in rows if not row["content"]]
-        if not empty or not has(connection, part_files):
+        if not empty:
             return list(rows)
         place = read_place(connection)
         columns = (part_files.c.trial_id, part_files.c.workload, part_files.c.digest)
@@ -127,19 +123,18 @@ class PartFiles:
             for row in rows
         ]
 
-    def _filled(self, place: FilePlace | None, row: Row, digest: str | None) -> Row:
+    def _filled(self, place: FilePlace | None, row: FilledRow, digest: str | None) -> FilledRow:
         if digest is None or place is None:
             return row
         with self.telling(place):
             content = self.open(place).read(digest)
-        whole = content is not None and hashlib.sha256(content).hexdigest() == digest
-        if whole:
+        if content is not None and hashlib.sha256(content).hexdigest() == digest:
             return {**row, "content": content}
-        what = "is not there" if content is None else "is damaged"
-        return {**row, LOST: f"its file {digest} in {self.shown(place)} {what}"}
+        problem = "is not there" if content is None else "is damaged"
+        return {**row, LOST: f"its file {digest} in {self.shown(place)} {problem}"}
 
     def open(self, place: FilePlace) -> FileStore:
-        """The files there. Raises FilesAway."""
+        """The files there. Raises StoreError."""
         key = (place.url, place.directory)
         if key not in self._opened:
             with self.telling(place):
@@ -156,18 +151,18 @@ class PartFiles:
         return f"{self.url(place.url).rstrip('/')}/{place.directory}"
 
     def check_own(self, place: FilePlace) -> None:
-        """Raises FilesAreAnothers where another store says that the files are its own; FilesAway."""
-        if place.directory in self._own:
+        """Raises StoreError where another store says that the files are its own."""
+        if place.directory in self._own_directories:
             return
         if self._is_free(place, place):
             with self.telling(place):
                 self.open(place).note(OWNER, self._name_for(place.url))
-        self._own.add(place.directory)
+        self._own_directories.add(place.directory)
 
     def adopt(self, place: FilePlace, before: FilePlace | None, *, take_over: bool) -> None:
         """Say there that the files are this store's; `take_over`: whoever's they were.
 
-        `before`: the same files under another name. Raises FilesAreAnothers, FilesAway.
+        `before`: the same files under another name. Raises StoreError, as `check_own`.
         """
         if not take_over:
             self._is_free(place, before or place)
@@ -175,17 +170,18 @@ class PartFiles:
             self.open(place).note(OWNER, self._name_for(place.url))
 
     def _is_free(self, place: FilePlace, before: FilePlace) -> bool:
-        """Whether nobody has said that the files are its own. Raises FilesAreAnothers, where another did."""
+        """Whether nobody has said that the files are its own. Raises StoreError, where another did."""
         with self.telling(place):
             owner = self.open(place).noted(OWNER)
         if owner not in {None, self._name_for(place.url), self._name_for(before.url)}:
+            # Each would take away what only the other names: nothing was written there.
             raise StoreError(
                 f"Store {self._transactions.name}: the files of its large parts, {self.shown(place)}, "
-                f"belong to {owner}: one is a copy of the other.",
-                hint=(
-                    "if there is no other store any more, ktrial store files --take-over; else ktrial "
-                    "store copy makes a copy that has its own"
-                ),
+                f"belong to {owner}: "
+                "one is a copy of the other.",
+                hint="if there is no other store any more, ktrial store files --take-over; else ktrial "
+                "store copy "
+                "makes a copy that has its own",
             )
         return owner is None
 
@@ -197,21 +193,31 @@ class PartFiles:
         return file.name if url.startswith("./") else f"{socket.gethostname()}:{file}"
 
     def _place(self, *, anew: bool = False) -> FilePlace | None:
-        if self._known is None or anew:
-            self._known = (self._transactions.read(read_place),)
-        return self._known[0]
+        if self._place_read is None or anew:
+            self._place_read = (self._transactions.read(read_place),)
+        return self._place_read[0]
 
     @contextmanager
     def telling(self, place: FilePlace) -> Iterator[None]:
-        """Raises FilesAway where what is done fails there."""
+        """Raises StoreError where what is done fails there."""
         try:
             yield
         except FileStoreFailed as error:
-            facts = {"files": self.shown(place), "problem": error.facts["problem"]}
-            raise FilesAway(store=self._transactions.name, **facts) from None
+            raise StoreError(
+                f"Store {self._transactions.name}: the files of its large parts, {self.shown(place)}, "
+                "cannot be used: "
+                f"{error.problem}",
+                hint="are they there, and may this user read and write them? (pip install fsspec, and what "
+                "it asks "
+                "for: s3fs, gcsfs, paramiko.) Trials stored before are safe: then run the same command "
+                "again. "
+                "`ktrial store files` says where they are, and names another place after a move",
+            ) from None
 
 
-def kept(connection: Connection, part: str, rows: Sequence[Row], placed: Placed) -> list[dict[str, Any]]:
+def rows_to_insert(
+    connection: Connection, part: str, rows: Sequence[FilledRow], placed: Placed
+) -> list[dict[str, Any]]:
     """The rows as they are inserted: empty, where the content lies in a file, which is then named."""
     inside, files = [], []
     for row in rows:
@@ -228,11 +234,11 @@ def kept(connection: Connection, part: str, rows: Sequence[Row], placed: Placed)
     return inside
 
 
-def location_for(given: str, file: Path | None) -> str:
+def location_for(text: str, file: Path | None) -> str:
     """What the store keeps of a place that somebody names: `./NAME` for a directory beside SQLite's file."""
-    if "://" in given:
-        return given
-    path = Path(given).expanduser().absolute()
+    if "://" in text:
+        return text
+    path = Path(text).expanduser().absolute()
     if file is not None and path.is_relative_to(file.parent):
         return f"./{path.relative_to(file.parent)}"
     return str(path)
@@ -266,9 +272,7 @@ class PlaceInUse(Exception):
 
 def read_place(connection: Connection, *, shared: bool = False) -> FilePlace | None:
     """None: everything is inside. `shared`: it stays so until the transaction ends."""
-    if not has(connection, file_place):
-        return None
-    query = select(*(file_place.c[name_place] for name_place in FilePlace._fields))
+    query = select(*(file_place.c[name] for name in FilePlace._fields))
     row = connection.execute(query.with_for_update(read=True) if shared else query).first()
     return FilePlace(*row) if row else None
 
@@ -304,16 +308,14 @@ def forget_place(connection: Connection) -> None:
 
 
 def count_collection(connection: Connection) -> None:
-    """Have `check` wait until this transaction ends, and then find the place changed."""
+    """Have `check_place` wait until this transaction ends, and then find the place changed."""
     connection.execute(update(file_place).values(collections=file_place.c.collections + 1))
 
 
 def parts_outside(connection: Connection) -> Outside:
     """How much lies in files."""
-    if not has(connection, part_files):
-        return Outside(0, 0, 0)
-    each = select(part_files.c.digest, func.max(part_files.c.size).label("size"))
-    files = each.group_by(part_files.c.digest).subquery()
+    sizes = select(part_files.c.digest, func.max(part_files.c.size).label("size"))
+    files = sizes.group_by(part_files.c.digest).subquery()
     parts = connection.scalar(select(func.count()).select_from(part_files)) or 0
     count, size = connection.execute(select(func.count(), func.sum(files.c.size)).select_from(files)).one()
     return Outside(int(parts), int(count), int(size or 0))

@@ -1,10 +1,18 @@
 """All that only PostgreSQL has: its errors, locks, and a look at a database that does not change it."""
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from ktrial.store.errors import NotAStore, ServerAway, StoreDamaged, StoreError, StoreForbidden
+from ktrial.store.errors import (
+    NoSuchBackend,
+    NotAStore,
+    ServerAway,
+    StoreDamaged,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+)
 from ktrial.store.location import masked, shown
 from ktrial.store.schema import POSTGRESQL, metadata, schema_table
 
@@ -19,8 +27,6 @@ _AGAIN = {"40001", "40P01"}
 _NO_CONNECTION = ("08", "57P", "53300")
 """How the codes begin of an ended or refused connection, of a server that stops or starts, or has no room for
 another connection (https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
-_WIDENED = {("json", "varchar"), ("limited", "varchar"), ("integer", "bigint")}
-"""From which type to which; `varchar` without a length is what others call text."""
 _FOR_THE_MOMENT = (
     "starting up",
     "shutting down",
@@ -40,26 +46,14 @@ def engine_for(url: URL, *, read_only: bool) -> Engine:
     """An engine for a database on a server. Raises NoSuchBackend."""
     name = shown(url)
     is_ours = url.get_backend_name() == POSTGRESQL
-    given = {"fallback_application_name": "ktrial", "connect_timeout": CONNECT_SECONDS}
-    arguments = {key: value for key, value in given.items() if is_ours and key not in url.query}
+    defaults = {"fallback_application_name": "ktrial", "connect_timeout": CONNECT_SECONDS}
+    arguments = {key: value for key, value in defaults.items() if is_ours and key not in url.query}
     try:
         engine = create_engine(url, connect_args=arguments, hide_parameters=True)
     except (NoSuchModuleError, ArgumentError) as error:
-        raise StoreError(
-            f"Store {name}: SQLAlchemy knows no {url.drivername}.",
-            hint=(
-                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
-                "driver for it installed: pip install ktrial[postgresql]"
-            ),
-        ) from error
+        raise NoSuchBackend(name, f"SQLAlchemy knows no {url.drivername}") from error
     except ModuleNotFoundError as error:
-        raise StoreError(
-            f"Store {name}: its driver is not installed ({error.name}).",
-            hint=(
-                "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the "
-                "driver for it installed: pip install ktrial[postgresql]"
-            ),
-        ) from error
+        raise NoSuchBackend(name, f"its driver is not installed ({error.name})") from error
     event.listen(engine, "handle_error", _mark_ended)
     return engine.execution_options(postgresql_readonly=True) if is_ours and read_only else engine
 
@@ -78,28 +72,18 @@ def look(connection: Connection, name: str) -> int | None:
     encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
     if encoding != "UTF8":
         hint = "make one that is: createdb --encoding=UTF8 --template=template0 NAME"
-        raise NotAStore(store=name, problem=f"its encoding is {encoding}, not UTF8", hint=hint)
+        raise NotAStore(name, f"its encoding is {encoding}, not UTF8", hint=hint)
     query = text("SELECT n FROM unnest(CAST(:names AS text[])) AS n WHERE to_regclass(n) IS NOT NULL")
-    there = set(connection.scalars(query, {"names": list(metadata.tables)}))
-    if schema_table.name in there:
+    tables = set(connection.scalars(query, {"names": list(metadata.tables)}))
+    if schema_table.name in tables:
         version = connection.exec_driver_sql("SELECT version FROM ktrial_schema").scalar()
         if version is None:
-            raise StoreDamaged(store=name, problem="it says no schema version")
+            raise StoreDamaged(f"Store {name} is damaged: it says no schema version.")
         return int(version)
-    if there:
+    if tables:
         hint = "name another database, or another schema: ?options=-csearch_path%3DSCHEMA"
-        problem = f"there is another program's table {sorted(there)[0]} in it"
-        raise NotAStore(store=name, problem=problem, hint=hint)
+        raise NotAStore(name, f"there is another program's table {min(tables)} in it", hint=hint)
     return None
-
-
-def is_of_today(connection: Connection) -> bool:
-    """Whether the columns are as this ktrial makes them (`widen`)."""
-    query = text(
-        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
-        "WHERE attrelid = to_regclass('trials') AND attname = 'planned'"
-    )
-    return connection.execute(query).scalar() != "json"
 
 
 def lock_schema(connection: Connection) -> None:
@@ -107,29 +91,11 @@ def lock_schema(connection: Connection) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
 
 
-def widen(connection: Connection) -> None:
-    """Change columns that an older ktrial made: their text had a length, numbers 32 bits, JSON no NaN."""
-    query = text(
-        "SELECT table_name, column_name, data_type, character_maximum_length FROM information_schema.columns "
-        "WHERE table_schema = current_schema() AND table_name = ANY(:tables)"
-    )
-    wanted = {(table.name, column.name): column for table in metadata.tables.values() for column in table.c}
-    for table, column, kind, length in connection.execute(query, {"tables": list(metadata.tables)}).all():
-        new = wanted.get((table, column))
-        made = "" if new is None else new.type.compile(connection.dialect).lower()
-        limited = kind == "character varying" and length is not None
-        if ("limited" if limited else kind, made) in _WIDENED:
-            connection.exec_driver_sql(f'ALTER TABLE "{table}" ALTER COLUMN "{column}" TYPE {made}')
-    for known in [one for one in metadata.tables.values() if inspect(connection).has_table(one.name)]:
-        for index in known.indexes:
-            index.create(connection, checkfirst=True)
-
-
 def identity(connection: Connection) -> str:
     """What tells the database from its copies elsewhere, whoever asks and by whichever address."""
     query = text("SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()")
-    system, database, own = connection.execute(query).one()
-    return f"database {database}, schema {own}, of PostgreSQL's server with system identifier {system}"
+    system, database, schema = connection.execute(query).one()
+    return f"database {database}, schema {schema}, of PostgreSQL's server with system identifier {system}"
 
 
 def is_its_own(error: DBAPIError) -> bool:
@@ -160,26 +126,32 @@ def is_to_be_done_again(error: BaseException) -> bool:
 def failure(error: DBAPIError, name: str) -> StoreError:
     """The StoreError that says what PostgreSQL's error means."""
     state = getattr(error.orig, "sqlstate", None)
-    problem = said(error)
+    problem = driver_message(error)
     if state in _FORBIDDEN:
-        return StoreForbidden(store=name, action="written", problem=problem, hint=_RIGHTS)
+        return StoreForbidden(
+            name,
+            "written",
+            problem,
+            hint="check the user's rights on the database: GRANT CREATE, USAGE ON SCHEMA …; or name another "
+            "store",
+        )
     if state == _FULL:
-        return StoreError(
+        return StoreFull(
             f"Store {name}: the server's disk is full: {problem}. The trials stored before are safe.",
             hint="free some space on the server, then run the same command again",
         )
     if state in _DAMAGED:
-        return StoreDamaged(store=name, problem=problem, hint=_BACKUP)
+        return StoreDamaged(
+            f"Store {name} is damaged: {problem}.",
+            hint="keep a copy (pg_dump); a backup may have what is damaged; ktrial store verify says what "
+            "is whole",
+        )
     if is_away(error):
-        return ServerAway(store=name, problem=problem)
-    return StoreError(store=name, problem=problem)
+        return ServerAway(name, problem)
+    return StoreError(f"Store {name}: {problem}")
 
 
-def said(error: DBAPIError) -> str:
+def driver_message(error: DBAPIError) -> str:
     """What the driver says, on one line, without passwords."""
     lines = [line.strip().rstrip(".?") for line in str(error.orig).splitlines()]
     return masked("; ".join(line for line in lines if line.strip("^")))
-
-
-_RIGHTS = "check the user's rights on the database: GRANT CREATE, USAGE ON SCHEMA …; or name another store"
-_BACKUP = "keep a copy (pg_dump); a backup may have what is damaged; ktrial store verify says what is whole"

@@ -6,18 +6,23 @@ brings it up to date, or tells what is wrong with it.
 """
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from ktrial.model.design import FactorLevels, Levels, combinations, count, label, use_label
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
-from ktrial.store.integrity import StudyRow, moment
+from ktrial.store.integrity import study_row_digest
 from ktrial.store.location import path_of, postgresql_uri, shown_uri
 from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.study_rows import StoredStudy
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,7 +35,7 @@ FROM studies LEFT JOIN (
     SELECT study_id, sum(many) AS finished,
         sum(CASE WHEN outcome = 'completed' THEN 0 ELSE many END) AS failed
     FROM (SELECT study_id, outcome, count(*) AS many FROM trials GROUP BY study_id, outcome) AS by_outcome
-    WHERE outcome != 'machine-failed' GROUP BY study_id
+    GROUP BY study_id
 ) AS counted ON counted.study_id = studies.id
 ORDER BY studies.id
 """
@@ -56,6 +61,92 @@ _OF_STUDY = (
 _CONNECT_SECONDS = 10
 
 
+@dataclass(frozen=True)
+class StudyRow:
+    """A study in the store."""
+
+    id: int
+    name: str
+    digest: str
+    spec: dict[str, Any]
+    """model.study.Study as JSON."""
+    created: datetime
+    finished: int
+    """How many of its trials ended."""
+    failed: int
+    """How many of those ended with another outcome than `completed`."""
+
+    @classmethod
+    def of_sql(cls, row: tuple[Any, ...]) -> Self:
+        """From what a database has: JSON as text, moments in UTC (SQLite: text); last the noted digest.
+
+        Raises ValueError, also where the row is not what was noted; TypeError.
+        """
+        number, name, digest, spec, created, finished, failed, noted = row
+        made = cls(number, name, digest, json.loads(spec), moment(created), int(finished), int(failed))
+        as_row = {"name": name, "digest": digest, "spec": made.spec, "created": made.created}
+        if noted != study_row_digest(as_row):
+            raise ValueError("the study is not what was stored")
+        return made
+
+    @property
+    def question(self) -> str:
+        """The study's question."""
+        return str(self.spec["question"])
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it searches: then its treatments are found while it runs."""
+        return bool(self.spec.get("search"))
+
+    @property
+    def treatments(self) -> tuple[Levels, ...]:
+        """The levels of every treatment, as `model.plan.treatments`."""
+        return combinations(self._factors, self.spec["design"], self.spec["listed"])
+
+    @cached_property
+    def treatment_count(self) -> int:
+        """How many treatments it has."""
+        return count(self._factors, self.spec["design"], self.spec["listed"])
+
+    @property
+    def _factors(self) -> list[FactorLevels]:
+        return [FactorLevels(one["name"], one["levels"], one["baseline"]) for one in self.spec["factors"]]
+
+    @property
+    def labels(self) -> list[str]:
+        """What its treatments are called."""
+        return [label(levels) for levels in self.treatments]
+
+    @property
+    def workloads(self) -> list[str]:
+        """The labels of its workloads."""
+        return [use_label(use["name"], use["parameters"]) for use in self.spec["workloads"]]
+
+    @property
+    def planned(self) -> int | None:
+        """How many trials there will be; of a search at most; None where only its time is limited."""
+        if self.is_search:
+            runs: int | None = self.spec["search"]["budget"]["runs"]
+            return runs
+        timing = self.spec["timing"]
+        return self.treatment_count * int(timing["blocks"] if timing else self.spec["perturbations"])
+
+
+def moment(stored: str | datetime) -> datetime:
+    """A moment as a database has it: in UTC, without saying so. Raises ValueError, TypeError."""
+    made = stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
+    return made.replace(tzinfo=UTC)
+
+
+def row_of(stored: StoredStudy) -> StudyRow:
+    """A stored study as its row has it."""
+    spec = stored.study.model_dump(mode="json", by_alias=True)
+    return StudyRow(
+        stored.id, stored.study.name, stored.digest, spec, stored.created, stored.finished, stored.failed
+    )
+
+
 class NoQuickReading(Exception):
     """The store has to be opened by `open_store`."""
 
@@ -74,7 +165,7 @@ class QuickReader:
 
     def trials(self, study_id: int) -> set[tuple[str, datetime]]:
         """The keys of a study's trials, and when each was started."""
-        query = "SELECT key, started FROM trials WHERE study_id = ? AND outcome != 'machine-failed'"
+        query = "SELECT key, started FROM trials WHERE study_id = ?"
         return {(key, moment(started)) for key, started in self._rows(query, study_id)}
 
     def has_profiles(self, study_id: int) -> bool:

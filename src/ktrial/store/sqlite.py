@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from sqlalchemy.exc import DBAPIError
 
-from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden
+from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -102,20 +102,18 @@ def look(file: Path) -> int | None:
     Raises NotAStore for anything else than a ktrial store, StoreForbidden where it cannot be read.
     """
     if file.is_dir():
-        raise NotAStore(
-            store=file, problem="it is a directory", hint=f"name a file in it: {file / 'ktrial.db'}"
-        )
+        raise NotAStore(file, "it is a directory", hint=f"name a file in it: {file / 'ktrial.db'}")
     try:
         with file.open("rb") as opened:
             head = opened.read(len(_MAGIC))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreForbidden(store=file, action="read", problem=error.strerror) from error
+        raise StoreForbidden(file, "read", error.strerror) from error
     if not head:
         return None
     if head != _MAGIC:
-        raise NotAStore(store=file, problem="it is not an SQLite database")
+        raise NotAStore(file, "it is not an SQLite database")
     return _stored_version(file)
 
 
@@ -131,14 +129,14 @@ def _stored_version(file: Path) -> int | None:
         if not tables:
             return None
         if "ktrial_schema" not in tables:
-            raise NotAStore(store=file, problem="it is another program's SQLite database")
+            raise NotAStore(file, "it is another program's SQLite database")
         row = connection.execute("SELECT version FROM ktrial_schema").fetchone()
     except sqlite3.Error as error:
         raise failure(error, str(file), file) from error
     finally:
         connection.close()
     if not row:
-        raise StoreDamaged(store=file, problem="it says no schema version")
+        raise StoreDamaged(f"Store {file} is damaged: it says no schema version.")
     return int(row[0])
 
 
@@ -147,24 +145,22 @@ def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
     code = _code(error)
     free = _free_bytes(file)
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free < _ALMOST_FULL_BYTES):
-        return StoreError(
+        return StoreFull(
             f"Store {store}: its disk is full ({free} bytes free). The trials stored before are safe.",
             hint="free some space, or use another disk (--store FILE), then run the same command again",
         )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreError(
             f"Store {store} is locked{holder_of(file)}: waited {BUSY_SECONDS} s for it.",
-            hint=(
-                "wait for that process to end, or end it, then run the same command again: no trial is lost"
-            ),
+            hint="wait for that process to end, or end it, then run the same command again: no trial is lost",
         )
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
-        return StoreForbidden(store=store, action="written", problem=str(error))
+        return StoreForbidden(store, "written", error)
     if code == sqlite3.SQLITE_NOTADB:
-        return NotAStore(store=store, problem="it is not an SQLite database")
+        return NotAStore(store, "it is not an SQLite database")
     if code == sqlite3.SQLITE_CORRUPT or NO_UTF8 in str(error):
-        return StoreDamaged(store=store, problem=str(error))
-    return StoreError(store=store, problem=f"SQLite says: {error}")
+        return StoreDamaged(f"Store {store} is damaged: {error}.")
+    return StoreError(f"Store {store}: SQLite says: {error}")
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -172,7 +168,6 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _free_bytes(file: Path) -> int:
-
     place = next(path for path in (file, *file.parents) if path.exists())
     status = os.statvfs(place)
     return status.f_bavail * status.f_frsize

@@ -1,4 +1,8 @@
-"""The store: studies and the trials that ended. Every trial is written in one transaction as it ends."""
+"""The store: studies and the trials that ended, and how it is opened.
+
+Every trial is written in one transaction as it ends. A store is looked at before it is touched, made if it is
+not there, and refused where it is not ours or too new.
+"""
 
 import contextlib
 import difflib
@@ -10,18 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    create_engine,
-    delete,
-    insert,
-    inspect,
-    select,
-    update,
-)
+from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine, delete, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ktrial.fault_points import fault_point
@@ -34,38 +27,45 @@ from ktrial.model.profile import Profile
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Sampled, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import integrity, leases, postgresql, schema, sqlite, study_rows, trial_rows
+from ktrial.store import integrity, leases, postgresql, sqlite, study_rows, trial_rows
 from ktrial.store.errors import (
+    NoStoreThere,
     NotAStore,
-    PartLost,
     StoreDamaged,
     StoreError,
     StoreForbidden,
-    StoreUsageError,
     StudyNotStored,
     TrialsDamaged,
 )
 from ktrial.store.integrity import StudyCheck, StudyName
-from ktrial.store.leases import Held, Taking
+from ktrial.store.leases import HeldLease, Taking
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.part_files import PartFiles
-from ktrial.store.schema import SCHEMA_VERSION, metadata, schema_table, studies, trials
-from ktrial.store.study_rows import StoredStudy, StudySummaries, Summary
-from ktrial.store.transactions import Conflict, Transactions, failure
+from ktrial.store.schema import SCHEMA_VERSION, compressed, metadata, schema_table, studies, to_utc, trials
+from ktrial.store.study_rows import (
+    ANSWERS,
+    KERNEL_DIFFERENCES,
+    OF_STUDY,
+    PROOFS,
+    StoredStudy,
+    StudySummaries,
+    Summary,
+)
+from ktrial.store.transactions import Conflict, Transactions, store_error
 from ktrial.store.trial_rows import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
-
-
 _LARGEST_ID = 2**63 - 1
+_SECONDS_FOR_THE_MOMENT = 30.0
+"""How long a store is not opened whose server says that it is starting, or has too many connections."""
 
 
 class Store:
     """An open store. Safe to use from several threads and from several processes at once.
 
-    Every method raises a StoreError: StoreLocked, StoreFull, StoreForbidden, StoreDamaged; and ServerAway,
-    after it has waited for a server (transactions.WAIT_SECONDS). Where profiles and series lie in files
-    (`part_files`), what has to do with them raises FilesAway, FilesAreAnothers, PartLost.
+    Every method raises a StoreError: StoreFull, StoreForbidden, StoreDamaged, where it is locked; and
+    ServerAway, after it has waited for a server (transactions.WAIT_SECONDS). So does what has to do with
+    profiles and series where these lie in files (`part_files`).
     """
 
     def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
@@ -81,7 +81,7 @@ class Store:
             "name": study.name,
             "digest": key,
             "spec": study.model_dump(mode="json", by_alias=True),
-            "created": schema.to_utc(datetime.now(UTC)),
+            "created": to_utc(datetime.now(UTC)),
         }
         try:
             return self.transactions.write(lambda connection: study_rows.store_study(connection, values))
@@ -110,12 +110,12 @@ class Store:
         self, study_id: int, ended: Sequence[Trial], *, replaces: frozenset[Outcome] = NOTHING_REPLACED
     ) -> tuple[bool, ...]:
         """As `add_trial`, several in one transaction: what takes long is a transaction's end."""
-        rows = trial_rows.prepared_trials(ended)
+        prepared = trial_rows.prepared_trials(ended)
         try:
             return self.files.stored(
-                trial_rows.large_contents(rows),
+                trial_rows.large_contents(prepared),
                 lambda connection, placed: trial_rows.add_trials(
-                    connection, study_id, rows, replaces, placed
+                    connection, study_id, prepared, replaces, placed
                 ),
             )
         except Conflict:
@@ -142,8 +142,7 @@ class Store:
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
-        named = self.transactions.read(integrity.study_names)
-        return frozenset(study.name for study in named)
+        return frozenset(study.name for study in self.transactions.read(integrity.study_names))
 
     def newest(self, *, digest: str | None = None) -> StoredStudy | None:
         """The study stored last; or the one with this digest (model.base.digest). None: there is none."""
@@ -158,9 +157,21 @@ class Store:
         if stored is not None:
             return stored
         near = difflib.get_close_matches(text, self.names(), n=1)
-        raise StudyNotStored(
-            store=self.name, study=study, similar=f": did you mean {near[0]}?" if near else ""
-        )
+        raise StudyNotStored(self.name, study, f": did you mean {near[0]}?" if near else "")
+
+    def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
+        return self.transactions.read(lambda connection: study_rows.newest_study(connection, *which))
+
+    def delete(self, study_id: int) -> None:
+        """Remove the study and its trials. Raises StudyNotStored."""
+
+        def remove(connection: Connection) -> int:
+            removed = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
+            fault_point("store: study removed")
+            return removed
+
+        if not self.transactions.write(remove):
+            raise StudyNotStored(self.name, study_id)
 
     def trials(
         self, study_id: int, *, counted: bool = True, workload: str | None = None
@@ -174,8 +185,55 @@ class Store:
             )
         )
         if damaged:
-            raise self._damaged(study_id, damaged)
+            raise self._trials_damaged(study_id, damaged)
         return ended
+
+    def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:
+        """What the plugin counted by function in one trial (PlannedTrial.key), in one workload (its label).
+
+        None where nothing was: a trial of another mode, or without symbols.
+        """
+        with self._telling_damage(study_id, trial_key):
+            return self.transactions.read(
+                lambda connection: trial_rows.read_profile(
+                    connection, study_id, trial_key, workload, self.files.fill
+                )
+            )
+
+    def profiled(self, study_id: int) -> frozenset[str]:
+        """Workloads (their labels) of which at least one trial of the study has a profile."""
+        return self.transactions.read(lambda connection: trial_rows.profiled_workloads(connection, study_id))
+
+    def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
+        """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
+        with self._telling_damage(study_id, trial_key):
+            return self.transactions.read(
+                lambda connection: trial_rows.read_series(connection, study_id, trial_key, self.files.fill)
+            )
+
+    @contextlib.contextmanager
+    def _telling_damage(self, study_id: int, trial_key: str) -> Iterator[None]:
+        """Raises StoreDamaged where a profile or series is not what was stored."""
+        try:
+            yield
+        except trial_rows.BlobDamaged:
+            raise self._trials_damaged(study_id, 1) from None
+        except trial_rows.BlobLost as error:
+            raise StoreDamaged(
+                f"Store {self.name}: the {error.part} of trial {trial_key} of study {study_id} is lost: "
+                f"{error.problem}. Numbers are whole.",
+                hint=f"put the file back from a backup, under its name; or ktrial store verify {study_id} "
+                "--remove-damaged takes the trial away, and the command that ran the study runs it again",
+            ) from None
+
+    def _trials_damaged(self, study_id: int, count: int) -> TrialsDamaged:
+        differ = "1 trial of study {} differs" if count == 1 else f"{count} trials of study {{}} differ"
+        return TrialsDamaged(
+            f"Store {self.name}: {differ.format(study_id)} from what was stored: no verdict comes from them.",
+            hint=f"which ones: ktrial store verify {study_id}; with --remove-damaged they are taken away, "
+            "and the "
+            "command that ran the study runs them again",
+        )
 
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
@@ -210,79 +268,49 @@ class Store:
         which = (trials.c.study_id == study_id, trials.c.key.in_(keys))
         self.transactions.write(lambda connection: trial_rows.remove_trials(connection, *which))
 
-    @contextlib.contextmanager
-    def _telling(self, study_id: int, trial_key: str) -> Iterator[None]:
-        """Raises TrialsDamaged, PartLost."""
-        try:
-            yield
-        except trial_rows.BlobDamaged:
-            raise self._damaged(study_id, 1) from None
-        except trial_rows.BlobLost as error:
-            facts = {"part": error.part, "problem": error.problem, "trial": trial_key, "study": study_id}
-            raise PartLost(store=self.name, **facts) from None
-
-    def _damaged(self, study_id: int, count: int) -> TrialsDamaged:
-        many = "1 trial" if count == 1 else f"{count} trials"
-        differ = "differs" if count == 1 else "differ"
-        return TrialsDamaged(store=self.name, trials=many, differ=differ, study=study_id)
-
-    def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:
-        """What the plugin counted by function in one trial (PlannedTrial.key), in one workload (its label).
-
-        None where nothing was: a trial of another mode, of an older ktrial, or without symbols.
-        """
-        with self._telling(study_id, trial_key):
-            return self.transactions.read(
-                lambda connection: trial_rows.read_profile(
-                    connection, study_id, trial_key, workload, self.files.fill
-                )
-            )
-
-    def profiled(self, study_id: int) -> frozenset[str]:
-        """Workloads (their labels) of which at least one trial of the study has a profile."""
-        return self.transactions.read(lambda connection: trial_rows.profiled_workloads(connection, study_id))
-
-    def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
-        """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
-        with self._telling(study_id, trial_key):
-            return self.transactions.read(
-                lambda connection: trial_rows.read_series(connection, study_id, trial_key, self.files.fill)
-            )
-
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
-        with contextlib.suppress(Conflict):
-            self.transactions.write(
-                lambda connection: study_rows.store_kernel_difference(connection, study_id, difference)
-            )
+        sides = {"before": difference.before.digest, "after": difference.after.digest}
+        content = compressed(difference, without_defaults=True)
+        self._add_part(study_rows.KERNEL_DIFFERENCES, {"study_id": study_id, **sides, "content": content})
 
     def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
         """What is known about the differences between the study's kernels, in the order of storing."""
         return self.transactions.read(
-            lambda connection: study_rows.read_kernel_differences(connection, study_id)
+            lambda connection: study_rows.read_parts(
+                connection, KERNEL_DIFFERENCES, study_id, KernelDifference
+            )
         )
 
     def add_answer(self, study_id: int, tuned: Tuned) -> None:
         """Store what a search came to; an older answer is replaced."""
-        with contextlib.suppress(Conflict):
-            self.transactions.write(lambda connection: study_rows.store_answer(connection, study_id, tuned))
+        self._add_part(ANSWERS, {"study_id": study_id, "content": compressed(tuned)})
 
     def answer(self, study_id: int) -> Tuned | None:
-        """What the search came to; None where it has not ended, or no search was, or ktrial was older."""
-        return self.transactions.read(lambda connection: study_rows.read_answer(connection, study_id))
+        """What the search came to; None where it has not ended, or no search was."""
+        answers = self.transactions.read(
+            lambda connection: study_rows.read_parts(connection, ANSWERS, study_id, Tuned)
+        )
+        return answers[0] if answers else None
 
     def add_proof(self, study_id: int, proof: Proof) -> None:
         """Store which causes were proved of one difference of the study; an older proof of it is replaced."""
-        with contextlib.suppress(Conflict):
-            self.transactions.write(lambda connection: study_rows.store_proof(connection, study_id, proof))
+        difference, content = digest(proof.difference_key), compressed(proof, without_defaults=True)
+        self._add_part(PROOFS, {"study_id": study_id, "difference": difference, "content": content})
 
     def proofs(self, study_id: int) -> tuple[Proof, ...]:
         """What was proved about the study's differences, in the order of storing."""
-        return self.transactions.read(lambda connection: study_rows.read_proofs(connection, study_id))
+        return self.transactions.read(
+            lambda connection: study_rows.read_parts(connection, PROOFS, study_id, Proof)
+        )
 
     def proved(self) -> frozenset[int]:
         """Studies that have a proof."""
         return self.transactions.read(study_rows.studies_with_proofs)
+
+    def _add_part(self, part: study_rows.StudyPart, row: dict[str, object]) -> None:
+        with contextlib.suppress(Conflict):  # another process stored it in between
+            self.transactions.write(lambda connection: study_rows.store_part(connection, part, row))
 
     def tell_activity(self, study_id: int, activity: Activity) -> bool:
         """Say what a run of the study is doing, in place of what it said before. False where that could not
@@ -300,27 +328,27 @@ class Store:
         """What runs said last that have not said that they ended, each with its study's number."""
         return self.transactions.read(leases.every_activity)
 
-    def take_machine(self, asked: MachineLease) -> Taking:
+    def take_machine(self, request: MachineLease) -> Taking:
         """Have a real machine for oneself, unless somebody has it who is there."""
         while True:
             try:
-                return self.transactions.write(lambda connection: leases.take_machine(connection, asked))
+                return self.transactions.write(lambda connection: leases.take_machine(connection, request))
             except Conflict:  # on a server somebody else took it in between, who is found now
                 continue
 
     def renew_machine(self, lease: MachineLease) -> bool | None:
         """Say that its holder is there. False: it is another's by now. None: that could not be written."""
         renewed: list[bool] = []
-        wrote = self.transactions.try_write(
+        is_written = self.transactions.try_write(
             lambda connection: renewed.append(leases.renew_machine(connection, lease))
         )
-        return renewed[-1] if wrote else None
+        return renewed[-1] if is_written else None
 
     def give_machine_back(self, lease: MachineLease) -> bool:
         """Others may have it. False where that could not be written: they have it after a while."""
         return self.transactions.try_write(lambda connection: leases.give_machine_back(connection, lease))
 
-    def machine_leases(self) -> tuple[Held, ...]:
+    def machine_leases(self) -> tuple[HeldLease, ...]:
         """Who has which real machine."""
         return self.transactions.read(leases.every_machine)
 
@@ -330,26 +358,17 @@ class Store:
         """
         return self.transactions.read(lambda connection: study_rows.study_states(connection, number))
 
-    def summaries(self, workload: str = study_rows.OF_STUDY) -> dict[int, Summary]:
+    def summaries(self, workload: str = OF_STUDY) -> dict[int, Summary]:
         """Study → what was kept of its numbers in the workload (its label), of it as a whole (OF_STUDY), or
         of what it came to (OF_RESULT).
         """
         return self.transactions.read(lambda connection: study_rows.workload_summaries(connection, workload))
 
-    def keep_summaries(self, made: Sequence[StudySummaries]) -> bool:
+    def keep_summaries(self, of_studies: Sequence[StudySummaries]) -> bool:
         """Keep them in place of older ones. False where that could not be written: they are made again."""
-        return self.transactions.try_write(lambda connection: study_rows.keep_summaries(connection, made))
-
-    def delete(self, study_id: int) -> None:
-        """Remove the study and its trials. Raises StudyNotStored."""
-
-        def remove(connection: Connection) -> int:
-            gone = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
-            fault_point("store: study removed")
-            return gone
-
-        if not self.transactions.write(remove):
-            raise StudyNotStored(store=self.name, study=study_id, similar="")
+        return self.transactions.try_write(
+            lambda connection: study_rows.keep_summaries(connection, of_studies)
+        )
 
     def close(self) -> None:
         """Close all connections."""
@@ -363,15 +382,6 @@ class Store:
     ) -> None:
         self.close()
 
-    def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
-        return self.transactions.read(lambda connection: study_rows.newest_study(connection, *which))
-
-
-# Open a store: look before touching, make it if it is not there, refuse what is not ours or too new.
-
-_SECONDS_FOR_THE_MOMENT = 30.0
-"""How long a store is not opened whose server says that it is starting, or has too many connections."""
-
 
 def open_store(
     location: str | Path | None = None,
@@ -382,50 +392,49 @@ def open_store(
 ) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
-    A store of an older schema is brought up to date, and its trials stay as they are.
     A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
     that is an error, and nothing is ever written, so that a store on a read-only file system can be shown;
-    `followed` as well where it stays open while others write to it.
-    Raises NewerStore (the file is left as it is), NotAStore, NoStoreThere, StoreForbidden, StoreLocked,
-    StoreFull, NoSuchBackend.
+    `followed` as well where it stays open while others write to it. Raises StoreError: NotAStore,
+    NoStoreThere, StoreForbidden, NoSuchBackend, where it is of a newer ktrial (which is left as it is),
+    locked, full.
     """
     url = url_of(location if location is not None else default_location())
     file = file_of(url)
     if file is None:
-        return _on_server(url, read_only=read_only, existing=existing)
+        return _open_on_server(url, read_only=read_only, existing=existing)
     if existing and not file.exists():
-        raise StoreUsageError(
-            f"There is no store {file}{_similar(file)}.",
-            hint="name one that is there; `ktrial run STUDY.toml --store FILE` makes one",
-        )
+        raise NoStoreThere(file, _similar_beside(file))
     version = sqlite.look(file)
     _check_version(version, str(file))
     if read_only:
         if version is None:
-            raise NotAStore(store=file, problem="there is nothing in it", hint="run a study first")
+            raise NotAStore(file, "there is nothing in it", hint="run a study first")
         return Store(_sqlite_engine(file, read_only=True, followed=followed), str(file), file)
-    _make_directory(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreForbidden(file, "made", error.strerror) from error
     fault_point("store: directory made")
     engine = _sqlite_engine(file, read_only=False)
     try:
         sqlite.enter_wal(engine)
         fault_point("store: write-ahead log in use")
-        if version is None or version < SCHEMA_VERSION:
-            _bring_up_to_date(engine)
+        if version is None:
+            _make_tables(engine)
             fault_point("store: schema up to date")
     except (SQLAlchemyError, sqlite3.Error) as error:
         engine.dispose()
-        raise failure(error, str(file), file) from error
+        raise store_error(error, str(file), file) from error
     return Store(engine, str(file), file)
 
 
-def _similar(file: Path) -> str:
+def _similar_beside(file: Path) -> str:
     """A word on a store beside it whose name is nearly the same."""
     try:
-        beside = [one.name for one in file.parent.iterdir() if one.suffix == file.suffix]
+        names = [path.name for path in file.parent.iterdir() if path.suffix == file.suffix]
     except OSError:
         return ""
-    return nearest(file.name, beside)
+    return nearest(file.name, names)
 
 
 def _sqlite_engine(file: Path, *, read_only: bool, followed: bool = False) -> Engine:
@@ -439,40 +448,37 @@ def _sqlite_engine(file: Path, *, read_only: bool, followed: bool = False) -> En
     return engine
 
 
-def _on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
+def _open_on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
     name = shown(url)
     engine = postgresql.engine_for(url, read_only=read_only)
     try:
-        version, is_of_today = _looked(engine, name)
+        version = _version_on_server(engine, name)
         _check_version(version, name)
         if version is None and read_only:
-            raise NotAStore(store=name, problem="there is nothing in it", hint="run a study first")
+            raise NotAStore(name, "there is nothing in it", hint="run a study first")
         if version is None and existing:
-            raise StoreUsageError(
-                f"There is no store {name}: its database is empty.",
-                hint="name one that is there; `ktrial run STUDY.toml --store FILE` makes one",
-            )
-        if not read_only and (version is None or version < SCHEMA_VERSION or not is_of_today):
-            _bring_up_to_date(engine)
+            raise NoStoreThere(name, ": its database is empty")
+        if version is None:
+            _make_tables(engine)
     except SQLAlchemyError as error:
         engine.dispose()
-        raise failure(error, name, None) from error
+        raise store_error(error, name, None) from error
     except StoreError:
         engine.dispose()
         raise
     return Store(engine, name, None)
 
 
-def _looked(engine: Engine, name: str) -> tuple[int | None, bool]:
-    """The schema version, and whether all columns are as this ktrial makes them."""
+def _version_on_server(engine: Engine, name: str) -> int | None:
+    """None: there is no store. A server that says that it will be there soon is waited for."""
     deadline = time.monotonic() + _SECONDS_FOR_THE_MOMENT
     while True:
         try:
             with engine.begin() as connection:
                 if postgresql.is_postgresql(connection):
-                    return postgresql.look(connection, name), postgresql.is_of_today(connection)
-                there = inspect(connection).has_table(schema_table.name)
-                return connection.scalar(select(schema_table.c.version)) if there else None, True
+                    return postgresql.look(connection, name)
+                has_schema = inspect(connection).has_table(schema_table.name)
+                return connection.scalar(select(schema_table.c.version)) if has_schema else None
         except DBAPIError as error:
             if not postgresql.is_away_for_the_moment(error) or time.monotonic() > deadline:
                 raise
@@ -482,36 +488,21 @@ def _looked(engine: Engine, name: str) -> tuple[int | None, bool]:
 def _check_version(version: int | None, name: str) -> None:
     if version is not None and version > SCHEMA_VERSION:
         raise StoreError(
-            f"Store {name} was written by a newer ktrial (its schema is {version}, this ktrial "
-            f"knows {SCHEMA_VERSION}).",
+            f"Store {name} was written by a newer ktrial (its schema is {version}, this ktrial knows "
+            f"{SCHEMA_VERSION}).",
             hint="use that newer ktrial, or another store: --store FILE",
         )
     if version is not None and version < 1:
-        raise StoreDamaged(store=name, problem=f"its schema version is {version}")
+        raise StoreDamaged(f"Store {name} is damaged: its schema version is {version}.")
 
 
-def _bring_up_to_date(engine: Engine) -> None:
-    """Make the tables that are not there, once: another process may be at it too.
-
-    Schemas 2, 3, 4 and 6 to 12 have one table more than the one before, 13 has two; 5, 7 and 8 new fields
-    in JSON; 14 a row more a study, which is written with the next trial.
-    """
+def _make_tables(engine: Engine) -> None:
+    """Make the tables that are not there, once: another process may be at it too."""
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         if postgresql.is_postgresql(connection):
             postgresql.lock_schema(connection)
-            postgresql.widen(connection)
         metadata.create_all(connection)
         fault_point("store: tables made")
-        version = connection.scalar(select(schema_table.c.version))
-        if version is None:
+        if connection.scalar(select(schema_table.c.version)) is None:
             connection.execute(insert(schema_table).values(version=SCHEMA_VERSION))
-        elif version < SCHEMA_VERSION:
-            connection.execute(update(schema_table).values(version=SCHEMA_VERSION))
         fault_point("store: schema version written")
-
-
-def _make_directory(file: Path) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreForbidden(store=file, action="made", problem=error.strerror) from error

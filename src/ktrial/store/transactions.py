@@ -16,21 +16,22 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
-from ktrial.store import integrity, postgresql, sqlite
+from ktrial.store import postgresql, sqlite
 from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged
+from ktrial.store.integrity import NotAsStored, TrialsNotThere
 from ktrial.store.location import masked
 
 WAIT_SECONDS = 600.0
 """How long a transaction waits for a server that was there: that restarts, say, or whose network is lost."""
-
-
-T = TypeVar("T")
-
-
+Result = TypeVar("Result")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 
-def tell(text: str) -> None:
+class Conflict(StoreError):
+    """Another process stored the same in between."""
+
+
+def print_message(text: str) -> None:
     """On standard error, as a message of ktrial's."""
     print(f"ktrial: {text}", file=sys.stderr, flush=True)
 
@@ -40,125 +41,151 @@ class Transactions:
 
     def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
         self.name, self.engine, self.file = name, engine, file
-        self.say: Callable[[str], None] = tell
-        """Is told when the server is away, and when it is there again."""
-        self._opened = _file_number(file)
-        self._away = _Away()
+        self.say: Callable[[str], None] = print_message
+        """Gets a line when the server is away, and when it is there again."""
+        self._file_number = _file_number(file)
+        self._absence = _Absence()
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` returns, once all that it wrote is stored. It may be called again after it failed."""
-        return self._waiting(lambda: self._written(work))
+
+        def written() -> Result:
+            with self._as_store_errors(), self._begin_writing() as connection:
+                fault_point("store: transaction begun")
+                result = work(connection)
+                fault_point("store: transaction about to be committed")
+            fault_point("store: transaction committed")
+            self._check_file()
+            return result
+
+        return self._until_it_succeeds(written)
 
     def try_write(self, work: Callable[[Connection], object]) -> bool:
         """Whether `work` wrote: what may as well be lost. No test can kill inside it, nothing is waited for
         but a lock, and an error is not told.
         """
         try:
-            with self._told(), self.engine.execution_options(ktrial_writes=True).begin() as connection:
+            with self._as_store_errors(), self._begin_writing() as connection:
                 work(connection)
-        except (StoreError, _NotNow):
+        except (StoreError, _TryAgain):
             return False
         return True
 
-    def read(self, work: Callable[[Connection], T]) -> T:
+    def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` returns: all that it reads was true at one moment. It may be called again."""
-        return self._waiting(lambda: self._read(work))
 
-    def _written(self, work: Callable[[Connection], T]) -> T:
-        options = {"ktrial_writes": True}
-        with self._told(), self.engine.execution_options(**options).begin() as connection:
-            fault_point("store: transaction begun")
-            result = work(connection)
-            fault_point("store: transaction about to be committed")
-        fault_point("store: transaction committed")
-        self._check_there()
-        return result
+        def read() -> Result:
+            at_one_moment = {"isolation_level": "REPEATABLE READ"} if self._on_postgresql else {}
+            with (
+                self._as_store_errors(),
+                self.engine.execution_options(**at_one_moment).begin() as connection,
+            ):
+                return work(connection)
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
-        at_one_moment = {"isolation_level": "REPEATABLE READ"} if self._on_postgresql else {}
-        with self._told(), self.engine.execution_options(**at_one_moment).begin() as connection:
-            return work(connection)
+        return self._until_it_succeeds(read)
+
+    @contextmanager
+    def _begin_writing(self) -> Iterator[Connection]:
+        with self.engine.execution_options(ktrial_writes=True).begin() as connection:
+            yield connection
 
     @property
     def _on_postgresql(self) -> bool:
         return postgresql.is_postgresql(self.engine)
 
-    def _waiting(self, transaction: Callable[[], T]) -> T:
-        """Do it until it is done. Raises ServerAway after WAIT_SECONDS."""
+    def _until_it_succeeds(self, transaction: Callable[[], Result]) -> Result:
+        """Raises ServerAway after WAIT_SECONDS."""
         deadline, pause = time.monotonic() + WAIT_SECONDS, _FIRST_PAUSE
         while True:
             try:
                 result = transaction()
-            except _NotNow as error:
-                self._wait(error.told, deadline, is_new=pause == _FIRST_PAUSE)
+            except _TryAgain as refusal:
+                error = refusal.error
+                if time.monotonic() >= deadline:
+                    if isinstance(error, ServerAway):
+                        waited = f"{error.problem} (waited {WAIT_SECONDS:.0f} s)"
+                        raise ServerAway(self.name, waited) from error
+                    raise error from refusal
+                if isinstance(error, ServerAway):
+                    if interruption.is_asked_for():
+                        raise error from refusal
+                    # A connection from before a restart fails once, and there is nothing to wait for.
+                    if pause > _FIRST_PAUSE:
+                        self._absence.began(self.name, error, self.say)
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:
-                self._away.ended(self.name, self.say)
+                self._absence.ended(self.name, self.say)
                 return result
 
-    def _wait(self, error: StoreError, deadline: float, *, is_new: bool) -> None:
-        if time.monotonic() >= deadline:
-            waited = f"{error.facts['problem']} (waited {WAIT_SECONDS:.0f} s)"
-            raise type(error)(store=self.name, problem=waited) from error
-        if not isinstance(error, ServerAway):
-            return
-        if interruption.is_asked_for():
-            raise error
-        if not is_new:  # a connection from before a restart fails once, and there is nothing to wait for
-            self._away.began(self.name, error, self.say)
-
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_store_errors(self) -> Iterator[None]:
         """Turn what a database's driver raises into a StoreError. Raises StoreGone."""
-        self._check_there()
+        self._check_file()
         try:
             yield
-        except integrity.NotAsStored as error:
-            facts = {"what": error.what, "study": error.study_id}
-            raise StudyDamaged(store=self.name, **facts) from None
-        except integrity.TrialsNotThere as error:
+        except NotAsStored as error:
+            raise StudyDamaged(
+                f"Store {self.name}: the {error.part} of study {error.study_id} is not what was stored: "
+                "nothing is "
+                "said from it.",
+                hint="ktrial store verify names all that is damaged; the command that ran the study puts "
+                "what it asks "
+                "for right, and --remove-damaged takes an answer away, which is then made again of the "
+                "stored trials",
+            ) from None
+        except TrialsNotThere as error:
             raise StoreDamaged(
-                f"Store {self.name}: of study {error.study_id}, {error.problem}: no verdict comes from "
-                "the others.",
-                hint=(
-                    f"put a copy of the store back if there is one; or ktrial store verify {error.study_id} "
-                    "--remove-damaged takes those that are there for all, and the command that ran the "
-                    "study runs the others again"
-                ),
+                f"Store {self.name}: of study {error.study_id}, {error.problem}: no verdict comes from the "
+                "others.",
+                hint="put a copy of the store back if there is one; or ktrial store verify "
+                f"{error.study_id} --remove-damaged takes those that are there for all, and the command "
+                "that ran the "
+                "study runs the others again",
             ) from None
         except IntegrityError as error:
-            raise Conflict(store=self.name, problem=str(error.orig)) from error
+            raise Conflict(f"Store {self.name}: {error.orig}") from error
         except ValidationError as error:
-            raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
+            raise self._damaged(f"a row cannot be read ({error.title})") from error
         except ValueError as error:  # what the types for JSON and for dates raise
-            raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error})") from error
+            raise self._damaged(f"a row cannot be read ({error})") from error
         except zlib.error as error:
-            raise StoreDamaged(
-                store=self.name, problem=f"what was compressed cannot be read ({error})"
-            ) from error
+            raise self._damaged(f"what was compressed cannot be read ({error})") from error
         except SQLAlchemyError as error:
-            told = failure(error, self.name, self.file)
+            failure = store_error(error, self.name, self.file)
             if self._on_postgresql and (postgresql.is_away(error) or postgresql.is_to_be_done_again(error)):
-                raise _NotNow(told) from error
-            raise told from error
+                raise _TryAgain(failure) from error
+            raise failure from error
 
-    def _check_there(self) -> None:
+    def _damaged(self, problem: str) -> StoreDamaged:
+        return StoreDamaged(f"Store {self.name} is damaged: {problem}.")
+
+    def _check_file(self) -> None:
         """SQLite goes on with a file that has no name any more, and all of it is gone with the process."""
-        now = _file_number(self.file)
-        if now != self._opened:
-            raise StoreGone(store=self.name, what="replaced" if now else "deleted")
+        number = _file_number(self.file)
+        if number != self._file_number:
+            raise StoreGone(self.name, "replaced" if number else "deleted")
 
 
-class _NotNow(Exception):
+def store_error(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:
+    """The StoreError for an error of SQLAlchemy's, or of SQLite's driver."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if file and isinstance(cause, sqlite3.Error):
+        return sqlite.failure(cause, name, file)
+    if isinstance(error, DBAPIError) and postgresql.is_its_own(error):
+        return postgresql.failure(error, name)
+    return StoreError(f"Store {name}: {masked(str(cause))}")
+
+
+class _TryAgain(Exception):
     """The same transaction may succeed later."""
 
-    def __init__(self, told: StoreError) -> None:
-        super().__init__(str(told))
-        self.told = told
+    def __init__(self, error: StoreError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
-class _Away:
+class _Absence:
     """Since when the server is away; told once, whichever thread finds it out."""
 
     def __init__(self) -> None:
@@ -169,7 +196,7 @@ class _Away:
         with self._lock:
             if self._since is None:
                 self._since = time.monotonic()
-                say(f"store {name}: waiting for its server, {WAIT_SECONDS:.0f} s: {error.facts['problem']}")
+                say(f"store {name}: waiting for its server, {WAIT_SECONDS:.0f} s: {error.problem}")
 
     def ended(self, name: str, say: Callable[[str], None]) -> None:
         if self._since is None:  # nearly always
@@ -189,22 +216,3 @@ def _file_number(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-# What goes wrong in a database's driver, as errors of the store.
-
-
-class Conflict(StoreError):
-    """Store `store`: `problem`"""
-
-    text = "Store {store}: {problem}"
-
-
-def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:
-    """The StoreError for an error of SQLAlchemy's, or of SQLite's driver."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if file and isinstance(cause, sqlite3.Error):
-        return sqlite.failure(cause, name, file)
-    if isinstance(error, DBAPIError) and postgresql.is_its_own(error):
-        return postgresql.failure(error, name)
-    return StoreError(store=name, problem=masked(str(cause)))

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from tree_sitter import Language, Node, Parser
 
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.tables import (
     CgroupTable,
     DiskTable,
@@ -135,8 +135,6 @@ class StudySource:
         if not self._text:
             return 0
         # Only a study with a mistake needs the parser that keeps positions.
-        pass
-
         return Positions(self._text).line(path) or 0
 
 
@@ -169,26 +167,20 @@ class Mistakes:
         """Note a value that is not allowed."""
         self.add(path, f"found {shown(value)}; allowed: {allowed}")
 
-    def unknown(self, path: KeyPath, what: str, name: str, allowed: Iterable[str]) -> None:
+    def unknown(self, path: KeyPath, kind: str, name: str, allowed: Iterable[str]) -> None:
         """Note a name that is not one of `allowed`."""
-        self.add(path, unknown(what, name, allowed))
+        self.add(path, unknown(kind, name, allowed))
 
     def raise_any(self) -> None:
-        """Raise what was found: StudyMistake for one, StudyMistakes for more."""
+        """Raises StudyMistake where something was found."""
         ordered = sorted(self._found, key=lambda entry: entry[0])
         if len(ordered) == 1:
             line, place, problem = ordered[0]
-            raise StudyError(
-                f"{self._where(line, place)}: {problem}",
-                hint="what each key means and may be: ktrial help studies",
-            )
+            raise StudyMistake(f"{self._where(line, place)}: {problem}")
         if ordered:
             parts = ((f"line {line}" if line else "", place, text) for line, place, text in ordered)
-            lines = (f"\n  {': '.join(filter(None, each))}" for each in parts)
-            raise StudyError(
-                f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}",
-                hint="what each key means and may be: ktrial help studies",
-            )
+            lines = (f"\n  {': '.join(filter(None, line))}" for line in parts)
+            raise StudyMistake(f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}")
 
     def _where(self, line: int, place: str) -> str:
         name = f"{self._source.name}:{line}" if line else self._source.name
@@ -197,16 +189,16 @@ class Mistakes:
 
 def path_in(path: KeyPath, data: Any) -> KeyPath:
     """As much of the path as the file has: a shorthand has no keys, and pydantic adds names for unions."""
-    there: KeyPath = ()
+    existing: KeyPath = ()
     for part in path:
-        known = (
+        is_there = (
             part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
         )
-        if not known:
+        if not is_there:
             break
         data = data[part]
-        there = (*there, part)
-    return there
+        existing = (*existing, part)
+    return existing
 
 
 def key_of(path: KeyPath) -> str:
@@ -221,13 +213,13 @@ def key_of(path: KeyPath) -> str:
     return text
 
 
-def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
+def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     """`there is no workload "hackbnch"; did you mean "hackbench"? There are: …`."""
     choices = list(allowed)
     near = difflib.get_close_matches(name, choices, n=1)
     guess = f'; did you mean "{near[0]}"?' if near else "."
-    known = f" There are: {', '.join(choices)}" if choices else " There are none"
-    return f"there is no {what} {shown(name)}{guess}{known}"
+    list_of_all = f" There are: {', '.join(choices)}" if choices else " There are none"
+    return f"there is no {kind} {shown(name)}{guess}{list_of_all}"
 
 
 def shown(value: Any) -> str:
@@ -279,28 +271,28 @@ def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
     except ValidationError as error:
         for details in error.errors():
             _note(details, mistakes)
-        rest = _without([path_in(details["loc"], data) for details in error.errors()], data, mistakes)
+        sound = _without([path_in(details["loc"], data) for details in error.errors()], data, mistakes)
     try:
-        return StudyTable.model_validate(rest) if rest else None
+        return StudyTable.model_validate(sound) if sound else None
     except ValidationError:  # one refused value was another one's reason
         return None
 
 
 def _without(paths: list[KeyPath], data: dict[str, Any], mistakes: Mistakes) -> dict[str, Any] | None:
     """The data without what stands there; None where that would move or empty what is around it."""
-    rest = copy.deepcopy(data)
+    sound = copy.deepcopy(data)
     for path in sorted(set(paths), key=len, reverse=True):
-        around: Any = rest
+        around: Any = sound
         for part in path[:-1]:
             around = around[part]
         if not path or not isinstance(around, dict):
             return None
         del around[path[-1]]
         _leave_out(path, mistakes)
-    if not rest.get("factors", True):
-        del rest["factors"]
+    if not sound.get("factors", True):
+        del sound["factors"]
         _leave_out(("factors",), mistakes)
-    return rest
+    return sound
 
 
 def _leave_out(path: KeyPath, mistakes: Mistakes) -> None:
@@ -353,7 +345,7 @@ def _place(loc: tuple[int | str, ...]) -> tuple[type[KeyTable], FieldInfo | None
     field: FieldInfo | None = None
     parts = iter(loc)
     for part in parts:
-        named = {known.alias or name: known for name, known in table.model_fields.items()}
+        named = {info.alias or name: info for name, info in table.model_fields.items()}
         field = named.get(str(part))
         if field and part in _BELOW:
             table = _BELOW[str(part)]

@@ -1,32 +1,57 @@
 """Errors about study files and searches: where, which key, what stands there, and what is allowed."""
 
+from pathlib import Path
+
 from ktrial.errors import KtrialError
 
 
 class StudyError(KtrialError):
-    text = "{where}: {problem}"
+    """Something is wrong with a study or a file of it; the message says first where."""
+
     exit_code = 2
 
 
+class StudyUnreadable(StudyError):
+    """The file cannot be read, or is no text."""
+
+    hint = "those that come with ktrial need no file: ktrial run --list"
+
+    def __init__(self, place: object, problem: object) -> None:
+        super().__init__(f"Study {place} cannot be read: {problem}.")
+
+
 class StudySyntaxError(StudyError):
-    text = "{where}: this is not TOML: {problem}"
+    """The file is not TOML."""
+
     hint = (
         "text stands in quotes, and a table in braces stays on one line; "
         "how a study file is written: ktrial help studies"
     )
 
 
-class StudyIsYaml(StudySyntaxError):
-    text = "{where}: this looks like YAML; a study is TOML: {problem}"
-    hint = (
-        'what is question: … in YAML is question = "…" here, a list is workloads = ["fork", "pipe"], and a '
-        "table begins with [factors.kernel]; ktrial help studies has a whole study"
-    )
+class StudyMistake(StudyError):
+    """One mistake in a study or several: where, which key, what stands there, and what is allowed."""
+
+    hint = "what each key means and may be: ktrial help studies"
 
 
 class PatchNotGiven(StudyError):
-    text = '{where}: factors.{factor}.levels: the level "?" is a patch that you name.'
-    hint = "ktrial run {where} {option}"
+    """A level of a study is a patch that its user names."""
+
+    def __init__(self, file: Path, factor: str, option: str) -> None:
+        super().__init__(
+            f'{file}: factors.{factor}.levels: the level "?" is a patch that you name.',
+            hint=f"ktrial run {file} {option}",
+        )
+
+
+class PatchNotAwaited(StudyError):
+    """A patch was named that has no place in the study."""
+
+    hint = 'the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'
+
+    def __init__(self, file: Path, patch: str, problem: str) -> None:
+        super().__init__(f"{file}: the patch {patch} has no place in it: {problem}.")
 
 
 class TuningError(KtrialError):
@@ -47,8 +72,12 @@ class NoValidConfiguration(TuningError):
 
 
 class BadKnobSpace(TuningError):
-    text = "'{text}' cannot be searched: {problem}."
+    """What `--knobs` says cannot be searched."""
+
     hint = "write a subsystem (vm), names (vm.swappiness), a range (NAME=1..100) or values (NAME=a,b,c)"
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"'{text}' cannot be searched: {problem}.")
 
 
 class KnobNotOnMachine(TuningError):
@@ -57,8 +86,12 @@ class KnobNotOnMachine(TuningError):
 
 
 class BadGoal(TuningError):
-    text = "{option} '{text}': {problem}."
+    """What is to be improved, or a limit, cannot be meant so."""
+
     hint = "write --maximise METRIC or --minimise METRIC, and --subject-to 'p99<=20ms'"
+
+    def __init__(self, option: str, text: str, problem: str) -> None:
+        super().__init__(f"{option} '{text}': {problem}.")
 
 
 class TuneBaselineFailed(TuningError):

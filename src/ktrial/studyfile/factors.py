@@ -98,10 +98,12 @@ class FactorReader:
         if not tables:
             self._mistakes.add(("factors",), "there is no factor: a study compares levels of at least one")
         factors = [self._factor(name, table) for name, table in tables.items()]
-        for kind, what in _ONCE.items():
-            first, *others = [factor.name for factor in factors if factor.kind is kind] or [""]
-            for name in others:
-                self._mistakes.add(("factors", name), f"{first} is {what} already; there can be one only")
+        for kind, description in _ONCE.items():
+            first, *more = [factor.name for factor in factors if factor.kind is kind] or [""]
+            for name in more:
+                self._mistakes.add(
+                    ("factors", name), f"{first} is {description} already; there can be one only"
+                )
         return tuple(factors)
 
     def _factor(self, name: str, table: FactorTable) -> Factor:
@@ -166,7 +168,7 @@ class FactorReader:
             self._mistakes.add(path, f"a parameter is named workload.parameter; {problem}")
             return
         description = self._registry.workloads.get(workload)
-        names = [each.name for each in description.parameters] if description else []
+        names = [known_parameter.name for known_parameter in description.parameters] if description else []
         if parameter not in names:
             self._mistakes.unknown(path, f"parameter of {workload}", parameter, names)
         elif parameter in self._uses[workload].parameters:
@@ -215,9 +217,9 @@ class FactorReader:
 
     def _same_kernel(self, path: KeyPath, name: str) -> None:
         """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
-        other = self._compared.setdefault(self._kernels.reference(name).name, name)
-        if other != name:
-            self._mistakes.add(path, f"{shown(name)} and {shown(other)} are the same kernel")
+        first_name = self._compared.setdefault(self._kernels.reference(name).name, name)
+        if first_name != name:
+            self._mistakes.add(path, f"{shown(name)} and {shown(first_name)} are the same kernel")
 
     def _boot_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         """An empty level leaves the parameter out."""
@@ -291,19 +293,21 @@ def _check_row(
         if name not in by_name:
             mistakes.unknown(("treatments", place, name), "factor", name, by_name)
         elif level not in by_name[name].levels:
-            levels = ", ".join(shown(each) for each in by_name[name].levels)
+            levels = ", ".join(shown(a_level) for a_level in by_name[name].levels)
             mistakes.add(
                 ("treatments", place, name), f"{shown(level)} is no level of it; its levels are {levels}"
             )
-    known = row.keys() <= by_name.keys()
-    if known and all(row.get(factor.name, factor.baseline) == factor.baseline for factor in factors):
+    all_are_factors = row.keys() <= by_name.keys()
+    if all_are_factors and all(
+        row.get(factor.name, factor.baseline) == factor.baseline for factor in factors
+    ):
         mistakes.add(("treatments", place), "this is the baseline, which is run in any case")
 
 
 def scheduler_problem(level: LevelValue) -> str:
     """What is wrong with a level; empty where nothing is."""
-    own = KERNELS_OWN_SCHEDULER[1]
-    allowed = f'allowed: "{own}" (the kernel\'s own), or a program with its arguments: "./scx_simple -v"'
+    default = KERNELS_OWN_SCHEDULER[1]
+    allowed = f'allowed: "{default}" (the kernel\'s own), or a program with its arguments: "./scx_simple -v"'
     if not isinstance(level, str):
         return f"found {shown(level)}; {allowed}"
     try:
@@ -418,9 +422,9 @@ def setting_problem(target: str) -> str:
         return f'{shown(target)} is a parameter that kernels are booted with: kind = "boot"'
     if named.knob.instance and named.instance in {"", ALL}:
         whose = f"there is one {named.knob.name} for each {named.knob.instance}"
-        own = f', or the study\'s own: "{named.knob.name}@{STUDYS_DISK}"'
-        own = own if named.knob.instance == STUDYS_DISK else ""
-        return f'{whose}, and a factor is one of them: "{named.knob.name}@NAME"{own}'
+        studys_disk = f', or the study\'s own: "{named.knob.name}@{STUDYS_DISK}"'
+        studys_disk = studys_disk if named.knob.instance == STUDYS_DISK else ""
+        return f'{whose}, and a factor is one of them: "{named.knob.name}@NAME"{studys_disk}'
     return ""
 
 
@@ -437,8 +441,10 @@ def _absent_everywhere(
     if factor.kind is not FactorKind.SETTING or study.references.knobs[factor.target].path:
         return ""
     levels = [level for level in factor.levels if level != AS_IT_IS]
-    all_of_them = dict.fromkeys(one for level in levels for one in kernels.get((factor.name, level), ()))
-    if not all_of_them or any(_may_have(knob, one) for one in all_of_them):
+    all_of_them = dict.fromkeys(
+        kernel for level in levels for kernel in kernels.get((factor.name, level), ())
+    )
+    if not all_of_them or any(_may_have(knob, kernel) for kernel in all_of_them):
         return ""
     releases = ", ".join(dict.fromkeys(map(_release_shown, all_of_them)))
     error = lookup.of_other_versions(releases, factor.target, knob)
@@ -446,24 +452,24 @@ def _absent_everywhere(
 
 
 def _may_have(knob: Knob, kernel: KernelRef) -> bool:
-    known = kernel.version if kernel.provider == _AS_RELEASED else None
-    return known is None or bool(knob.places_in(known))
+    version = kernel.version if kernel.provider == _AS_RELEASED else None
+    return version is None or bool(knob.places_in(version))
 
 
 def value_problem(knob: Knob, value: str, kernels: Iterable[KernelRef]) -> str:
     """Why kernels among these refuse the value, and what they take; empty where none is known to."""
     kernels = tuple(kernels)
-    problems = {one: _problem(knob, value, one.version) for one in kernels}
-    refusing = [one for one in kernels if problems[one]]
+    problems = {kernel: _problem(knob, value, kernel.version) for kernel in kernels}
+    refusing = [kernel for kernel in kernels if problems[kernel]]
     if not refusing:
         return ""
     taken: dict[str, list[str]] = {}
-    for one in refusing:
-        allowed = values.described(knob, one.version) or _KINDS[knob.kind]
-        taken.setdefault(allowed, []).append(_release_shown(one))
+    for kernel in refusing:
+        allowed = values.described(knob, kernel.version) or _KINDS[knob.kind]
+        taken.setdefault(allowed, []).append(_release_shown(kernel))
     ranges = "; ".join(f"{allowed} ({_listed(releases)})" for allowed, releases in taken.items())
-    others = len(refusing) < len(kernels)
-    whose = f" for {', '.join(one.label for one in refusing)}" if others else ""
+    some_accept = len(refusing) < len(kernels)
+    whose = f" for {', '.join(kernel.label for kernel in refusing)}" if some_accept else ""
     return f"{problems[refusing[0]]}{whose}; allowed: {ranges}"
 
 
@@ -478,8 +484,8 @@ def _release_shown(kernel: KernelRef) -> str:
 
 
 def _listed(releases: Sequence[str]) -> str:
-    known = list(dict.fromkeys(filter(None, releases)))
-    return f"Linux {', '.join(known)}" if known else "whatever the version"
+    versions = list(dict.fromkeys(filter(None, releases)))
+    return f"Linux {', '.join(versions)}" if versions else "whatever the version"
 
 
 def _knob(study: Study, factor: Factor) -> Knob | None:
@@ -502,7 +508,7 @@ def _is_left_alone(factor: Factor, knob: Knob, value: str) -> bool:
         return True
     if factor.kind is not FactorKind.BOOT:
         return False
-    is_switch = any(set(one.choices) == {"on", "off"} for one in knob.allowed)
+    is_switch = any(set(allowed.choices) == {"on", "off"} for allowed in knob.allowed)
     return value in {"", factor.target} or _ATTACK_VECTORS in value or (is_switch and values.is_switch(value))
 
 
@@ -535,7 +541,7 @@ def _searched(text: str) -> Iterable[tuple[Knob, str]]:
         named = searched_knobs([text])
     except (BadKnobSpace, KnobError):
         return
-    for one in named:
-        if one.knob and one.name != KERNEL and not one.name.startswith((BOOT, OPTION)):
-            edges = (str(edge) for edge in (one.low, one.high) if edge is not None)
-            yield from ((one.knob, value) for value in (*one.values, *edges))
+    for searched in named:
+        if searched.knob and searched.name != KERNEL and not searched.name.startswith((BOOT, OPTION)):
+            edges = (str(edge) for edge in (searched.low, searched.high) if edge is not None)
+            yield from ((searched.knob, value) for value in (*searched.values, *edges))

@@ -63,7 +63,11 @@ class BuildReader:
             change = self._change(kind, target, level, (*path, "levels", index))
             if change is None or change == BuildChange():
                 continue
-            same = [other for other, known in changes.items() if known == change and other != level]
+            same = [
+                earlier
+                for earlier, earlier_change in changes.items()
+                if earlier_change == change and earlier != level
+            ]
             if same:
                 problem = f"{shown(level)} and {shown(same[0])} are the same"
                 self._mistakes.add((*path, "levels", index), problem)
@@ -166,8 +170,8 @@ class BuildReader:
         try:
             return self._registry.build(source=source, directory=self._directory, **parts)
         except BuildError as error:
-            said = error.message.removesuffix(".")
-            self._mistakes.add(path, "; ".join(filter(None, (said, error.advice))))
+            message = error.message.removesuffix(".")
+            self._mistakes.add(path, "; ".join(filter(None, (message, error.advice))))
             return None
 
 
@@ -249,32 +253,34 @@ def _check_named(study: Study, mistakes: Mistakes) -> None:
 def _check_different(builds: Mapping[str, Build], mistakes: Mistakes) -> None:
     names: dict[str, str] = {}
     for name, build in builds.items():
-        other = names.setdefault(build.key, name)
-        if other != name:
-            mistakes.add(("kernels", name), f"{shown(name)} and {shown(other)} are the same kernel")
+        first = names.setdefault(build.key, name)
+        if first != name:
+            mistakes.add(("kernels", name), f"{shown(name)} and {shown(first)} are the same kernel")
 
 
 def _check_once(builds: Mapping[str, Build], factors: Iterable[Factor], mistakes: Mistakes) -> None:
     """What one factor decides, no other may, nor a kernel's table."""
     decided: dict[str, str] = {}
     for name, build in builds.items():
-        for what in _decides(build):
-            decided.setdefault(what, f"the kernel {name}")
+        for decision in _decides(build):
+            decided.setdefault(decision, f"the kernel {name}")
     for factor in factors:
         path: KeyPath = ("factors", factor.name)
         me = f"the factor {factor.name}"
-        for what in dict.fromkeys(what for change in factor.changes.values() for what in _decides(change)):
-            other = decided.setdefault(what, me)
-            if other != me:
-                mistakes.add(path, f"{other} decides about {what} already: it can be one only")
+        for decision in dict.fromkeys(
+            decision for change in factor.changes.values() for decision in _decides(change)
+        ):
+            decider = decided.setdefault(decision, me)
+            if decider != me:
+                mistakes.add(path, f"{decider} decides about {decision} already: it can be one only")
 
 
-def _decides(one: Build | BuildChange) -> list[str]:
+def _decides(build: Build | BuildChange) -> list[str]:
     """What it settles, in words: options, variables of make, patches."""
     return [
-        *(f"the option {name}" for name in one.options),
-        *(f"{name} of make" for name in one.make),
-        *(f"the patch {_file(patch)} (content {patch.digest[:12]})" for patch in one.patches),
+        *(f"the option {name}" for name in build.options),
+        *(f"{name} of make" for name in build.make),
+        *(f"the patch {_file(patch)} (content {patch.digest[:12]})" for patch in build.patches),
     ]
 
 
@@ -302,4 +308,4 @@ def _check_built(study: Study, changing: list[Factor], mistakes: Mistakes) -> No
 
 def _changed_by(treatment: Treatment, factors: Iterable[Factor]) -> Factor | None:
     """The first factor whose level in this treatment changes a build."""
-    return next((one for one in factors if str(treatment.levels[one.name]) in one.changes), None)
+    return next((factor for factor in factors if str(treatment.levels[factor.name]) in factor.changes), None)

@@ -97,7 +97,7 @@ def machine_settings(
 def _boots(table: MachineTable, factors: Sequence[Factor]) -> bool:
     """Whether the machine is another system that has to be booted for this study."""
     fixed = table.kernel not in {"", RUNNING_KERNEL} or table.boot
-    return table.kind == SSH and bool(fixed or any(one.kind in _ANOTHER_KERNEL for one in factors))
+    return table.kind == SSH and bool(fixed or any(factor.kind in _ANOTHER_KERNEL for factor in factors))
 
 
 def _kernel(table: MachineTable, factors: Sequence[Factor], directory: Path) -> str:
@@ -186,19 +186,19 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
 
 
 def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes) -> None:
-    there = {HOST: registry.monitors, "exact-parallel": MONITORS}.get(table.kind)
-    for place, name in enumerate(table.monitors if there is not None else ()):
-        if name not in (there or ()):
-            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(there or ()))
+    monitors = {HOST: registry.monitors, "exact-parallel": MONITORS}.get(table.kind)
+    for place, name in enumerate(table.monitors if monitors is not None else ()):
+        if name not in (monitors or ()):
+            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(monitors or ()))
         elif name in table.monitors[:place]:
             mistakes.add(("machine", "monitors", place), f"{name} is here twice")
 
 
 def _check_host(table: MachineTable, mistakes: Mistakes) -> None:
     if table.kind == SSH and not machine.is_host_name(table.host):
-        given = f"found {shown(table.host)}; " if table.host else ""
+        found_text = f"found {shown(table.host)}; " if table.host else ""
         where = ("machine", "host") if table.host else ("machine",)
-        mistakes.add(where, f"which machine? {given}host = {machine.ALLOWED}")
+        mistakes.add(where, f"which machine? {found_text}host = {machine.ALLOWED}")
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
@@ -246,8 +246,8 @@ def _check_run_time_only(kind: str, factors: Sequence[Factor], mistakes: Mistake
     for factor in factors:
         if factor.kind is FactorKind.SCHEDULER:
             where = ("factors", factor.name)
-            what = "schedulers are loaded into guests only: take the machine kvm or exact"
-            mistakes.add(where, what)
+            problem = "schedulers are loaded into guests only: take the machine kvm or exact"
+            mistakes.add(where, problem)
         if factor.kind in _BOOTED and not (kind == SSH and factor.kind in _ANOTHER_KERNEL):
             mistakes.add(
                 ("factors", factor.name),

@@ -44,15 +44,14 @@ _MOST_LEAVES = 64
 def machine_model(reference: str, directory: Path) -> ModelledMachine | None:
     """The machine that a study names: `none`, `default`, one of ktrial's own, FILE or FILE#NAME.
 
-    Relative files are looked for in `directory`. Raises StudyUnreadable, StudySyntaxError, StudyMistake,
-    StudyMistakes.
+    Relative files are looked for in `directory`. Raises StudyUnreadable, StudySyntaxError, StudyMistake.
     """
     if reference == NO_MODEL:
         return None
-    own = parsed(text_of(OWN_FILE), OWN_FILE)[_ROOT]
+    ktrials = parsed(text_of(OWN_FILE), OWN_FILE)[_ROOT]
     if reference == DEFAULT_MODEL:
-        return _read(OWN_FILE, next(iter(own)), "")
-    if reference in own:
+        return _read(OWN_FILE, next(iter(ktrials)), "")
+    if reference in ktrials:
         return _read(OWN_FILE, reference, "")
     text, _, name = reference.partition("#")
     path = Path(os.path.normpath(directory / Path(text).expanduser()))
@@ -72,7 +71,7 @@ def _read(path: Path, name: str, file: str) -> ModelledMachine:
     mistakes.raise_any()
     if not name:
         if len(machines) > 1:
-            names = ", ".join(f'"{path.name}#{one}"' for one in machines)
+            names = ", ".join(f'"{path.name}#{machine}"' for machine in machines)
             mistakes.add((_ROOT,), f"which of its {len(machines)} machines? Write model = {names}")
         name = next(iter(machines))
     elif name not in machines:
@@ -293,15 +292,15 @@ def _with_likes(
     like = table.get("like")
     if like is None:
         return copy.deepcopy(dict(table))
-    own = parsed(text_of(OWN_FILE), OWN_FILE)[_ROOT]
+    ktrials = parsed(text_of(OWN_FILE), OWN_FILE)[_ROOT]
     if like in (*above, name):
         mistakes.add((_ROOT, name, "like"), f"{like} is like itself, by way of {name}")
     elif like in machines:
         return _over(_with_likes(machines, like, mistakes, (*above, name)), table)
-    elif like in own:
-        return _over(_with_likes(own, like, mistakes, ()), table)
+    elif like in ktrials:
+        return _over(_with_likes(ktrials, like, mistakes, ()), table)
     else:
-        mistakes.unknown((_ROOT, name, "like"), "machine", str(like), [*machines, *own])
+        mistakes.unknown((_ROOT, name, "like"), "machine", str(like), [*machines, *ktrials])
     return {}
 
 
@@ -320,7 +319,7 @@ def _model_at(loc: tuple[int | str, ...]) -> type[BaseModel]:
     table: type[BaseModel] = MachineModelTable
     for part in loc:
         kind = table.model_fields[str(part)].annotation
-        table = next(each for each in (kind, *get_args(kind)) if isinstance(each, type))
+        table = next(candidate for candidate in (kind, *get_args(kind)) if isinstance(candidate, type))
     return table
 
 
@@ -339,17 +338,17 @@ def _check_shapes(table: MachineModelTable, path: KeyPath, mistakes: Mistakes) -
                 _check_sampled(cache, (*path, name), mistakes)
     for name in ("itlb", "dtlb", "stlb"):
         buffer = getattr(table, name)
-        sets, rest = divmod(buffer.entries, buffer.ways)
-        if rest or not _is_power_of_two(sets):
+        sets, remainder = divmod(buffer.entries, buffer.ways)
+        if remainder or not _is_power_of_two(sets):
             problem = "entries / ways is the number of sets, and must be a power of two"
             mistakes.add((*path, name), f"{buffer.entries} entries in {buffer.ways} ways: {problem}")
 
 
 def _check_cache(cache: CacheTable, path: KeyPath, mistakes: Mistakes) -> None:
-    sets, rest = divmod(notation.size_bytes(cache.size), cache.ways * cache.line)
+    sets, remainder = divmod(notation.size_bytes(cache.size), cache.ways * cache.line)
     if not _is_power_of_two(cache.line):
         mistakes.add(path, f"a line of {cache.line} bytes is no power of two")
-    elif rest or not _is_power_of_two(sets):
+    elif remainder or not _is_power_of_two(sets):
         problem = "size / (ways × line) is the number of sets, and must be a power of two"
         mistakes.add(path, f"{cache.size} in {cache.ways} ways: {problem}")
     elif cache.replacement != TRUE_LRU and not (_is_power_of_two(cache.ways) and cache.ways <= _MOST_LEAVES):
@@ -399,5 +398,5 @@ def _buffer(table: BufferTable) -> BufferSize:
 
 
 def _cycles(table: CyclesTable) -> Cycles:
-    given = {name: getattr(table, name) for name in CyclesTable.model_fields}
-    return Cycles(**{name: constant.value for name, constant in given.items() if constant})
+    constants = {name: getattr(table, name) for name in CyclesTable.model_fields}
+    return Cycles(**{name: constant.value for name, constant in constants.items() if constant})

@@ -12,7 +12,7 @@ from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, StudySource, read_tables
-from ktrial.studyfile.errors import PatchNotGiven, StudyError
+from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyError
 from ktrial.studyfile.factors import FactorReader, check_values, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
@@ -38,8 +38,7 @@ def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
     """The study in the file at `path`. Relative files in it are looked for beside it.
 
     `patches`: FILE or FACTOR=FILE, for the levels `"?"`.
-    Raises StudyUnreadable, StudySyntaxError, StudyEmpty, PatchNotGiven, PatchNotAwaited; StudyMistake or
-    StudyMistakes otherwise.
+    Raises StudyUnreadable, StudySyntaxError, PatchNotGiven, PatchNotAwaited, StudyMistake.
     """
     text = text_of(path)
     data = with_patches(parsed(text, path), patches, path)
@@ -52,15 +51,13 @@ def study_from(
     """The study that `data` describes, in a study file's shape.
 
     `name` is used where the data has none; relative files are looked for in `directory`.
-    Raises StudyEmpty, StudyMistake, StudyMistakes.
+    Raises StudyError, StudyMistake.
     """
     if not data:
         raise StudyError(
             f"{source.name}: the study is empty.",
-            hint=(
-                'the smallest study: workloads = ["syscall"] and, below it, [factors.kernel] with '
-                'levels = ["debian:6.1", "debian:6.12"]'
-            ),
+            hint='the smallest study: workloads = ["syscall"] and, below it, [factors.kernel] with '
+            'levels = ["debian:6.1", "debian:6.12"]',
         )
     mistakes = Mistakes(source, data)
     tables = read_tables(dict(data), mistakes)
@@ -149,8 +146,8 @@ def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes
 
     None where they are exact, and so many perturbations are asked for.
     """
-    asked = tables.perturbations == AS_MANY_AS_IT_TAKES
-    by_seeds = asked or (kind == _CHAOTIC and tables.perturbations is None)
+    is_auto = tables.perturbations == AS_MANY_AS_IT_TAKES
+    by_seeds = is_auto or (kind == _CHAOTIC and tables.perturbations is None)
     if kind in EXACT_MACHINES and not by_seeds:
         if tables.timed:
             mistakes.add(
@@ -159,7 +156,7 @@ def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes
                 'in real time, machine = "host", or let seeds be the blocks, perturbations = "auto"',
             )
         return None
-    if kind not in EXACT_MACHINES and asked:
+    if kind not in EXACT_MACHINES and is_auto:
         problem = f'"auto" is for exact machines: on the machine {kind} [timed] blocks says how many'
         mistakes.add(("perturbations",), problem)
     table = tables.timed or TimedTable()
@@ -201,7 +198,7 @@ def with_patches(data: Mapping[str, Any], patches: Sequence[str], where: Path) -
         awaiting.remove(name)
     if awaiting:
         option = "--patch FILE" if len(awaiting) == 1 and not patches else f"--patch {awaiting[0]}=FILE"
-        raise PatchNotGiven(where=where, factor=awaiting[0], option=option)
+        raise PatchNotGiven(where, awaiting[0], option)
     return filled
 
 
@@ -229,15 +226,9 @@ def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
     if len(awaiting) == 1:
         return awaiting[0], text
     if not awaiting:
-        raise StudyError(
-            f"{where}: the patch {text} has no place in it: no level of it is a patch to be named.",
-            hint=('the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'),
-        )
+        raise PatchNotAwaited(where, text, "no level of it is a patch to be named")
     names = ", ".join(awaiting)
-    raise StudyError(
-        f"{where}: the patch {text} has no place in it: for which factor? {names}: --patch FACTOR=FILE.",
-        hint=('the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'),
-    )
+    raise PatchNotAwaited(where, text, f"for which factor? {names}: --patch FACTOR=FILE")
 
 
 def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:

@@ -42,10 +42,10 @@ class KernelReader:
     def problem(self, name: str) -> str:
         """What is wrong with the kernel's name; empty where nothing is."""
         try:
-            known = self.reference(name)
+            reference = self.reference(name)
         except BadKernelName as error:
             return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
-        missing = kernel_registry.missing_file(known)
+        missing = kernel_registry.missing_file(reference)
         return f"found {shown(name)}: there is no file {missing}" if missing else ""
 
     def reference(self, name: str) -> KernelRef:
@@ -62,8 +62,8 @@ class KernelReader:
             return self._provided(name)
         except BadKernelName as error:
             tables = ", ".join(self._described)
-            own = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [tables])])
-            facts = error.facts | {"allowed": f"{error.facts['allowed']}{own}"}
+            of_study = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [tables])])
+            facts = error.facts | {"allowed": f"{error.facts['allowed']}{of_study}"}
             if self._described and ":" not in name:
                 problem = f"this study has no table [kernels.{name}]{nearest(name, self._described)}"
                 facts |= {"problem": problem}
@@ -72,10 +72,10 @@ class KernelReader:
 
 def absolute_kernel(name: str, directory: Path) -> str:
     """The name with a relative path made absolute; `directory` is where relative files are looked for."""
-    provider, _, rest = name.partition(":")
-    if provider != "path" or not rest:
+    provider, _, path = name.partition(":")
+    if provider != "path" or not path:
         return name
-    return f"path:{os.path.normpath(directory / Path(rest).expanduser())}"
+    return f"path:{os.path.normpath(directory / Path(path).expanduser())}"
 
 
 RUNNING_KERNEL = "running"
@@ -87,7 +87,7 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernel_registry.
 
     `kernel`: which kernel a name means that the study does not describe itself.
     """
-    known = study.references
+    references_so_far = study.references
 
     def own_or(name: str) -> KernelRef:
         # What another machine runs is not known before it is asked.
@@ -98,10 +98,14 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernel_registry.
         )
 
     targets = (factor.target for factor in study.factors if factor.kind is FactorKind.SETTING)
-    references = known.model_copy(
+    references = references_so_far.model_copy(
         update={
-            "kernels": {name: known.kernels.get(name) or own_or(name) for name in _kernels(study)},
-            "knobs": {target: known.knobs.get(target) or _knob(target, study) for target in targets},
+            "kernels": {
+                name: references_so_far.kernels.get(name) or own_or(name) for name in _kernels(study)
+            },
+            "knobs": {
+                target: references_so_far.knobs.get(target) or _knob(target, study) for target in targets
+            },
         }
     )
     return study.model_copy(update={"references": references})
@@ -120,8 +124,8 @@ def of_studys_disk(named: KnobRef) -> bool:
 
 
 def _kernels(study: Study) -> Iterable[str]:
-    levels = (one.levels for one in study.factors if one.kind is FactorKind.KERNEL)
-    names = (study.machine.kernel, *(str(level) for each in levels for level in each))
+    levels = (factor.levels for factor in study.factors if factor.kind is FactorKind.KERNEL)
+    names = (study.machine.kernel, *(str(level) for levels_of_factor in levels for level in levels_of_factor))
     return dict.fromkeys(name for name in names if name not in study.builds)
 
 

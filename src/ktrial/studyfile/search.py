@@ -77,8 +77,8 @@ def _at_once(table: SearchTable, machine: MachineSettings) -> int:
 
 def _goal(table: SearchTable, use: WorkloadUse, margin: float, machine: MachineSettings) -> Goal:
     """Raises TuningError."""
-    wanted = (table.maximise, table.minimise, table.subject_to)
-    return goal_of(*wanted, _metrics(use, machine), margin=margin, workload=use.label)
+    objectives = (table.maximise, table.minimise, table.subject_to)
+    return goal_of(*objectives, _metrics(use, machine), margin=margin, workload=use.label)
 
 
 def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
@@ -100,9 +100,9 @@ def _of_rule(rule: MetricRule, clock: str) -> tuple[Metric, ...]:
     if rule.format:
         columns = program_outputs.find(rule.format).columns
         return tuple(
-            Metric(name=rule.name or each.metric, unit=each.unit, direction=each.direction)
-            for each in columns
-            if rule.metric in ("", each.metric)
+            Metric(name=rule.name or column.metric, unit=column.unit, direction=column.direction)
+            for column in columns
+            if rule.metric in ("", column.metric)
         )
     unit = rule.unit or ("" if rule.regex or rule.json_path else clock)
     return (Metric(name=rule.name, unit=unit, direction=rule.direction),)
@@ -143,7 +143,7 @@ def guard_of(text: str) -> Guard:
     match = _GUARD.fullmatch(text.strip())
     if match is None:
         problem = "write a metric, one of <= >= == < > and a number: 'p99<=20ms'"
-        raise BadGoal(option="--subject-to", text=text, problem=problem)
+        raise BadGoal("--subject-to", text, problem)
     return Guard(
         metric=match["metric"],
         relation=cast(Relation, match["relation"]),
@@ -163,41 +163,45 @@ def goal_of(
 ) -> Goal:
     """The goal. `metrics`: those that the workload promises; without an objective its first is one.
 
-    Raises BadGoal, GoalContradicts.
+    Raises BadGoal, TuningError.
     """
-    wanted = [(name, Direction.HIGHER, "--maximise") for name in maximise]
-    wanted += [(name, Direction.LOWER, "--minimise") for name in minimise]
-    known = {metric.name: metric for metric in metrics}
-    if not wanted and metrics:
-        wanted = [(metrics[0].name, metrics[0].direction, "")]
-    _check(wanted)
+    objectives_by_option = [(name, Direction.HIGHER, "--maximise") for name in maximise]
+    objectives_by_option += [(name, Direction.LOWER, "--minimise") for name in minimise]
+    metrics_by_name = {metric.name: metric for metric in metrics}
+    if not objectives_by_option and metrics:
+        objectives_by_option = [(metrics[0].name, metrics[0].direction, "")]
+    _check(objectives_by_option)
     objectives = tuple(
-        Objective(metric=name, direction=direction, unit=known[name].unit if name in known else "")
-        for name, direction, _ in wanted
+        Objective(
+            metric=name,
+            direction=direction,
+            unit=metrics_by_name[name].unit if name in metrics_by_name else "",
+        )
+        for name, direction, _ in objectives_by_option
     )
-    guards = tuple(_in_unit(guard_of(text), known) for text in subject_to)
+    guards = tuple(_in_unit(guard_of(text), metrics_by_name) for text in subject_to)
     _check_guards(guards)
     return Goal(objectives=objectives, guards=guards, margin=margin, workload=workload)
 
 
-def _check(wanted: Sequence[tuple[str, Direction, str]]) -> None:
-    for place, (name, _, option) in enumerate(wanted):
-        if any(name == other for other, _, _ in wanted[:place]):
-            raise BadGoal(option=option, text=name, problem="it is an objective already")
-    if len(wanted) > 2:
-        name, _, option = wanted[2]
+def _check(objectives: Sequence[tuple[str, Direction, str]]) -> None:
+    for place, (name, _, option) in enumerate(objectives):
+        if any(name == earlier for earlier, _, _ in objectives[:place]):
+            raise BadGoal(option, name, "it is an objective already")
+    if len(objectives) > 2:
+        name, _, option = objectives[2]
         problem = "two objectives are weighed against each other at most; make the others guards"
-        raise BadGoal(option=option, text=name, problem=problem)
+        raise BadGoal(option, name, problem)
 
 
-def _in_unit(guard: Guard, known: dict[str, Metric]) -> Guard:
+def _in_unit(guard: Guard, metrics: dict[str, Metric]) -> Guard:
     """The guard in the metric's own unit, where both are times."""
-    unit = known[guard.metric].unit if guard.metric in known else ""
+    unit = metrics[guard.metric].unit if guard.metric in metrics else ""
     if guard.unit == unit or not unit or not guard.unit:
         return guard.model_copy(update={"unit": guard.unit or unit})
     if guard.unit not in _TIMES or unit not in _TIMES:
         problem = f"the metric {guard.metric} is in {unit}"
-        raise BadGoal(option="--subject-to", text=str(guard), problem=problem)
+        raise BadGoal("--subject-to", str(guard), problem)
     bound = guard.bound * _TIMES[guard.unit] / _TIMES[unit]
     return guard.model_copy(update={"bound": bound, "unit": unit})
 
@@ -207,7 +211,7 @@ def _check_guards(guards: Sequence[Guard]) -> None:
     for metric in dict.fromkeys(guard.metric for guard in guards):
         same = [guard for guard in guards if guard.metric == metric]
         bounds = sorted({guard.bound for guard in same})
-        between = [(one + other) / 2 for one, other in pairwise(bounds)]
+        between = [(lower + upper) / 2 for lower, upper in pairwise(bounds)]
         tried = (*bounds, *between, bounds[0] - 1, bounds[-1] + 1)
         if not any(all(guard.keeps(value) for guard in same) for value in tried):
             first, second = _contradicting(same, tried)
@@ -217,20 +221,20 @@ def _check_guards(guards: Sequence[Guard]) -> None:
 
 
 def _contradicting(guards: Sequence[Guard], tried: Sequence[float]) -> tuple[Guard, Guard]:
-    pairs = ((one, other) for place, one in enumerate(guards) for other in guards[place + 1 :])
+    pairs = ((first, second) for place, first in enumerate(guards) for second in guards[place + 1 :])
     return next(
         pair for pair in pairs if not any(pair[0].keeps(value) and pair[1].keeps(value) for value in tried)
     )
 
 
 def rules_of(
-    given: Iterable[str], maximise: Sequence[str], minimise: Sequence[str], subject_to: Sequence[str]
+    texts: Iterable[str], maximise: Sequence[str], minimise: Sequence[str], subject_to: Sequence[str]
 ) -> tuple[MetricRule, ...]:
     """How each metric of a command is found: as was said, `rps=REGEX` or `rps=json:PATH`; else by its name.
 
     A metric `elapsed` that nobody says more about is the clock's. Raises BadGoal.
     """
-    rules = {rule.name: rule for rule in map(_rule, given)}
+    rules = {rule.name: rule for rule in map(_rule, texts)}
     guards = [guard_of(text) for text in subject_to]
     units = {guard.metric: guard.unit for guard in guards if guard.metric != CLOCK}
     names = (*maximise, *minimise, *(guard.metric for guard in guards))
@@ -268,18 +272,18 @@ def _rule(text: str) -> MetricRule:
     match = re.fullmatch(r"(?P<name>[^\s=\[\]]+)(?:\[(?P<unit>[^\]]*)\])?=(?P<how>.+)", text.strip())
     if match is None:
         problem = "write NAME=REGEX with one group around the number, or NAME=json:PATH"
-        raise BadGoal(option="--metric", text=text, problem=problem)
-    name, unit, how = match["name"], match["unit"] or "", match["how"]
-    if how.startswith(_JSON):
-        return MetricRule(name=name, unit=unit, json=how.removeprefix(_JSON))
+        raise BadGoal("--metric", text, problem)
+    name, unit, way = match["name"], match["unit"] or "", match["how"]
+    if way.startswith(_JSON):
+        return MetricRule(name=name, unit=unit, json=way.removeprefix(_JSON))
     try:
-        groups = re.compile(how).groups
+        groups = re.compile(way).groups
     except re.error as error:
         problem = f"it is no regular expression: {error}"
-        raise BadGoal(option="--metric", text=text, problem=problem) from None
+        raise BadGoal("--metric", text, problem) from None
     if groups != 1:
-        raise BadGoal(option="--metric", text=text, problem=f"it has {groups} groups, and needs one")
-    return MetricRule(name=name, unit=unit, regex=how)
+        raise BadGoal("--metric", text, f"it has {groups} groups, and needs one")
+    return MetricRule(name=name, unit=unit, regex=way)
 
 
 # What `--knobs` and a study's `knobs` say: subsystems, patterns, names, ranges and lists of values.
@@ -321,15 +325,15 @@ def searched_knobs(texts: Iterable[str]) -> tuple[SearchedKnob, ...]:
     Commas separate names; after `NAME=` they separate values. Raises BadKnobSpace, UnknownKnob, BadKnobName.
     """
     named = [knob for text in texts for item in _items(text) for knob in _one(item)]
-    single = {each.name: each for each in named if each.by_itself}
-    if twice := next((each for each in named if each.by_itself and single[each.name] != each), None):
-        raise BadKnobSpace(text=twice.name, problem="it is here twice, with different values")
-    return tuple({each.name: single.get(each.name, each) for each in named}.values())
+    single = {knob.name: knob for knob in named if knob.by_itself}
+    if twice := next((knob for knob in named if knob.by_itself and single[knob.name] != knob), None):
+        raise BadKnobSpace(twice.name, "it is here twice, with different values")
+    return tuple({knob.name: single.get(knob.name, knob) for knob in named}.values())
 
 
 def stem(name: str) -> str:
     """`vm.dirty` of `vm.dirty_ratio` and `vm.dirty_bytes`, which say the same; empty for others."""
-    ending = next((each for each in _UNITS_OF_ONE if name.endswith(each)), "")
+    ending = next((unit for unit in _UNITS_OF_ONE if name.endswith(unit)), "")
     return name.removesuffix(ending) if ending else ""
 
 
@@ -357,14 +361,14 @@ def _items(text: str) -> list[str]:
 def _one(item: str) -> list[SearchedKnob]:
     name, equals, values = (part.strip() for part in item.partition("="))
     if equals and not values:
-        raise BadKnobSpace(text=item, problem="there are no values behind the =")
+        raise BadKnobSpace(item, "there are no values behind the =")
     # Without values, `kernel` is the subsystem of that name.
     if (name == KERNEL and equals) or name.startswith((BOOT, OPTION)):
         return [_elsewhere(item, name, values)]
     if not equals and (group := _several(name)):
         return group
     if _PATTERN.search(name) and not name.endswith(f"@{ALL}"):
-        raise BadKnobSpace(text=item, problem="no knob that ktrial knows is called so")
+        raise BadKnobSpace(item, "no knob that ktrial knows is called so")
     knob = _known(name)
     searched = SearchedKnob(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
     return [_with_values(item, searched, values) if values else searched]
@@ -391,7 +395,7 @@ def _known(name: str) -> Knob | None:
         named = reference(name)
         return None if name.startswith("/") else named.knob
     except UnknownKnob:
-        names = (*(each.name for each in catalogue.all_knobs()), *catalogue.subsystems())
+        names = (*(knob.name for knob in catalogue.all_knobs()), *catalogue.subsystems())
         raise UnknownKnob(knob=name, similar=nearest(name, names)) from None
 
 
@@ -399,7 +403,7 @@ def _elsewhere(item: str, name: str, values: str) -> SearchedKnob:
     """A boot parameter, an option, the kernel: what is chosen before the kernel runs."""
     bare = name.removeprefix(BOOT).removeprefix(OPTION)
     if not bare:
-        raise BadKnobSpace(text=item, problem="a name is missing behind the colon")
+        raise BadKnobSpace(item, "a name is missing behind the colon")
     knob = catalogue.get(bare) if name.startswith(BOOT) else None
     if name.startswith(OPTION):
         name = f"{OPTION}{bare.removeprefix('CONFIG_')}"
@@ -407,19 +411,19 @@ def _elsewhere(item: str, name: str, values: str) -> SearchedKnob:
     if values:
         return _with_values(item, searched, values)
     if knob is None:
-        raise BadKnobSpace(text=item, problem=f"ktrial knows no values of it: write {name}=VALUE,VALUE")
+        raise BadKnobSpace(item, f"ktrial knows no values of it: write {name}=VALUE,VALUE")
     return searched
 
 
-def _with_values(item: str, wanted: SearchedKnob, values: str) -> SearchedKnob:
+def _with_values(item: str, searched: SearchedKnob, values: str) -> SearchedKnob:
     if match := _RANGE.fullmatch(values):
         low, high = int(match["low"]), int(match["high"])
         if low >= high:
-            raise BadKnobSpace(text=item, problem="a range runs from a lower to a higher number")
-        return SearchedKnob(wanted.name, wanted.knob, low=low, high=high)
+            raise BadKnobSpace(item, "a range runs from a lower to a higher number")
+        return SearchedKnob(searched.name, searched.knob, low=low, high=high)
     if ".." in values:
-        raise BadKnobSpace(text=item, problem="a range is two whole numbers with .. between them")
+        raise BadKnobSpace(item, "a range is two whole numbers with .. between them")
     chosen = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
-    if not all(chosen) and not wanted.name.startswith(BOOT):
-        raise BadKnobSpace(text=item, problem="one of its values is empty")
-    return SearchedKnob(wanted.name, wanted.knob, values=chosen)
+    if not all(chosen) and not searched.name.startswith(BOOT):
+        raise BadKnobSpace(item, "one of its values is empty")
+    return SearchedKnob(searched.name, searched.knob, values=chosen)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ktrial.installation import package_directory
 from ktrial.model.notation import nearest
-from ktrial.studyfile.errors import StudyError, StudyIsYaml, StudySyntaxError
+from ktrial.studyfile.errors import StudySyntaxError, StudyUnreadable
 
 # Files of TOML: their text, and what it holds, or the place where it holds nothing.
 
@@ -20,28 +20,16 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        raise StudyError(
-            f"Study {path} cannot be read: {error.strerror}{_similar(path)}.",
-            hint="those that come with ktrial need no file: ktrial run --list",
-        ) from error
+        raise StudyUnreadable(path, f"{error.strerror}{_similar(path)}") from error
     except ValueError as error:  # a NUL in the name
-        raise StudyError(
-            f"Study {str(path)!r} cannot be read: {error}.",
-            hint="those that come with ktrial need no file: ktrial run --list",
-        ) from error
+        raise StudyUnreadable(repr(str(path)), error) from error
     if len(content) > _LARGEST_FILE:
-        raise StudyError(
-            f"Study {path} cannot be read: it is larger than 1 MiB: is it a study file?.",
-            hint="those that come with ktrial need no file: ktrial run --list",
-        )
+        raise StudyUnreadable(path, "it is larger than 1 MiB: is it a study file?")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise StudyError(
-            f"Study {path}:{line} cannot be read: it is not UTF-8 text.",
-            hint="those that come with ktrial need no file: ktrial run --list",
-        ) from error
+        raise StudyUnreadable(f"{path}:{line}", "it is not UTF-8 text") from error
 
 
 _YAML_LINE = re.compile(r"\s*(- |[\w.-]+:(\s|$))")
@@ -70,12 +58,20 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
         if not line:
             problem += " at the end of the file: is a bracket or a quote left open?"
             line, column = text.count("\n") + 1, 1
-        kind = StudyIsYaml if _is_yaml(text, int(line)) else StudySyntaxError
-        raise kind(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
+        place, sentence = f"{path}:{line}:{column}", problem[:1].lower() + problem[1:]
+        if _is_yaml(text, int(line)):
+            raise StudySyntaxError(
+                f"{place}: this looks like YAML; a study is TOML: {sentence}",
+                hint='what is question: … in YAML is question = "…" here, a list is workloads = ["fork", '
+                '"pipe"], '
+                "and a table begins with [factors.kernel]; ktrial help studies has a whole study",
+            ) from error
+        raise StudySyntaxError(f"{place}: this is not TOML: {sentence}") from error
     except RecursionError as error:
-        raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
+        raise StudySyntaxError(f"{path}: this is not TOML: it is nested too deeply") from error
     except ValueError as error:  # a decimal number of more digits than Python converts
-        raise StudySyntaxError(where=path, problem=_sentence(str(error))) from error
+        sentence = str(error)[:1].lower() + str(error)[1:]
+        raise StudySyntaxError(f"{path}: this is not TOML: {sentence}") from error
 
 
 def _similar(path: Path) -> str:
@@ -91,10 +87,6 @@ def _is_yaml(text: str, line: int) -> bool:
     """Whether the line that is no TOML would be YAML: `name: value`, `- name`."""
     lines = text.splitlines()
     return line <= len(lines) and bool(_YAML_LINE.match(lines[line - 1]))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 # The studies that come with ktrial: `studies/`, inside of the package in a wheel, above it in a checkout.
@@ -113,9 +105,9 @@ def names() -> dict[str, str]:
     return {file.stem: tomllib.loads(file.read_text(encoding="utf-8")).get("question", "") for file in files}
 
 
-def file_of(given: Path) -> Path:
+def file_of(path: Path) -> Path:
     """The file itself where it is there; else, for a plain name, the study that comes with ktrial."""
-    if given.parent != Path() or given.suffix or given.exists():
-        return given
-    shipped = directory() / f"{given}.toml"
-    return shipped if shipped.is_file() else given
+    if path.parent != Path() or path.suffix or path.exists():
+        return path
+    shipped = directory() / f"{path}.toml"
+    return shipped if shipped.is_file() else path

@@ -75,9 +75,9 @@ def _use_from_file(
             (*path, key), f'"{key}" stands in the file of the workload; beside "file" there is {allowed}'
         )
     use = workload_from_file(directory / Path(table.file or "").expanduser(), registry)
-    given = table.model_fields_set & {"repeats", "discarded"}
-    own: dict[str, int] = {key: getattr(table, key) for key in sorted(given)}
-    command = use.command.model_copy(update=own) if use.command else None
+    overriding = table.model_fields_set & {"repeats", "discarded"}
+    overrides: dict[str, int] = {key: getattr(table, key) for key in sorted(overriding)}
+    command = use.command.model_copy(update=overrides) if use.command else None
     name = use.name if table.name == FROM_FILE else table.name
     return use.model_copy(update={"name": name, "command": command})
 
@@ -101,7 +101,7 @@ TABLE = "workload"
 def workload_from_file(path: Path, registry: Registry) -> WorkloadUse:
     """The workload in a file of its own. Relative files in it are looked for beside it.
 
-    Raises StudyUnreadable, StudySyntaxError, StudyMistake, StudyMistakes.
+    Raises StudyUnreadable, StudySyntaxError, StudyMistake.
     """
     text = text_of(path)
     data = parsed(text, path)
@@ -138,7 +138,9 @@ def _identity(use: WorkloadUse, registry: Registry) -> str:
     description = registry.workloads.get(use.name)
     if use.command or description is None:
         return use.name
-    defaults: dict[str, int | float | str] = {each.name: each.default for each in description.parameters}
+    defaults: dict[str, int | float | str] = {
+        parameter.name: parameter.default for parameter in description.parameters
+    }
     return use.model_copy(update={"parameters": defaults | use.parameters}).label
 
 
@@ -155,7 +157,7 @@ def _built_in_use(table: WorkloadTable, registry: Registry, path: KeyPath, mista
         return WorkloadUse(name=table.name)
     for key in sorted(table.model_fields_set & _OF_COMMANDS):
         mistakes.add((*path, key), f'"{key}" is for a workload with a "command"; {table.name} is built in')
-    parameters = {each.name: each for each in description.parameters}
+    parameters = {parameter.name: parameter for parameter in description.parameters}
     values = {}
     for name, value in table.parameters.items():
         if name not in parameters:
@@ -254,9 +256,9 @@ _TOLD_BY_FORMAT = {"unit", "direction", "regex", "json_path"}
 def _check_format(metric: MetricTable, format: str, path: KeyPath, index: int, mistakes: Mistakes) -> None:
     """`metrics = "fio-json"` has no keys to point to."""
     at = path if metric.model_fields_set == {"format"} else (*path, index)
-    known, _ = program_outputs.installed()
-    if format not in known:
-        mistakes.unknown(at, "format of metrics", format, known)
+    formats, _ = program_outputs.installed()
+    if format not in formats:
+        mistakes.unknown(at, "format of metrics", format, formats)
     for key in sorted(metric.model_fields_set & _TOLD_BY_FORMAT):
         mistakes.add(at, f'"{key.removesuffix("_path")}" is told by the format: leave it out')
     if metric.name and not metric.metric:

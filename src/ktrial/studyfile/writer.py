@@ -182,8 +182,8 @@ def _command(command: Command) -> dict[str, Any]:
 
 def _metric(rule: MetricRule) -> dict[str, Any]:
     if rule.format:
-        own = {"name": rule.name} if rule.name != rule.metric else {}
-        return own | {"format": rule.format, "metric": rule.metric}
+        renamed = {"name": rule.name} if rule.name != rule.metric else {}
+        return renamed | {"format": rule.format, "metric": rule.metric}
     return {
         "name": rule.name,
         "unit": rule.unit,

@@ -8,8 +8,9 @@ from tests.support import bundles
 from tests.support.profiles import a_profile
 
 from ktrial import report
-from ktrial.store import file_maintenance, part_files
+from ktrial.store import part_files
 from ktrial.store.copying import copy_study
+from ktrial.store.file_maintenance import name_file_place
 from ktrial.store.store import open_store
 
 
@@ -22,7 +23,7 @@ def test_large_parts_in_files_give_the_same_bytes(tmp_path: Path, monkeypatch: p
         trial = inside.trials(number)[0].model_copy(update={"profiles": (a_profile({("do_fork", ""): 9}),)})
         inside.remove_trials_of(number, [trial.planned.key])
         inside.add_trial(number, trial)
-        file_maintenance.name(outside, str(tmp_path / "files"), 0)
+        name_file_place(outside, str(tmp_path / "files"), 0)
         copy_study(inside, outside, number, keeps_number=True)
         assert outside.transactions.read(part_files.parts_outside).parts
     first = bundles.bundle(tmp_path / "inside.db", tmp_path / "a.zip")

@@ -11,7 +11,7 @@ import typer
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.kernels.errors import KernelNotFound
-from ktrial.store.errors import StoreError
+from ktrial.store.errors import StoreForbidden
 from ktrial.studyfile.errors import StudyError
 
 
@@ -37,18 +37,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "ktrial: error: There is no kernel debian:6.13 in the cache.\n"
             "hint: add it: ktrial kernel add debian:6.13\n",
         ),
-        (StudyError(where="x.toml", problem="bad"), 2, "ktrial: error: x.toml: bad\n"),
+        (StudyError("x.toml: bad"), 2, "ktrial: error: x.toml: bad\n"),
         (
-            StoreError(
-                f"Store a.db is locked: waited {5} s for it.",
-                hint=(
-                    "wait for that process to end, or end it, then run the same command again: no trial is "
-                    "lost"
-                ),
-            ),
+            StoreForbidden("a.db", "written", "disk I/O error"),
             1,
-            "ktrial: error: Store a.db is locked: waited 5 s for it.\nhint: wait for that process to end, or "
-            "end it, then run the same command again: no trial is lost\n",
+            "ktrial: error: Store a.db cannot be written: disk I/O error.\nhint: check the rights on the "
+            "file and "
+            "on its directory, or name another store: --store FILE\n",
         ),
         (
             Interrupted(what="3 of 12 trials are stored", hint="run it again"),
@@ -94,7 +89,7 @@ def test_the_traceback_is_shown_to_who_asks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KTRIAL_TRACEBACK", "1")
-    assert _ends(StudyError(where="x.toml", problem="bad")) == 2
+    assert _ends(StudyError("x.toml: bad")) == 2
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 

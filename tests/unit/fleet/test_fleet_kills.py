@@ -65,9 +65,7 @@ def test_nothing_is_lost_and_nothing_counts_twice_whenever_workers_are_killed(
     assert all(killer.kills[doing] >= KILLS // 10 for doing in DOINGS), killer.kills
     stored = store.studies()
     assert [one.finished for one in stored] == [2 * PERTURBATIONS] * studies
-    assert not any(
-        check.damaged or not check.has_digest for one in stored for check in store.check_trials(one.id)
-    )
+    assert not any(check.damaged for one in stored for check in store.check_trials(one.id))
 
 
 @pytest.mark.nightly

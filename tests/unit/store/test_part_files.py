@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.support.databases import POSTGRESQL, SQLITE, Backend, Server
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
+from tests.support.stored_parts import SAMPLED
 from tests.support.stored_results import (
     ABOVE,
     files_in,
@@ -22,13 +24,10 @@ from tests.support.stored_results import (
     ran,
     with_files,
 )
-from tests.unit.store.test_store_fault_points import SAMPLED
 
-from ktrial.file_store import FileStore
-from ktrial.store import file_maintenance
-from ktrial.store.errors import FilesAway, PartLost, TrialsDamaged
-from ktrial.store.file_maintenance import collect
-from ktrial.store.quick_reader import quick_reader
+from ktrial.file_store import BadFileStore, FileStore
+from ktrial.store.errors import StoreDamaged, StoreError, TrialsDamaged
+from ktrial.store.file_maintenance import collect, forget_file_place
 from ktrial.store.store import Store, open_store
 
 SMALL = a_profile({("do_fork", ""): 900})
@@ -70,14 +69,12 @@ def test_a_large_part_lies_in_a_file_and_is_read_as_if_it_were_inside(
         assert store.profile(study, planned(number=0).key, "fork") == large(0)
         assert store.profile(study, planned(number=1).key, "fork") == SMALL
         assert store.sampled(study, planned(number=0).key) == (SAMPLED,)
-        assert all(one.has_digest and not one.damaged for one in store.check_trials(study))
+        assert not any(check.damaged for check in store.check_trials(study))
     content = only_file_in(tmp_path / "files").read_bytes()
     named = ("profiles", hashlib.sha256(content).hexdigest(), len(content))
     assert backend.sql("SELECT part, digest, size FROM part_files") == [named]
     kept = backend.sql("SELECT trial_id, length(content) FROM profiles ORDER BY id")
     assert [(trial, size > 0) for trial, size in kept] == [(1, False), (2, True)]  # type: ignore[operator]
-    with quick_reader(backend.location) as reader:
-        assert reader.has_profiles(study)
 
 
 def test_without_a_place_everything_is_inside(backend: Backend) -> None:
@@ -138,7 +135,7 @@ def test_a_lost_file_is_told_with_its_trial_and_what_to_do(
         assert len(store.trials(1)) == 1, "its numbers are whole"
         assert store.sampled(1, key) == (SAMPLED,), "and what lies elsewhere"
         with pytest.raises(
-            PartLost, match=f"the profile of fork of trial {re.escape(key)} of study 1"
+            StoreDamaged, match=f"the profile of fork of trial {re.escape(key)} of study 1"
         ) as raised:
             store.profile(1, key, "fork")
     assert f"{file.name} in {tmp_path / 'files'}" in raised.value.message
@@ -188,7 +185,7 @@ def test_files_out_of_reach_end_what_needs_them_with_an_error(backend: Backend, 
     for work in needing:
         with (
             open_store(backend.location) as store,
-            pytest.raises(FilesAway, match="NotADirectoryError") as raised,
+            pytest.raises(StoreError, match="NotADirectoryError") as raised,
         ):
             work(store)
         assert str(tmp_path / "files") in raised.value.message
@@ -249,7 +246,7 @@ def test_a_place_that_is_taken_away_while_a_trial_is_stored_is_not_named(
 
         def put_and_forget(files: FileStore, digest: str, content: bytes, *, anew: bool = False) -> None:
             put(files, digest, content, anew=anew)
-            file_maintenance.forget(other)
+            forget_file_place(other)
 
         monkeypatch.setattr(FileStore, "put", put_and_forget)
         assert store.add_trial(study, measured(0))
@@ -282,16 +279,90 @@ def test_a_kill_leaves_at_most_a_file_that_nothing_names(name: str, tmp_path: Pa
     assert len(files_in(tmp_path / "files")) == 1
 
 
-def test_a_store_of_an_earlier_schema_opens_and_gets_files(backend: Backend, tmp_path: Path) -> None:
-    filled(backend, None)
-    for table in ("file_place", "part_files"):
-        backend.sql(f"DROP TABLE {table}")
-    backend.sql("UPDATE ktrial_schema SET version = 12")
-    with open_store(backend.location, read_only=True) as store:
+# Where the parts lie: named, moved, forgotten; and whose the files are
+
+
+def test_a_copy_of_the_database_neither_writes_nor_collects_the_files_of_the_first(tmp_path: Path) -> None:
+    first = filled(Backend(SQLITE, str(tmp_path / "trials.db")), tmp_path / "files")
+    copy = tmp_path / "copy.db"
+    shutil.copy(first.location, copy)
+    with open_store(copy) as store:
         assert store.profile(1, planned(number=0).key, "fork") == large(0)
-        assert not any(check.damaged for check in store.check_trials(1))
+        store.delete(1)
+        for work in (collect, lambda store: store.add_trial(store.study(a_study()), measured(3))):
+            with pytest.raises(StoreError, match=r"belong to trials\.db"):
+                work(store)
+    assert len(files_in(tmp_path / "files")) == 2
+    with open_store(first.location) as store:
+        assert store.add_trial(1, measured(4))
+    assert ran("files", "--take-over", "--store", str(copy)).exit_code == 0
+    with open_store(copy) as store:
+        assert collect(store).files == 3
+    with open_store(first.location) as store, pytest.raises(StoreError, match=r"belong to copy\.db"):
+        collect(store)
+
+
+def test_a_store_and_its_files_are_moved_together(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    filled(Backend(SQLITE, str(tmp_path / "old/trials.db")), tmp_path / "old/files")
+    (tmp_path / "old").rename(tmp_path / "new")
+    with open_store(tmp_path / "new/trials.db") as store:
+        assert store.profile(1, planned(number=0).key, "fork") == large(0)
+        assert store.add_trial(1, measured(5))
+
+
+def test_another_place_is_named_once_the_files_are_there(backend: Backend, tmp_path: Path) -> None:
+    filled(backend, tmp_path / "files")
     with open_store(backend.location) as store:
-        with_files(store, tmp_path / "files")
-        assert store.add_trial(1, measured(7))
-        assert store.profile(1, planned(number=7).key, "fork") == large(7)
+        with pytest.raises(StoreError, match="2 of the files"):
+            with_files(store, tmp_path / "elsewhere")
+        assert store.profile(1, planned(number=0).key, "fork") == large(0), "nothing was changed"
+        (tmp_path / "files").rename(tmp_path / "elsewhere")
+        with_files(store, tmp_path / "elsewhere")
         assert store.profile(1, planned(number=0).key, "fork") == large(0)
+        assert store.add_trial(1, measured(6))
+    assert len(files_in(tmp_path / "elsewhere")) == 3
+
+
+def test_a_place_in_use_cannot_be_forgotten(backend: Backend, tmp_path: Path) -> None:
+    filled(backend, tmp_path / "files")
+    with open_store(backend.location) as store:
+        with pytest.raises(StoreError, match="it needs their place"):
+            forget_file_place(store)
+        assert store.profile(1, planned(number=0).key, "fork") == large(0)
+        store.delete(1)
+        forget_file_place(store)
+    filled(backend, None)
+    assert backend.sql("SELECT count(*) FROM part_files") == [(0,)]
+
+
+@pytest.mark.parametrize("url", ["s3://key:secret@bucket/x", "https://host/x?token=secret"])
+def test_a_place_with_a_secret_is_refused_and_not_stored(url: str, backend: Backend) -> None:
+    with open_store(backend.location) as store, pytest.raises(BadFileStore) as raised:
+        with_files(store, url)
+    assert "secret" not in raised.value.message
+    assert backend.sql("SELECT count(*) FROM file_place") == [(0,)]
+
+
+def test_the_command_says_where_parts_lie(backend: Backend, tmp_path: Path) -> None:
+    command = ("files", "--store", backend.location)
+    open_store(backend.location).close()
+    assert "all of it is inside" in ran(*command).stdout
+    assert "where are they to be?" in str(ran(*command, "--above", "4K").exception)
+    assert ran(*command, str(tmp_path / "files"), "--above", "1000").exit_code == 0
+    with open_store(backend.location) as store:
+        store.add_trials(store.study(a_study()), [measured(0), measured(1, seed=0)])
+    told = json.loads(ran(*command, "--json").stdout)
+    assert (told["parts"], told["files"], told["above"]) == (2, 1, ABOVE)
+    assert told["size"] == only_file_in(tmp_path / "files").stat().st_size
+    assert told["place"].startswith(str(tmp_path / "files/ktrial-store-"))
+    assert "2 parts in 1 file" in " ".join(ran(*command, "--above", "64K").stdout.split())
+    assert "it needs their place" in str(ran(*command, "none").exception)
+
+
+def test_files_can_be_read_by_others_of_the_group(tmp_path: Path) -> None:
+    filled(Backend(SQLITE, str(tmp_path / "trials.db")), tmp_path / "files", 1)
+    mode = stat.S_IMODE(only_file_in(tmp_path / "files").stat().st_mode)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert mode == stat.S_IMODE(plain.stat().st_mode)

@@ -10,24 +10,10 @@ from ktrial.analysis.history.stored_numbers import StoredNumbers, stored_numbers
 from ktrial.model.history import History
 from ktrial.model.trial import Outcome
 from ktrial.store.errors import TrialsDamaged
-from ktrial.store.schema import SCHEMA_VERSION
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import OF_STUDY
 
 WORKLOADS = ("fork", "nqueens")
-CAME_WITH = {
-    2: "profiles",
-    3: "kernel_differences",
-    4: "series",
-    6: "answers",
-    7: "digests",
-    8: "study_digests",
-    9: "proofs",
-    10: "activities",
-    11: "summaries",
-    12: "machine_leases",
-}
-"""Schema → its new table."""
 
 
 @pytest.fixture
@@ -130,19 +116,3 @@ def test_a_damaged_trial_is_told_before_anything_is_kept_of_it(filled: Backend) 
         assert numbers.of_one("nqueens").left_out != ()
         assert numbers.of_one("hackbench").left_out == ()
         assert store.summaries().keys() == {2, 3}
-
-
-@pytest.mark.parametrize("schema", range(1, SCHEMA_VERSION))
-def test_a_store_of_each_schema_opens_and_has_its_histories(filled: Backend, schema: int) -> None:
-    with open_store(filled.location) as store:
-        whole = every(stored_numbers(store))
-    for version, table in CAME_WITH.items():
-        if version > schema:
-            filled.sql(f"DROP TABLE {table}")
-    filled.sql(f"UPDATE ktrial_schema SET version = {schema}")
-    with open_store(filled.location, read_only=True) as store:
-        assert every(stored_numbers(store)) == whole
-    with open_store(filled.location) as store:
-        assert every(stored_numbers(store)) == whole
-        assert store.summaries().keys() == {1, 2, 3}
-    assert filled.sql("SELECT version FROM ktrial_schema") == [(SCHEMA_VERSION,)]

@@ -8,14 +8,13 @@ import pytest
 from tests.support.databases import Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE, PROOF
+from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
 from ktrial.model.trial import Outcome
 from ktrial.store.copying import check_is_copy, copy_study
 from ktrial.store.errors import StoreDamaged, StudyDamaged, TrialsDamaged
-from ktrial.store.quick_reader import NoQuickReading, quick_reader
 from ktrial.store.store import Store, open_store
 
 ONE_BIT = {
@@ -31,6 +30,7 @@ ONE_BIT = {
     "a profile": "UPDATE profiles SET content = HEX'789c'",
     "a profile's name": "UPDATE profiles SET workload = 'fori'",
     "a sample is gone": "DELETE FROM samples",
+    "no digests": "DELETE FROM digests",
     "a digest": "UPDATE digests SET content = '0' || substr(content, 2), counters = 'x', profiles = '{}'",
 }
 
@@ -77,7 +77,7 @@ def ran(*arguments: str) -> Result:
 def test_whole_trials_fit_their_digests(path: Backend) -> None:
     with open_store(path.location) as store:
         read(store)
-        assert [(one.has_digest, one.damaged) for one in store.check_trials(1)] == [(True, ()), (True, ())]
+        assert [check.damaged for check in store.check_trials(1)] == [(), ()]
     assert ran("verify", "--store", path.location).exit_code == 0
 
 
@@ -90,7 +90,7 @@ def test_one_changed_bit_is_seen_told_and_can_be_taken_away(what: str, path: Bac
     assert said.exit_code == 1
     assert "--remove-damaged" in said.stderr
     (told,) = json.loads(said.stdout)
-    assert (told["trials"], told["without_digest"]) == (2, 0)
+    assert told["trials"] == 2
     assert [one["trial"] for one in told["damaged"]] == [planned(number=0).key]
     assert ran("verify", "--store", path.location, "--remove-damaged").exit_code == 0
     with open_store(path.location) as store:
@@ -125,27 +125,10 @@ def test_no_verdict_comes_of_a_damaged_trial_and_the_error_says_what_to_do(path:
     assert "ktrial store verify 1; with --remove-damaged" in caught.value.advice
 
 
-def test_trials_of_an_older_ktrial_are_read_and_counted(path: Backend) -> None:
-    path.sql("DROP TABLE digests")
-    path.sql("DROP TABLE study_digests")
-    path.sql("UPDATE ktrial_schema SET version = 6")
-    with open_store(path.location, read_only=True) as store:
-        read(store)
-    said = ran("verify", "--store", path.location)
-    assert said.exit_code == 0
-    assert "by an older ktrial: whether it changed cannot be told" in said.stdout
-    with open_store(path.location) as store:
-        store.add_trial(1, a_trial(planned(number=2)))
-        assert [one.has_digest for one in store.check_trials(1)] == [False, False, True]
-
-
 @pytest.mark.parametrize("orphans", [True, False], ids=["row alone", "all that belongs to it"])
 def test_a_trial_that_was_taken_out_is_missed_and_can_be_run_again(path: Backend, orphans: bool) -> None:
     taken_out(path, planned(number=1).key, orphans=orphans)
-    with (
-        open_store(path.location, read_only=True) as store,
-        pytest.raises(StoreDamaged, match="no verdict comes from the others") as caught,
-    ):
+    with open_store(path.location, read_only=True) as store, pytest.raises(StoreDamaged) as caught:
         store.trials(1, counted=False)
     assert "of study 1, 1 trial is missing: no verdict comes from the others" in caught.value.message
     said = ran("verify", "--store", path.location)
@@ -188,18 +171,6 @@ def test_trials_that_ktrial_takes_away_or_replaces_are_not_missed(path: Backend)
         assert not store.add_trial(1, a_trial(planned(number=2)))
         assert store.missing_trials(1) == ""
         assert len(store.trials(1)) == 2
-
-
-def test_an_older_store_s_trials_are_missed_from_the_next_one_on(path: Backend) -> None:
-    path.sql("DELETE FROM study_digests WHERE what = 'trials'")
-    path.sql("UPDATE ktrial_schema SET version = 13")
-    with open_store(path.location) as store:
-        assert (store.missing_trials(1), len(store.trials(1))) == ("", 2)
-        store.add_trial(1, a_trial(planned(number=2)))
-        assert (store.missing_trials(1), len(store.trials(1))) == ("", 3)
-    taken_out(path, planned(number=0).key, orphans=False)
-    with open_store(path.location) as store:
-        assert store.missing_trials(1) == "1 trial is missing"
 
 
 OF_THE_STUDY = {
@@ -260,9 +231,6 @@ def test_one_changed_bit_in_a_study_or_its_answer_is_seen_and_told(what: str, wi
     one_bit_less(statement, with_answer)
     with open_store(with_answer.location) as store, pytest.raises(StoreDamaged):
         read_study(store)
-    if part == "study":
-        with pytest.raises(NoQuickReading), quick_reader(with_answer.location) as quick:
-            quick.studies()
     said = ran("verify", "--store", with_answer.location, "--json")
     assert said.exit_code == 1
     (told,) = json.loads(said.stdout)

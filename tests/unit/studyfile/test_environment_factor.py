@@ -13,7 +13,7 @@ from ktrial.experiment.jobs import jobs_of
 from ktrial.model.design import FactorKind, Perturbation
 from ktrial.model.study import Study, treatments
 from ktrial.model.workload import Mode
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.writer import study_toml
@@ -68,7 +68,7 @@ COMMAND = '{ name = "mine", command = "/bin/true", environment = { KEPT = "1" } 
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, here: str, instead: str, problem: str) -> None:
-    with pytest.raises((StudyError, StudyError), match=problem):
+    with pytest.raises(StudyMistake, match=problem):
         loaded(tmp_path, STUDY.replace(here, instead))
 
 

@@ -10,7 +10,12 @@ from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import BuildChange
 from ktrial.model.study import Study, build_of, builds_of, kernel_name, treatments
-from ktrial.studyfile.errors import PatchNotGiven, StudyError, StudySyntaxError
+from ktrial.studyfile.errors import (
+    PatchNotAwaited,
+    PatchNotGiven,
+    StudyMistake,
+    StudySyntaxError,
+)
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -28,7 +33,7 @@ def read(tmp_path: Path, text: str, *patches: str) -> Study:
 
 
 def mistake(tmp_path: Path, text: str) -> str:
-    with pytest.raises((StudyError, StudyError)) as raised:
+    with pytest.raises(StudyMistake) as raised:
         read(tmp_path, text)
     return raised.value.message.replace(f"{tmp_path}/", "")
 
@@ -210,7 +215,7 @@ def test_without_the_patch_there_is_no_study(tmp_path: Path) -> None:
     ],
 )
 def test_a_patch_that_has_no_place(tmp_path: Path, text: str, patches: list[str], problem: str) -> None:
-    with pytest.raises(StudyError, match="has no place in it") as raised:
+    with pytest.raises(PatchNotAwaited) as raised:
         read(tmp_path, text, *patches)
     assert problem in raised.value.message
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.command_line import KNOWN
 
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, Positions, StudySource, key_of, shown, unknown
-from ktrial.studyfile.errors import PatchNotGiven, StudyError
+from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyError, StudyMistake
 from ktrial.studyfile.reader import load, study_from
 
 
@@ -152,7 +152,7 @@ def test_without_mistakes_nothing_is_raised() -> None:
 
 
 def test_a_study_of_nothing_is_empty() -> None:
-    with pytest.raises(StudyError, match="the study is empty") as said:
+    with pytest.raises(StudyError) as said:
         study_from({}, StudySource("nothing.toml"), "x", Path("/"), KNOWN)
     assert str(said.value) == "nothing.toml: the study is empty."
 
@@ -189,13 +189,13 @@ levels = ["", "?"]
         (
             PATCHES.replace('"?"', '"my.patch"'),
             ["a.patch"],
-            StudyError,
+            PatchNotAwaited,
             "the patch a.patch has no place in it: no level of it is a patch to be named.",
         ),
         (
             PATCHES + '[factors.two]\nkind = "patch"\nlevels = ["", "?"]\n',
             ["a.patch"],
-            StudyError,
+            PatchNotAwaited,
             "the patch a.patch has no place in it: for which factor? one, two: --patch FACTOR=FILE.",
         ),
     ],
@@ -237,7 +237,7 @@ def test_a_study_has_a_hundred_thousand_trials_at_most(
     if trials is None:
         assert load(tmp_path / "s.toml", KNOWN).perturbations == blocks
         return
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(StudyMistake) as caught:
         load(tmp_path / "s.toml", KNOWN)
     assert str(caught.value).endswith(
         f'factors: {trials}; a study has at most 100000 (design = "one-factor-at-a-time" needs fewer)'

@@ -9,7 +9,12 @@ from tests.support.places import DATA
 from tests.support.program_texts import KERNELS, load_text
 
 from ktrial.model.design import Design, FactorKind
-from ktrial.studyfile.errors import StudyError, StudySyntaxError
+from ktrial.studyfile.errors import (
+    StudyError,
+    StudyMistake,
+    StudySyntaxError,
+    StudyUnreadable,
+)
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -190,7 +195,7 @@ BAD = _bad_studies() + HUGE
 
 @pytest.mark.parametrize(("text", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, text)
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "study.toml"))
@@ -200,7 +205,7 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="mistakes") as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, 'workloads = ["fork"]\n[factors.kernel]\nlevels = [6.1, 6.12]\n')
     allowed = 'allowed: a kernel\'s name, as text: "debian:6.12"'
     assert f"line 3: factors.kernel.levels[0]: found 6.1; {allowed}" in str(caught.value)
@@ -208,7 +213,7 @@ def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
 
 
 def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="mistakes") as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
     assert str(caught.value).splitlines() == [
         f"{tmp_path}/study.toml: 4 mistakes:",
@@ -234,13 +239,13 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path)
         ),
         (b"a = " + b"[" * 100_000, StudySyntaxError, "study.toml: this is not TOML: it is nested too deeply"),
         (b"a = 1" + b"0" * 5000, StudySyntaxError, "this is not TOML: exceeds the limit"),
-        (b"a = 1\nb = '\xff'\n", StudyError, "study.toml:2 cannot be read: it is not UTF-8 text"),
+        (b"a = 1\nb = '\xff'\n", StudyUnreadable, "study.toml:2 cannot be read: it is not UTF-8 text"),
         (
             b"\x7fELF\x02\x01\x01\x00\x80\xff",
-            StudyError,
+            StudyUnreadable,
             "study.toml:1 cannot be read: it is not UTF-8 text",
         ),
-        (b"#" * (1024 * 1024 + 1), StudyError, "it is larger than 1 MiB"),
+        (b"#" * (1024 * 1024 + 1), StudyUnreadable, "it is larger than 1 MiB"),
     ],
     ids=["empty", "comment", "value", "twice", "open", "deep", "digits", "not-utf-8", "program", "large"],
 )
@@ -266,7 +271,7 @@ def test_what_is_no_study_is_refused(
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, message: str) -> None:
-    with pytest.raises(StudyError, match="cannot be read") as caught:
+    with pytest.raises(StudyUnreadable) as caught:
         load(tmp_path / path, KNOWN)
     assert message in str(caught.value)
 
@@ -286,7 +291,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, message:
     ids=["indented", "dotted", "inline", "quoted", "escaped"],
 )
 def test_the_line_is_right_however_the_key_is_written(tmp_path: Path, text: str, line: int) -> None:
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, text)
     assert f"study.toml:{line}: factors.kernel.levels[1]: " in str(caught.value)
 
@@ -303,7 +308,7 @@ name = "a"
 name = "b"
 direction = "up"
 {KERNELS}"""
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, text)
     assert 'study.toml:10: workloads[1].metrics[1].direction: there is no direction "up"' in str(caught.value)
 
@@ -341,7 +346,7 @@ def test_a_name_that_is_nearly_one_is_suggested(tmp_path: Path, monkeypatch: pyt
 
 def test_a_mistake_does_not_hide_others_nor_make_new_ones(tmp_path: Path) -> None:
     text = 'margn = 1\nworkloads = ["frok", { name = "mine", command = 3 }]\n[factors.kernel]\nlevls = []\n'
-    with pytest.raises(StudyError, match="mistakes") as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, text)
     places = {line.split(": ")[1] for line in str(caught.value).splitlines()[1:]}
     refused = {"margn", "workloads[1].command", "factors.kernel.levls", "factors.kernel"}

@@ -9,7 +9,7 @@ from tests.support.command_line import KNOWN
 
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Study
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -62,7 +62,7 @@ def test_a_study_under_kvm_may_allow_emulated_time(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_machine_is_named(tmp_path: Path, keys: str, said: str) -> None:
-    with pytest.raises(StudyError, match=re.escape(said)):
+    with pytest.raises(StudyMistake, match=re.escape(said)):
         host(tmp_path, keys)
 
 
@@ -75,13 +75,13 @@ def test_a_mistake_in_the_machine_is_named(tmp_path: Path, keys: str, said: str)
     ],
 )
 def test_what_needs_a_boot_cannot_be_a_factor_on_this_system(tmp_path: Path, factor: str) -> None:
-    with pytest.raises(StudyError, match="needs a boot, and the machine host is this system"):
+    with pytest.raises(StudyMistake, match="needs a boot, and the machine host is this system"):
         host(tmp_path, "", factor)
 
 
 @pytest.mark.parametrize("key", ["pin = [1]", "allow_emulated_time = true", 'monitors = ["perf-stat"]'])
 def test_exact_mode_has_no_use_for_keys_of_real_time(tmp_path: Path, key: str) -> None:
-    with pytest.raises(StudyError, match="means nothing on the machine exact"):
+    with pytest.raises(StudyMistake, match="means nothing on the machine exact"):
         read(tmp_path, f"[machine]\n{key}\n{KERNELS}")
 
 
@@ -107,8 +107,8 @@ def test_a_command_may_name_its_user_on_this_system_only(tmp_path: Path) -> None
     again.write_text(study_toml(study))
     assert load(again, MACHINES).workloads == study.workloads
     path.write_text(f"{COMMAND}\n{KERNELS}")
-    with pytest.raises(StudyError, match=r'workloads\[0\].user: "user" is for the machine host'):
+    with pytest.raises(StudyMistake, match=r'workloads\[0\].user: "user" is for the machine host'):
         load(path, MACHINES)
     path.write_text(f'workloads = [{{ name = "fork", user = "nobody" }}]\nmachine = "host"\n{SETTING}')
-    with pytest.raises(StudyError, match='"user" is for a workload with a "command"'):
+    with pytest.raises(StudyMistake, match='"user" is for a workload with a "command"'):
         load(path, MACHINES)

@@ -10,7 +10,7 @@ from ktrial.analysis.interim import design_of
 from ktrial.model.design import FactorKind
 from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.model.study import Study, treatments
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -94,7 +94,7 @@ def test_each_seeds_trial_starts_anew_so_that_blocks_are_independent(tmp_path: P
 
 
 def test_real_time_takes_blocks_for_what_exact_machines_take_seeds_for(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r'"auto" is for exact machines: .* kvm \[timed\]'):
+    with pytest.raises(StudyMistake, match=r'"auto" is for exact machines: .* kvm \[timed\]'):
         with_perturbations(tmp_path, 'perturbations = "auto"', "kvm")
 
 
@@ -134,7 +134,7 @@ def test_real_time_takes_blocks_for_what_exact_machines_take_seeds_for(tmp_path:
     ],
 )
 def test_what_cannot_be_is_named_with_what_can(tmp_path: Path, keys: str, kind: str, said: str) -> None:
-    with pytest.raises(StudyError) as raised:
+    with pytest.raises(StudyMistake) as raised:
         read(tmp_path, keys, kind)
     assert said in str(raised.value)
 
@@ -155,12 +155,12 @@ def test_run_delays_are_asked_for_as_a_monitor(tmp_path: Path) -> None:
     ],
 )
 def test_other_monitors_are_refused(tmp_path: Path, keys: str, kind: str, said: str) -> None:
-    with pytest.raises(StudyError, match=said):
+    with pytest.raises(StudyMistake, match=said):
         read(tmp_path, keys, kind)
 
 
 def test_a_topology_beside_a_factor_of_cpus_is_told_once(tmp_path: Path) -> None:
-    with pytest.raises(StudyError) as raised:
+    with pytest.raises(StudyMistake) as raised:
         read(
             tmp_path,
             "topology = { sockets = 2, cores = 2 }\n[factors.cpus]\nlevels = [1, 2]",

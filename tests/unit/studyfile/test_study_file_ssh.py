@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import KNOWN
 
 from ktrial.model.study import Study
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -80,12 +80,12 @@ def test_nothing_of_this_system_s_release_is_said_of_another_machine_s_kernel(tm
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, factor: str, keys: str, said: str) -> None:
-    with pytest.raises((StudyError, StudyError), match=re.escape(said)):
+    with pytest.raises(StudyMistake, match=re.escape(said)):
         read(tmp_path, factor, keys)
 
 
 def test_the_running_kernel_is_a_level_of_another_machine_only(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(f'workloads = ["syscall"]\n{KERNELS}')
-    with pytest.raises(StudyError, match='found "running"'):
+    with pytest.raises(StudyMistake, match='found "running"'):
         load(path, MACHINES)

@@ -8,7 +8,9 @@ from tests.support.program_texts import KERNELS, load_text
 
 from ktrial.model.design import Design
 from ktrial.model.study import Disk, Stopping, Timing, treatments
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import (
+    StudyMistake,
+)
 from ktrial.studyfile.writer import study_toml
 
 TIMED = f'workloads = ["syscall", "hackbench"]\nmachine = "fake"\n{KERNELS}'
@@ -39,12 +41,12 @@ def test_a_study_in_real_time_has_blocks_until_all_is_decided(tmp_path: Path) ->
     ],
 )
 def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said: str) -> None:
-    with pytest.raises(StudyError, match=re.escape(said)):
+    with pytest.raises(StudyMistake, match=re.escape(said)):
         load_text(tmp_path, f"{TIMED}[timed]\n{table}\n")
 
 
 def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(StudyMistake) as caught:
         load_text(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
     assert str(caught.value).endswith(
         'timed: the machine "exact" has no noise, and needs no blocks: take the table out, name a machine '
@@ -75,7 +77,7 @@ def test_a_guest_may_have_a_disk(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_disk_is_named(tmp_path: Path, table: str, said: str) -> None:
-    with pytest.raises(StudyError, match=re.escape(said)):
+    with pytest.raises(StudyMistake, match=re.escape(said)):
         load_text(tmp_path, f"{DISK}{table}\n")
 
 
@@ -114,10 +116,10 @@ def test_treatments_may_be_listed(tmp_path: Path) -> None:
 )
 def test_a_mistake_in_listed_treatments_is_named(tmp_path: Path, rows: str, said: str) -> None:
     text = re.sub(r"treatments = .*", f"treatments = {rows}", LISTED)
-    with pytest.raises(StudyError, match=re.escape(said)):
+    with pytest.raises(StudyMistake, match=re.escape(said)):
         load_text(tmp_path, text)
 
 
 def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="the treatments are listed here"):
+    with pytest.raises(StudyMistake, match="the treatments are listed here"):
         load_text(tmp_path, 'design = "full-factorial"\n' + LISTED)

@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.cli.studies import registry
 from ktrial.model.study import Study
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake, StudyUnreadable
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.workloads import workload_from_file
 from ktrial.studyfile.writer import study_toml
@@ -93,21 +93,23 @@ def test_a_mistake_is_told_with_the_file_s_own_line(
     mine: Path, change: tuple[str, str], line: int, problem: str
 ) -> None:
     mine.write_text(MINE.replace(*change))
-    with pytest.raises(StudyError, match=re.escape(f"mine.toml:{line}: {problem}")):
+    with pytest.raises(StudyMistake, match=re.escape(f"mine.toml:{line}: {problem}")):
         study(mine.parent, '"mine.toml"')
 
 
 def test_a_study_file_is_no_workload_file(mine: Path) -> None:
     study(mine.parent, '"syscall"')
-    with pytest.raises(StudyError, match=r"there is no table \[workload\]"):
+    with pytest.raises(StudyMistake, match=r"there is no table \[workload\]"):
         study(mine.parent, '"study.toml"')
 
 
 def test_a_study_cannot_say_what_stands_in_the_file(mine: Path) -> None:
-    with pytest.raises(StudyError, match=r'workloads\[0\].files: "files" stands in the file of the workload'):
+    with pytest.raises(
+        StudyMistake, match=r'workloads\[0\].files: "files" stands in the file of the workload'
+    ):
         study(mine.parent, '{ file = "mine.toml", files = ["data"] }')
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"gone.toml"):
+    with pytest.raises(StudyUnreadable, match=r"gone.toml"):
         study(tmp_path, '"gone.toml"')

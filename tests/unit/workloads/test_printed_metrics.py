@@ -13,7 +13,7 @@ from ktrial.cli.studies import registry
 from ktrial.model.study import Study
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, Direction, MetricRule, Mode, Sample, WorkloadUse
-from ktrial.studyfile.errors import StudyError
+from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.search import guard_of
 from ktrial.studyfile.writer import study_toml
@@ -211,7 +211,7 @@ def test_a_study_names_a_format_and_is_written_with_it(
     ],
 )
 def test_mistakes_of_a_format_are_told_with_their_line(tmp_path: Path, metrics: str, text: str) -> None:
-    with pytest.raises((StudyError, StudyError)) as told:
+    with pytest.raises(StudyMistake) as told:
         study(tmp_path, metrics)
     assert text in str(told.value)
     assert "2: workloads[0]" in str(told.value)

@@ -10,7 +10,7 @@ from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
     from ktrial.fleet.held_machines import WorkerStatus
-    from ktrial.store.leases import Held
+    from ktrial.store.leases import HeldLease
 
 app = command_group("Have exact trials performed by many machines.")
 
@@ -170,21 +170,21 @@ def machines(store: StoreOption = None, json: Json = False) -> None:
         say(f"nobody holds a machine, as far as {name} tells")
 
 
-def _lease_data(one: "Held") -> dict[str, Any]:
+def _lease_data(one: "HeldLease") -> dict[str, Any]:
     plain = one.lease.model_dump(mode="json", exclude={"key", "born"})
     return plain | {"silent_seconds": one.silent_seconds, "is_gone": one.is_over}
 
 
-def _print_leases(held: "tuple[Held, ...]") -> None:
+def _print_leases(held: "tuple[HeldLease, ...]") -> None:
     from ktrial.cli.console import output
     from ktrial.cli.render.table import rendered
     from ktrial.format.sanitize import one_line
     from ktrial.format.table import Field, table, text_field
 
-    def heard(one: "Held") -> str:
+    def heard(one: "HeldLease") -> str:
         return f"{one.silent_seconds:.0f} s ago{', is gone' if one.is_over else ''}"
 
-    fields: tuple[Field[Held], ...] = (
+    fields: tuple[Field[HeldLease], ...] = (
         text_field("machine", lambda one: one_line(one.lease.called)),
         text_field("leads to", lambda one: one_line(one.lease.machine)),
         text_field("held by", lambda one: one_line(one.lease.who)),

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from ktrial.model.study import StudyRecord
     from ktrial.report.site.site import Site
-    from ktrial.store.integrity import StudyName, StudyRow
+    from ktrial.store.integrity import StudyName
+    from ktrial.store.quick_reader import StudyRow
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
@@ -209,7 +210,7 @@ def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName
     Raises StoreError.
     """
     from ktrial.store.location import default_location
-    from ktrial.store.quick_reader import NoQuickReading, quick_reader
+    from ktrial.store.quick_reader import NoQuickReading, quick_reader, row_of
 
     try:
         with quick_reader(store or default_location()) as reader:
@@ -219,7 +220,7 @@ def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName
 
         with open_existing(store) as opened:
             sound, damaged = opened.readable_studies()
-            return opened.name, [_Listed(one.row()) for one in sound], damaged
+            return opened.name, [_Listed(row_of(one)) for one in sound], damaged
 
 
 def _tell_damaged(damaged: "Sequence[StudyName]") -> None:

@@ -155,9 +155,9 @@ _TakeOver = Annotated[
 
 
 def _forget(opened: "Store") -> None:
-    from ktrial.store import file_maintenance
+    from ktrial.store.file_maintenance import forget_file_place
 
-    file_maintenance.forget(opened)
+    forget_file_place(opened)
 
 
 def _line(opened: "Store", place: "FilePlace | None", parts: int, count: int, size: int) -> str:
@@ -174,7 +174,7 @@ def _name(opened: "Store", given: str | None, above: str | None, *, take_over: b
     from ktrial.cli.command_line import BadOption
     from ktrial.model.notation import size_bytes
     from ktrial.store import part_files
-    from ktrial.store.file_maintenance import name
+    from ktrial.store.file_maintenance import name_file_place
     from ktrial.store.part_files import ABOVE
 
     before = opened.transactions.read(part_files.read_place)
@@ -184,7 +184,7 @@ def _name(opened: "Store", given: str | None, above: str | None, *, take_over: b
         size = size_bytes(above, bare=True) if above else before.above if before else ABOVE
     except ValueError as error:
         raise BadOption(option="--above", problem=error) from None
-    name(opened, given, size, take_over=take_over)
+    name_file_place(opened, given, size, take_over=take_over)
 
 
 def _tell(opened: "Store", *, json: bool) -> None:
@@ -273,8 +273,7 @@ def verify(
 ) -> None:
     """Compare every stored study, answer and trial, and all that belongs to it, with its digest.
 
-    No verdict is given from a damaged trial. Trials that an older ktrial stored have no digest, and are only
-    counted. Exit code 1: something is damaged (and still there).
+    No verdict is given from a damaged trial. Exit code 1: something is damaged (and still there).
     """
     from ktrial.cli.console import messages, output, print_json
     from ktrial.store.store import open_store
@@ -361,7 +360,6 @@ def _data(study: "StudyCheck", checks: "tuple[TrialCheck, ...]", *, removed: boo
         "study": study.name,
         "damaged_parts": list(study.damaged),
         "trials": len(checks),
-        "without_digest": sum(not check.has_digest for check in checks),
         "damaged": [
             {"trial": check.key, "what": list(check.damaged), "removed": removed}
             for check in checks
@@ -373,11 +371,10 @@ def _data(study: "StudyCheck", checks: "tuple[TrialCheck, ...]", *, removed: boo
 def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> Any:
     from rich.table import Table
 
-    table = Table("number", "study", "trials", "without digest", "damaged", box=None, pad_edge=False)
+    table = Table("number", "study", "trials", "damaged", box=None, pad_edge=False)
     for study, checks in checked:
         counts = (
             len(checks),
-            sum(not each.has_digest for each in checks),
             sum(bool(each.damaged) for each in checks) + len(study.damaged) + (study.id in missing),
         )
         table.add_row(str(study.id), study.name, *map(str, counts))
@@ -385,7 +382,7 @@ def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: 
 
 
 def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> list[str]:
-    """Each damaged trial, and that older ones cannot be judged."""
+    """Each damaged trial, and each damaged part of a study."""
     lines = [f"damaged: {study.name}: {missing[study.id]}" for study, _ in checked if study.id in missing]
     lines += [
         f"damaged: {study.name}, {what}: it is not what was stored"
@@ -398,8 +395,4 @@ def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: 
         for check in checks
         if check.damaged
     ]
-    if any(
-        not study.has_digest or any(not check.has_digest for check in checks) for study, checks in checked
-    ):
-        lines.append("what has no digest was stored by an older ktrial: whether it changed cannot be told")
     return lines

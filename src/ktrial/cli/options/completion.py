@@ -11,7 +11,7 @@ import typer
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
-    from ktrial.store.integrity import StudyRow
+    from ktrial.store.quick_reader import StudyRow
 
 
 class _Knob(NamedTuple):
@@ -227,7 +227,7 @@ def _named_study(ctx: typer.Context) -> "StudyRow | None":
 
 def _stored_studies(location: str) -> "Sequence[StudyRow]":
     """All studies of a store, the newest last; none where there is no store."""
-    from ktrial.store.quick_reader import NoQuickReading, quick_reader
+    from ktrial.store.quick_reader import NoQuickReading, quick_reader, row_of
 
     with _in_silence():
         try:
@@ -239,7 +239,7 @@ def _stored_studies(location: str) -> "Sequence[StudyRow]":
                 from ktrial.store.store import open_store
 
                 with open_store(location, existing=True) as store:
-                    return [one.row() for one in store.studies()]
+                    return [row_of(one) for one in store.studies()]
     return []
 
 
@@ -251,7 +251,9 @@ def _study_of_file(location: str, name: str) -> "StudyRow | None":
     with _in_silence():
         if _is_there(location):
             with open_store(location, existing=True) as store:
-                return find(store, name).row()
+                from ktrial.store.quick_reader import row_of
+
+                return row_of(find(store, name))
     return None
 
 

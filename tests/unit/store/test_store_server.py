@@ -1,22 +1,25 @@
-"""What only a store on a PostgreSQL server can meet: its errors, its limits, its columns of earlier days."""
+"""What only a store on a server can meet: its errors, its rights, passwords; and which databases there
+are."""
 
-import math
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import pytest
-from tests.support.databases import POSTGRESQL, Backend, Server, sql
+from tests.support import databases
+from tests.support.databases import POSTGRESQL, Server, sql
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.model.trial import CounterDelta
-from ktrial.store.errors import NotAStore, ServerAway, StoreError, StoreForbidden, StoreUsageError
+from ktrial.model.trial import Outcome
+from ktrial.store.errors import NoStoreThere, NoSuchBackend, NotAStore, ServerAway, StoreError, StoreForbidden
 from ktrial.store.location import masked, shown, shown_uri, url_of
 from ktrial.store.schema import SCHEMA_VERSION
 from ktrial.store.store import open_store
 
 PASSWORD = "s3cret/@:word"
-LARGE = 2**40
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
@@ -32,7 +35,7 @@ def test_an_empty_database_becomes_a_store_under_every_name_of_the_scheme(
 
 def test_a_mistyped_database_is_no_store_and_stays_empty(postgresql: Server) -> None:
     url = postgresql.database(empty=True)
-    with pytest.raises(StoreUsageError, match="its database is empty"):
+    with pytest.raises(NoStoreThere, match="its database is empty"):
         open_store(url, existing=True)
     with pytest.raises(NotAStore, match="there is nothing in it"):
         open_store(url, read_only=True)
@@ -68,55 +71,6 @@ def test_who_may_only_read_is_shown_the_store_and_told_that_he_may_not_write(pos
         store.study(a_study("another"))
 
 
-def test_text_with_nul_long_names_large_and_odd_numbers_come_back(backend: Backend) -> None:
-    plain = a_trial(console="a\0b\x1a0\x1aS\x1a\x1b[0m\udfff".replace("\udfff", "«größer»"))
-    (sample,) = plain.samples
-    samples = (
-        sample.model_copy(update={"operations": LARGE, "workload": "w" * 3000}),
-        sample.model_copy(update={"value": math.inf, "minimum": -math.inf, "unit": "u" * 100}),
-    )
-    counters = (CounterDelta(workload="\0fork", name="n" * 300, delta=float(LARGE)),)
-    trial = plain.model_copy(update={"samples": samples, "counters": counters, "settings": {"a": "\0"}})
-    with open_store(backend.location) as store:
-        number = store.study(a_study(question="what\0?"))
-        assert store.add_trial(number, trial)
-        assert store.trials(number) == (trial,)
-        assert [one.damaged for one in store.check_trials(number)] == [()]
-        (study,) = store.studies()
-        assert study.study.question == "what\0?"
-
-
-def test_a_number_that_is_none_comes_back_as_none(backend: Backend) -> None:
-    plain = a_trial()
-    samples = tuple(one.model_copy(update={"value": math.nan, "mean": math.nan}) for one in plain.samples)
-    with open_store(backend.location) as store:
-        number = store.study(a_study())
-        assert store.add_trial(number, plain.model_copy(update={"samples": samples}))
-        (trial,) = store.trials(number)
-        assert [math.isnan(value) for one in trial.samples for value in (one.value, one.mean or 0)] == [
-            True,
-            True,
-        ]
-        assert [one.damaged for one in store.check_trials(number)] == [()]
-
-
-def test_columns_of_an_older_ktrial_are_widened_and_their_content_stays(postgresql: Server) -> None:
-    url = postgresql.database()
-    with open_store(url) as store:
-        number = store.study(a_study())
-        store.add_trial(number, a_trial())
-    for column, kind in (("planned", "json"), ("key", "varchar(255)"), ("provenance", "json")):
-        sql(url, f"ALTER TABLE trials ALTER COLUMN {column} TYPE {kind} USING {column}::{kind}")
-    sql(url, "ALTER TABLE samples ALTER COLUMN operations TYPE integer")
-    sql(url, "DROP INDEX trials_by_outcome")
-    with open_store(url) as store:
-        assert store.trials(number) == (a_trial(),)
-        many = a_trial(planned(number=1)).samples[0].model_copy(update={"operations": LARGE})
-        store.add_trial(number, a_trial(planned(number=1)).model_copy(update={"samples": (many,)}))
-        assert store.trials(number)[1].samples[0].operations == LARGE
-    assert sql(url, "SELECT count(*) FROM pg_indexes WHERE indexname = 'trials_by_outcome'") == [(1,)]
-
-
 def test_fifty_threads_and_processes_that_open_one_empty_database_all_make_one_store(
     postgresql: Server,
 ) -> None:
@@ -134,7 +88,7 @@ def test_fifty_threads_and_processes_that_open_one_empty_database_all_make_one_s
         (study,) = store.studies()
         assert (study.finished, study.failed) == (50, 0)
         assert all(trial.samples and trial.counters for trial in store.trials(1))
-        assert not any(one.damaged or not one.has_digest for one in store.check_trials(1))
+        assert not any(one.damaged for one in store.check_trials(1))
 
 
 # Passwords
@@ -205,3 +159,67 @@ def test_a_bug_s_report_has_no_password(postgresql: Server, monkeypatch: pytest.
         text = report.read()
     assert "me:***@h/db" in text
     assert "s3cret" not in text
+
+
+# Another database on a server: one file that is spoken to as one is
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "server.db"
+
+
+def file_sql(file: Path, statement: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(file)) as raw:
+        rows = raw.execute(statement).fetchall()
+        raw.commit()
+        return rows
+
+
+def test_a_store_on_a_server_is_made_and_keeps_what_is_stored(file: Path) -> None:
+    with open_store(databases.url(file)) as store:
+        assert store.name == databases.url(file)
+        study_id = store.study(a_study())
+        assert store.study(a_study()) == study_id
+        assert store.add_trial(study_id, a_trial())
+        assert not store.add_trial(study_id, a_trial())
+    with open_store(databases.url(file)) as store:
+        assert store.trials(study_id) == (a_trial(),)
+        assert store.finished_keys(study_id, apart_from=frozenset({Outcome.COMPLETED})) == set()
+    assert file_sql(file, "SELECT version FROM ktrial_schema") == [(SCHEMA_VERSION,)]
+
+
+def test_a_store_of_this_schema_is_not_touched(file: Path) -> None:
+    open_store(databases.url(file)).close()
+    file_sql(file, "DROP TABLE answers")
+    open_store(databases.url(file)).close()
+    assert file_sql(file, "SELECT name FROM sqlite_master WHERE name = 'answers'") == []
+
+
+def test_what_the_server_says_is_told(tmp_path: Path) -> None:
+    location = databases.url(tmp_path / "no/such/place.db")
+    with pytest.raises(StoreError) as said:
+        open_store(location)
+    assert str(said.value) == f"Store {location}: unable to open database file"
+
+
+@pytest.mark.parametrize(
+    ("location", "shown_as", "problem"),
+    [
+        ("nosuchdb://me:secret@host/db", "nosuchdb://me:***@host/db", "SQLAlchemy knows no nosuchdb"),
+        (
+            "postgresql+nodriver://h/db",
+            "postgresql+nodriver://h/db",
+            "SQLAlchemy knows no postgresql+nodriver",
+        ),
+        ("mysql+cymysql://h/db", "mysql+cymysql://h/db", "its driver is not installed (cymysql)"),
+        ("sqlite://", "sqlite://", "a store in memory would lose every trial"),
+        ("sqlite:///:memory:", "sqlite:///:memory:", "a store in memory would lose every trial"),
+        ("://", "://", "the URL cannot be understood"),
+        ("postgresql://h:p:p/db", "postgresql://h:p:p/db", "the URL cannot be understood"),
+    ],
+)
+def test_a_database_that_cannot_be_used_says_why(location: str, shown_as: str, problem: str) -> None:
+    with pytest.raises(NoSuchBackend) as said:
+        open_store(location)
+    assert str(said.value) == f"Store {shown_as}: {problem}."
