@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ktrial import workloads
 from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
 from ktrial.format.labels import metric_name
 from ktrial.format.number_format import tenths
@@ -25,8 +24,6 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.monitors.environment import changes, concerns, confounds
 from ktrial.stats.independent_groups import Moments, mean_interval
-from ktrial.target.errors import GuestProgramsMissing
-from ktrial.workloads.errors import WorkloadError
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
@@ -416,6 +413,10 @@ def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
 
 def _defaults(use: WorkloadUse) -> dict[str, int | float | str]:
     """Of the parameters that it does not set; none where the workload is not known any more."""
+    from ktrial import workloads  # only a setting that may not reach a workload asks for its parameters
+    from ktrial.target.errors import GuestProgramsMissing
+    from ktrial.workloads.errors import WorkloadError
+
     try:
         return {parameter.name: parameter.default for parameter in workloads.find(use).description.parameters}
     except (WorkloadError, GuestProgramsMissing):

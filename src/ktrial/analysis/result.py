@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ktrial import workloads
 from ktrial.analysis import data_quality, interim
 from ktrial.analysis.answer import answer, variability_answer
 from ktrial.analysis.comparability import (
@@ -35,8 +34,6 @@ from ktrial.stats.interactions import (
 from ktrial.stats.verdict_rules import compare, held_together
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
-from ktrial.target.errors import GuestProgramsMissing
-from ktrial.workloads.errors import WorkloadError
 
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
@@ -103,6 +100,11 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
             )
             for rule in use.command.metrics
         )
+    # What trials have measured tells by itself which metrics there are: most studies need no workloads.
+    from ktrial import workloads
+    from ktrial.target.errors import GuestProgramsMissing
+    from ktrial.workloads.errors import WorkloadError
+
     try:
         return workloads.find(use).description.metrics
     except (WorkloadError, GuestProgramsMissing):

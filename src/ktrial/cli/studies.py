@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ktrial.cli.error_handling import tell
 from ktrial.model.warnings import DataWarning
@@ -10,7 +11,9 @@ from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import PatchNotGiven, StudyError
-from ktrial.studyfile.references import Registry
+
+if TYPE_CHECKING:
+    from ktrial.studyfile.references import Registry
 
 # What names a study may use here, for commands: extensions that are broken are told, and left out.
 
@@ -21,7 +24,7 @@ def tell_broken(warnings: Iterable[DataWarning]) -> None:
         tell(warning.text, warning.advice, kind="warning")
 
 
-def registry() -> Registry:
+def registry() -> "Registry":
     """Everything that is installed. Plugins that are broken are told, and left out."""
     from ktrial.experiment.resources import installed
 

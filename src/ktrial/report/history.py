@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment
 from markupsafe import Markup
 
 from ktrial.format import number_format
@@ -30,6 +29,9 @@ from ktrial.report.charts import axis_marks
 from ktrial.report.proof import shares
 from ktrial.report.templating import environment, page_script, style_of
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 Links = Mapping[int, str]
 """A study's number → its page, as seen from this one."""
 Reasons = Mapping[tuple[int, str, str], int]
@@ -41,7 +43,7 @@ Crumbs = tuple[tuple[str, str], ...]
 """Text and place of the links at the top."""
 
 
-def site_environment(*, served: bool = False) -> Environment:
+def site_environment(*, served: bool = False) -> "Environment":
     """Templates of pages that link to each other. `served`: by `ktrial serve`: they show what runs."""
     templates = environment()
     templates.globals.update(script=page_script(live=served), whole=False, served=served)
@@ -61,7 +63,7 @@ def history_page(
     crumbs: Crumbs = (),
     sheet: str = "",
     json: str = "",
-    environment: Environment | None = None,
+    environment: "Environment | None" = None,
     baselines: Mapping[int, str] | None = None,
     reasons: Reasons | None = None,
     proofs: Proofs | None = None,
@@ -352,7 +354,7 @@ def kernel_pairs_page(
     histories: Mapping[str, str] | None = None,
     crumbs: Crumbs = (),
     sheet: str = "",
-    templates: Environment | None = None,
+    templates: "Environment | None" = None,
 ) -> str:
     """The page as text. `histories`: workload → its page; `sheet`: where the style sheet lies."""
     environment = templates or site_environment()

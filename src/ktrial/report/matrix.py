@@ -4,9 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING, Any
 
 from ktrial.analysis.errors import NoMatrix
 from ktrial.format import labels, number_format
@@ -34,6 +32,9 @@ from ktrial.report import study_summary as summary
 from ktrial.report.attribution import Why
 from ktrial.report.comparisons import FIELDS, ComparisonRow
 from ktrial.report.history import Crumbs, site_environment, style
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Places = Mapping[tuple[str, str], str]
 """Workload and treatment → where the reasons of a change stand."""
@@ -265,7 +266,7 @@ def matrix_page(
     why_places: Places | None = None,
     crumbs: Crumbs = (),
     sheet: str = "",
-    templates: Environment | None = None,
+    templates: "Environment | None" = None,
 ) -> str:
     """The page as text. `histories`: workload → its page; `result`: the study's page; `why_places`: workload
     and treatment → where the reasons stand, else those given in `reasons` stand in this page.

@@ -3,9 +3,8 @@
 import base64
 import hashlib
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ktrial.format import labels, number_format
@@ -17,14 +16,19 @@ from ktrial.report.call_tree import call_tree_table
 from ktrial.report.kernel_diff import facts_table, shown
 from ktrial.report.proof import causes_table, closing, headline
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _USUAL_WIDTH = 10.0
 _FEWEST_TO_SORT = 3
 _KIND_CLASSES = {Kind.CHANGE: "cell", Kind.BAR: "wide-bar", Kind.PROSE: "words"}
 _ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 
 
-def environment() -> Environment:
+def environment() -> "Environment":
     """Templates of this package, by the names of their files."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # not for other forms of a report
+
     templates = Environment(
         loader=PackageLoader("ktrial.report"),
         autoescape=True,

@@ -36,7 +36,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.design import LevelValue
@@ -293,6 +292,8 @@ def over_all(rows: Sequence[Sequence[float]], alpha: float = 0.05) -> OverAll | 
     """The change over machines like these, each with its log ratios; None where one has too few blocks, or
     all alike, or there is one machine.
     """
+    from scipy import stats  # takes half a second to load
+
     if len(rows) < 2 or any(len(row) < LEAST_BLOCKS or float(np.ptp(row)) == 0 for row in rows):
         return None
     y = np.array([np.mean(row) for row in rows])

@@ -268,7 +268,7 @@ def _machine(
 
 
 def _default_page(name: str, store: str | None) -> Path:
-    from ktrial.cli.running.study import reports_beside
+    from ktrial.cli.running.reports import reports_beside
     from ktrial.store.location import default_location
 
     return reports_beside(store or default_location()) / f"fidelity-{name.replace(' ', '-')}.html"

@@ -365,7 +365,7 @@ def matrix(
         record = _measured(wanted, study or "", opened, jobs)
         if html:
             from ktrial.cli.console import write_page
-            from ktrial.cli.running.stored_reasons import explain
+            from ktrial.cli.running.reports import explain
 
             page = matrix_page(matrix_of(record), whys(opened, record, explain))
             write_page(html, page, "the same command again, which measures nothing twice")

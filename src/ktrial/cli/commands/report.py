@@ -47,9 +47,7 @@ def report(
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
-    from ktrial.cli.running.stored_reasons import explain
-    from ktrial.cli.running.study import default_report, write_report
+    from ktrial.cli.running.reports import default_report, explain, write_report
     from ktrial.cli.studies import is_bundle, open_named
     from ktrial.store.location import default_location
 
@@ -60,6 +58,8 @@ def report(
         html = Path(study).with_suffix(".html").absolute()
     with open_named(store, study, signers) as (opened, stored):
         if stored.study.search and not csv:
+            from ktrial.cli.running.search_answer import markdown_of_search, report_search
+
             if markdown:
                 typer.echo(markdown_of_search(stored, opened), nl=False)
             else:
@@ -67,6 +67,8 @@ def report(
             return
         record = record_of(opened, stored.id)
         if stored.study.search and not any(rows.values()):
+            from ktrial.cli.running.search_answer import with_confirmation
+
             record = with_confirmation(record, stored, opened)
         reasons = () if csv else reports.whys(opened, record, explain)
     if markdown:
@@ -141,7 +143,7 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.render.recorded import recorded
     from ktrial.cli.render.study_result import MOST_WORKLOADS
-    from ktrial.cli.running.stored_reasons import explain
+    from ktrial.cli.running.reports import explain
     from ktrial.cli.studies import open_named
     from ktrial.report import whys
     from ktrial.report.csv_and_json import record_as_json
@@ -291,7 +293,7 @@ def site(
     All links are relative: it opens from disk, and any web server can show it.
     """
     from ktrial.cli.console import print_json, say
-    from ktrial.cli.running.stored_reasons import explain
+    from ktrial.cli.running.reports import explain
     from ktrial.cli.studies import open_existing
     from ktrial.report.site.site import MOST_AT_ONCE, build
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ktrial.cli.console import breakable, output, print_json, say, write_page
 from ktrial.cli.render.table import rendered
-from ktrial.cli.running.study import reports_beside
+from ktrial.cli.running.reports import reports_beside
 from ktrial.errors import Interrupted
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ktrial.cli import bug_report
 from ktrial.cli.error_handling import tell
-from ktrial.cli.running.stored_reasons import explain
+from ktrial.cli.running.reports import explain
 from ktrial.serve.errors import ServeError
 from ktrial.store.errors import StoreForbidden
 from ktrial.store.location import default_location

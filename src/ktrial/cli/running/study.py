@@ -15,19 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-import platformdirs
 import typer
 
 from ktrial import interruption
 from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import record
 from ktrial.cli import show_cache
-from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say, write_page
+from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say
 from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
 from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_result import print_result, print_whys
-from ktrial.cli.running.stored_reasons import explain
+from ktrial.cli.running.reports import default_report, explain, write_report
 from ktrial.errors import Interrupted
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.preflight import check_factors
@@ -37,7 +36,7 @@ from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.history import Across
 from ktrial.model.study import Study, StudyRecord, treatments
-from ktrial.report import study_html, study_summary, whys
+from ktrial.report import study_summary, whys
 from ktrial.report.attribution import Why
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.location import default_location, masked
@@ -156,25 +155,6 @@ def _print_next(ended: Ended, store: str | None) -> None:
     if command := prove_command(ended.record, ended.whys, store):
         output().print("\nnext, to measure which settings it comes from:")
         output().print(f"  {command}", soft_wrap=True)
-
-
-def default_report(record: StudyRecord, location: str) -> Path:
-    """Beside the store, or in the user's data directory where the store is on a server."""
-    return reports_beside(location) / f"{record.study.name}-{record.id}.html"
-
-
-def reports_beside(location: str) -> Path:
-    """The directory of reports for a store at this location."""
-    directory = platformdirs.user_data_dir("ktrial") if "://" in location else Path(location).parent
-    return Path(directory) / "reports"
-
-
-def write_report(
-    record: StudyRecord, path: Path, reasons: Sequence[Why] = (), *, whole: bool = False
-) -> Path:
-    """Write the report; a half-written one is never left where a whole one was. `whole`: all is open."""
-    text = study_html(record, reasons, whole=whole)
-    return write_page(path, text, f"ktrial report {record.study.name} --html FILE")
 
 
 # Runs a first study, and says what can be done next with what it found.
