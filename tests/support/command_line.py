@@ -55,7 +55,7 @@ def kernel(name: str) -> KernelRef:
 
 def check(use: WorkloadUse) -> None:
     if use.command and use.command.argv[0] == "/bin/sl":
-        raise WorkloadError(workload=use.name, problem="no trains")
+        raise WorkloadError(f"Workload {use.name}: no trains")
 
 
 KNOWN = Registry(

@@ -58,7 +58,7 @@ class ScriptedWorkload:
         (result,) = results
         assert result.step == 0, "a workload's results are numbered as it numbered its steps"
         if result.exit != 0:
-            raise WorkloadError(workload=use.name, problem=f"it ended with {result.exit}: {result.stderr}")
+            raise WorkloadError(f"Workload {use.name}: it ended with {result.exit}: {result.stderr}")
         metric = INSTRUCTIONS
         number = float(result.stdout)
         return (

@@ -12,7 +12,8 @@ class ImportFailed(KtrialError):
 
 
 class MeasurementsDamaged(ImportFailed):
-    text = "Something in a file is not as the tool writes it."
+    """Something in a file is not as the tool writes it."""
+
     hint = "the file may be cut short, or changed by hand; write it again with the tool that made it"
 
     def __init__(self, file: Path, format: str, where: str, problem: str) -> None:
@@ -20,7 +21,8 @@ class MeasurementsDamaged(ImportFailed):
 
 
 class NoMeasurements(ImportFailed):
-    text = "A file is as the tool writes it, and nothing in it can be compared."
+    """A file is as the tool writes it, and nothing in it can be compared."""
+
     hint = "look at the file; a run that failed leaves one like this"
 
     def __init__(self, file: Path, format: str, problem: str) -> None:

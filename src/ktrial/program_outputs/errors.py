@@ -19,11 +19,12 @@ class FormatNotKnown(KtrialError):
 
 
 class OutputError(KtrialError):
-    text = "An output cannot be read as what it was taken for."
+    """An output cannot be read as what it was taken for."""
 
 
 class OutputDamaged(OutputError):
-    text = "Something in it is not as the program prints it."
+    """Something in it is not as the program prints it."""
+
     hint = "the output may be cut short, or not all of it is this program's"
 
     def __init__(self, format: str, where: str, problem: str) -> None:
@@ -33,7 +34,8 @@ class OutputDamaged(OutputError):
 
 
 class OutputEmpty(OutputError):
-    text = "It is as the program prints it, and no measurement is in it."
+    """It is as the program prints it, and no measurement is in it."""
+
     hint = "look at it; a run that failed leaves one like this"
 
     def __init__(self, format: str, problem: str) -> None:

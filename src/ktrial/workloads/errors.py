@@ -4,7 +4,7 @@ from ktrial.errors import KtrialError
 
 
 class WorkloadError(KtrialError):
-    text = "A workload cannot be run, or its numbers cannot be read."
+    """A workload cannot be run, or its numbers cannot be read."""
 
 
 class WorkloadUsageError(WorkloadError):

@@ -34,7 +34,7 @@ METHODS = {
     "Tree": {"parts"},
     "Store": {"result", "studies", "close"},
     "Factor": {"of"},
-    "KtrialError": {"message", "advice", "hint", "exit_code"},
+    "KtrialError": {"text", "advice", "hint", "exit_code"},
 }
 PLUGINS = {
     "Workload",
@@ -78,11 +78,11 @@ def defined_names(module: ModuleType) -> set[str]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_class_and_function_says_what_it_is(name: str) -> None:
-    """With words of its own: neither inherited nor the signature that a dataclass gets."""
+    """With words of its own, neither inherited nor the signature that a dataclass gets; an error by its text."""
     module = importlib.import_module(name)
     objects = {name: getattr(module, name) for name in defined_names(module)}
     said = {
-        name: str(each.__doc__ or "")
+        name: str(each.__doc__ or getattr(each, "text", ""))
         for name, each in objects.items()
         if isinstance(each, type | FunctionType)
     }

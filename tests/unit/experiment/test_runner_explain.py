@@ -53,7 +53,11 @@ def test_a_stored_result_is_explained_though_its_kernels_are_gone(
     assert why.explanation.total == 50, "of perturbation 0, which changes nothing"
     assert (why.explanation.before.label, why.explanation.after.label) == (OLD, NEW)
     assert (why.before.kernel, why.after.kernel) == (OLD, NEW)
-    assert why.differences.unknown == (f"options: the configuration of {OLD} is not known",)
+    assert why.differences.unknown == (
+        f"functions: the kernel of {OLD} is not in the cache, so less is known of which function is which, "
+        "and rows may be others, in another order, than with it",
+        f"options: the configuration of {OLD} is not known",
+    )
     assert why.differences.counters == ()
 
 

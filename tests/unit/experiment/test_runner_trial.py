@@ -105,7 +105,7 @@ def test_a_factor_of_a_workload_does_not_change_its_name_in_the_samples() -> Non
         (ends(Outcome.OUT_OF_MEMORY, "the kernel killed fork"), Outcome.OUT_OF_MEMORY, "killed fork"),
         (FrameError(problem="its checksum is wrong"), Outcome.MACHINE_FAILED, "checksum"),
         (QemuGone(machine="exact", command="cont"), Outcome.MACHINE_FAILED, "QEMU ended"),
-        (WorkloadError(workload="fork", problem="short read"), Outcome.WORKLOAD_FAILED, "short read"),
+        (WorkloadError("Workload fork: short read"), Outcome.WORKLOAD_FAILED, "short read"),
     ],
 )
 def test_a_failure_is_an_outcome_and_the_other_workloads_still_run(

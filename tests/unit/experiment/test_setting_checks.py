@@ -148,7 +148,7 @@ def test_a_study_that_goes_on_is_not_asked_again(store: Store) -> None:
 
 def test_what_this_host_lacks_ends_the_run(store: Store) -> None:
     def full(_boot: Boot) -> None:
-        raise MachineToolMissing(machine="exact", program="mke2fs", where="on PATH")
+        raise MachineToolMissing(machine="exact", program="mke2fs", where="on PATH", package="e2fsprogs")
 
     with pytest.raises(MachineToolMissing):
         run(of_settings(TYPO), store=store, machine=ScriptedMachine(on_prepare=full), sources=sources())

@@ -139,7 +139,7 @@ def test_kernels_come_by_the_fleets_store_of_files(address: str, place: Path) ->
 
 POINTS = [
     pytest.param(one, marks=pytest.mark.nightly if number else ())
-    for number, one in enumerate(declared("fleet/build_side.py"))
+    for number, one in enumerate(declared("fleet/worker_side.py"))
 ]
 
 
