@@ -78,7 +78,7 @@ def defined_names(module: ModuleType) -> set[str]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_class_and_function_says_what_it_is(name: str) -> None:
-    """With words of its own: neither inherited nor the signature that a dataclass gets; an error has its text."""
+    """With words of its own: neither inherited nor a dataclass's signature; an error has its text."""
     module = importlib.import_module(name)
     objects = {name: getattr(module, name) for name in defined_names(module)}
     said = {
