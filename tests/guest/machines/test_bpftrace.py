@@ -126,7 +126,7 @@ NOT_HERE = 77
 ON_THIS_SYSTEM = f"""
 import json, sys
 from ktrial import monitors
-from ktrial.errors import MonitorUnusable
+from ktrial.target.errors import MonitorUnusable
 from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot
 from ktrial.target import Run

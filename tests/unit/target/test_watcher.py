@@ -107,7 +107,9 @@ def test_a_watcher_does_not_outlive_the_process_that_started_it() -> None:
     if not shutil.which("setpriv"):
         pytest.skip("util-linux has setpriv")
     program = (
-        "import sys, time; from ktrial.target import TracerProgram, Watcher\n"
+        "import sys, time\n"
+        "from ktrial.target import TracerProgram\n"
+        "from ktrial.target.tracer_process import Watcher\n"
         "shell = ('/bin/sh', '-c', 'echo ready; exec sleep 60')\n"
         "w = Watcher(TracerProgram(name='w', argv=shell, ready='ready'), 1)\n"
         "w.__enter__(); w.wait_until_ready(); print(w._child.pid, flush=True); time.sleep(60)\n"
