@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.support.series import Planted, run
 
-from ktrial.kernels.image_difference import without_numbers
+from ktrial.model.profile import without_numbers
 from ktrial.store.store import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(6 * 3600)]

@@ -10,10 +10,10 @@ from tests.support.drawings import Axis, Drawing, axis, drawing, drawings_in, fi
 
 from ktrial.format.sanitize import shortened
 from ktrial.model.history import History, Line
+from ktrial.model.series_result import SeriesResult
 from ktrial.model.study import StudyRecord
 from ktrial.model.tuning import Tuned
 from ktrial.report import sparkline
-from ktrial.series.result import SeriesResult
 
 _NEAR = 0.75
 _TOP, _FOOT = 30.0, 182.0

@@ -12,7 +12,7 @@ from ktrial.analysis.kernel_confounds import kernel_digests
 from ktrial.kernels import Progress, kernel_registry, silent
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.image_difference import called, code_difference, same_image
+from ktrial.kernels.image_difference import code_difference, same_image
 from ktrial.kernels.kernel_difference import (
     Rules,
     changed_modules,
@@ -39,7 +39,7 @@ from ktrial.model.kernel import (
     RenamedOption,
     Respect,
 )
-from ktrial.model.profile import Profile
+from ktrial.model.profile import Profile, called
 from ktrial.model.study import Study, kernel_name, treatments
 from ktrial.model.trial import Trial
 from ktrial.store.store import Store

@@ -33,7 +33,13 @@ from ktrial.bisect.measurement import (
     in_order_of_size,
     targets_of,
 )
-from ktrial.bisect.result import (
+from ktrial.bisect.search import NOTHING, DeltaDebugging, Items, MinimalCause, Subset
+from ktrial.errors import Interrupted
+from ktrial.experiment.errors import HOST_PROBLEMS
+from ktrial.experiment.single_kernel import FACTOR, Runs, kernel_factor
+from ktrial.kernels.errors import KernelError
+from ktrial.model.attribution import Explanation
+from ktrial.model.bisection import (
     INTERRUPTED,
     BisectResult,
     FoundCause,
@@ -43,14 +49,8 @@ from ktrial.bisect.result import (
     Shares,
     Unresolved,
 )
-from ktrial.bisect.search import NOTHING, DeltaDebugging, Items, MinimalCause, Subset
-from ktrial.errors import Interrupted
-from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, kernel_factor
-from ktrial.kernels.errors import KernelError
-from ktrial.model.attribution import Explanation
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
-from ktrial.model.study import Study, StudyRecord, Timing, treatments
+from ktrial.model.study import Measurement, Study, StudyRecord, Timing, treatments
 from ktrial.model.trial import Trial
 
 _MOST_MEMBERS_TAKEN_APART = 4

@@ -15,13 +15,13 @@ from scipy.sparse.csgraph import connected_components
 from ktrial.bisect.errors import BadBisection, BadSeries
 from ktrial.bisect.knobs import subset_label
 from ktrial.bisect.measurement import Setup
-from ktrial.bisect.result import FoundItem
 from ktrial.bisect.search import NOTHING, Items, Subset
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError, PatchNotApplied
 from ktrial.kernels.files import write_atomically
+from ktrial.model.bisection import FoundItem
 from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
 
 # Two configurations of one source: what is searched by `ktrial bisect config`.

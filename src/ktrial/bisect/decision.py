@@ -12,9 +12,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.experiment.single_kernel import Measurement
 from ktrial.format import number_format
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.study import Measurement
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.power import blocks_needed

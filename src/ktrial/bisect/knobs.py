@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ktrial.bisect.errors import BadKnobFile, BadKnobRange
 from ktrial.bisect.measurement import Setup
-from ktrial.bisect.result import FoundItem
 from ktrial.bisect.search import Items, Subset
 from ktrial.knobs import catalogue
 from ktrial.knobs.catalogue import reference
 from ktrial.knobs.errors import UnknownKnob
+from ktrial.model.bisection import FoundItem
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.notation import nearest

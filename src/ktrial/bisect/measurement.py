@@ -11,11 +11,11 @@ from ktrial.analysis.comparability import machine_difference
 from ktrial.bisect.decision import BisectionMetric, Numbers
 from ktrial.bisect.errors import BadBisection, BisectError
 from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.single_kernel import Measurement, Runs, kernel_factor, problem_of
+from ktrial.experiment.single_kernel import Runs, kernel_factor, problem_of
 from ktrial.kernels.errors import KernelError
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
-from ktrial.model.study import Study, StudyRecord
+from ktrial.model.study import Measurement, Study, StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.workload import Metric
 

@@ -7,7 +7,9 @@ from itertools import pairwise
 from ktrial.bisect.bisection import Confirmed, confirm
 from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, Terms, way
 from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
-from ktrial.bisect.result import (
+from ktrial.errors import Interrupted
+from ktrial.experiment.single_kernel import Runs
+from ktrial.model.bisection import (
     INTERRUPTED,
     BisectResult,
     FoundCause,
@@ -16,8 +18,6 @@ from ktrial.bisect.result import (
     FoundTarget,
     Unresolved,
 )
-from ktrial.errors import Interrupted
-from ktrial.experiment.single_kernel import Runs
 from ktrial.model.kernel import Kernel
 
 

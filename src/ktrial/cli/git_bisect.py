@@ -16,7 +16,7 @@ from ktrial.cli.command_line import CommandWithSource
 from ktrial.cli.error_handling import tell_error
 
 if TYPE_CHECKING:
-    from ktrial.experiment.regression_check import Decision
+    from ktrial.model.regression_check import Decision
 
 WITHIN, BEYOND, SKIP = 0, 1, 125
 BAD_USAGE, HOST_PROBLEM = 2, 128
@@ -68,7 +68,7 @@ def _is_of_the_kernel(error: BaseException) -> bool:
 
 def code_of(decision: "Decision") -> int:
     """The exit code for what a check says."""
-    from ktrial.experiment.regression_check import Decision
+    from ktrial.model.regression_check import Decision
 
     return {Decision.WITHIN: WITHIN, Decision.BEYOND: BEYOND}.get(decision, SKIP)
 

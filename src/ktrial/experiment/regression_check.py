@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
@@ -20,7 +19,6 @@ from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.single_kernel import (
     FACTOR,
-    Measurement,
     Runs,
     failed,
     is_complete,
@@ -31,13 +29,12 @@ from ktrial.experiment.single_kernel import (
 from ktrial.experiment.trial import patch_warnings
 from ktrial.format.number_format import percentage
 from ktrial.kernels.errors import ImageError
-from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
-from ktrial.model.fidelity import FidelityTable
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
-from ktrial.model.study import StudyRecord, plan
+from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
+from ktrial.model.study import Measurement, StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
@@ -53,52 +50,6 @@ median but the threaded hackbench's by more than 0.31 % (docs/check.md). A small
 this one: below it a change proves nothing."""
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
-
-
-class Decision(StrEnum):
-    """What a check says about one metric, or about the kernel."""
-
-    WITHIN = "within"
-    BEYOND = "beyond"
-    UNDECIDED = "undecided"
-    """The limit lies inside the spread over the perturbations."""
-    NOT_RUN = "not-run"
-    """The kernel did not build or boot, or a workload failed on it."""
-
-
-@dataclass(frozen=True)
-class CheckedMetric:
-    """One metric of one workload."""
-
-    comparison: Comparison
-    limit: float
-    decision: Decision
-    reason: str = ""
-    """Why it is undecided."""
-    secondary: bool = False
-    """Not the workload's first metric: its name goes with the workload's."""
-    explanation: Explanation | None = None
-    """What the difference is made of, where it is beyond and profiles were stored."""
-
-
-@dataclass(frozen=True)
-class RegressionCheck:
-    """What came of a check."""
-
-    kernel: str
-    release: str
-    """`uname -r` of the kernel under test, with its commit where it was built from a git tree."""
-    baseline: str
-    decision: Decision
-    rows: tuple[CheckedMetric, ...] = ()
-    problem: str = ""
-    """Why the kernel did not run, in one sentence."""
-    console: str = ""
-    """The end of the guest's console, where it did not run."""
-    warnings: tuple[DataWarning, ...] = ()
-    """What is to be said about the kernel: its patches, and whether it is the baseline's at all."""
-    fidelity: tuple[FidelityTable, ...] = ()
-    """What the store knows of counted changes and time."""
 
 
 # Baselines: what a kernel was measured to cost, kept in the store under a name, with its provenance.
@@ -466,7 +417,3 @@ def check_name(name: str) -> None:
             f"'{name}' cannot name a baseline: it has other characters, is empty or is too long.",
             hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
         )
-
-
-def _is_whole(study: StoredStudy) -> bool:
-    return not study.failed and study.finished == len(plan(study.study).trials)

@@ -19,23 +19,13 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import ModelledMachine
 from ktrial.model.references import KernelRef
-from ktrial.model.study import REAL_MACHINES, MachineSettings, Stopping, Study, StudyRecord, plan
+from ktrial.model.study import REAL_MACHINES, MachineSettings, Measurement, Stopping, Study, StudyRecord, plan
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
 FACTOR = "kernel"
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """How kernels are measured that are to be compared: the same for all of them."""
-
-    workloads: tuple[WorkloadUse, ...]
-    settings: MachineSettings = field(default_factory=MachineSettings)
-    """Without a kernel."""
-    perturbations: int = 3
 
 
 @dataclass(frozen=True)

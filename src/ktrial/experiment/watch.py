@@ -14,23 +14,16 @@ from pathlib import Path
 from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.result import record
-from ktrial.experiment.regression_check import (
-    DEFAULT_LIMIT,
-    Baseline,
-    Decision,
-    RegressionCheck,
-    explained,
-    rows_of,
-    worst,
-)
-from ktrial.experiment.single_kernel import Measurement, Runs, failed, is_complete, measure, problem_of
+from ktrial.experiment.regression_check import DEFAULT_LIMIT, Baseline, explained, rows_of, worst
+from ktrial.experiment.single_kernel import Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
-from ktrial.model.study import StudyRecord
+from ktrial.model.regression_check import Decision, RegressionCheck
+from ktrial.model.study import Measurement, StudyRecord
 from ktrial.store.store import Store
 
 PREFIX = "watch:"

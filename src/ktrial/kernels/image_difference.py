@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
+from ktrial.model.profile import called, without_numbers
 
 _ROW = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
@@ -34,8 +35,6 @@ _OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
 _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
 _ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
-_NUMBERED = re.compile(r"\.\d+")
-"""GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
 _OF_THE_LINKER = re.compile(
     r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
 )
@@ -68,16 +67,6 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
         functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
         data=tuple(sorted({*pair.differing(before.data, after.data), *changed_modules})),
     )
-
-
-def called(symbol: str, module: str = "") -> str:
-    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`; `read [ext4]` in a module."""
-    return without_numbers(symbol) + (f" [{module}]" if module else "")
-
-
-def without_numbers(symbol: str) -> str:
-    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
-    return _NUMBERED.sub("", symbol)
 
 
 class _Object(NamedTuple):

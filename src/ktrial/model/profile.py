@@ -1,5 +1,7 @@
 """Profiles: what the QEMU plugin counted, by function, operation and call; and where functions' source is."""
 
+import re
+
 from pydantic import Field
 
 from ktrial.model.base import Model
@@ -284,3 +286,17 @@ class FunctionFiles(Model):
     nothing is known are left out."""
     functions: frozenset[str] = frozenset()
     """The names of all functions; empty where the kernel's symbols are not known."""
+
+
+_NUMBERED = re.compile(r"\.\d+")
+"""GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
+
+
+def called(symbol: str, module: str = "") -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`; `read [ext4]` in a module."""
+    return without_numbers(symbol) + (f" [{module}]" if module else "")
+
+
+def without_numbers(symbol: str) -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
+    return _NUMBERED.sub("", symbol)

@@ -4,6 +4,7 @@ Plain data; files are read elsewhere.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -371,3 +372,13 @@ class StudyRecord(Model):
     """What monitors read over time in each treatment's first trial that completed, where they did."""
     proofs: tuple[Proof, ...] = ()
     """What was proved about the causes of its differences (`explain --prove`)."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How kernels are measured that are to be compared: the same for all of them."""
+
+    workloads: tuple[WorkloadUse, ...]
+    settings: MachineSettings = field(default_factory=MachineSettings)
+    """Without a kernel."""
+    perturbations: int = 3

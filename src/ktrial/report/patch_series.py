@@ -7,19 +7,18 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ktrial.experiment.regression_check import Decision
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.model.kernel import SeriesKind
+from ktrial.model.regression_check import Decision
+from ktrial.model.series_result import INSIDE, Alone, SeriesCell, SeriesResult, Step, StepState
 from ktrial.report import flame_graph
 from ktrial.report.call_tree import LaidStacks, laid_stacks
 from ktrial.report.flame_graph import flame_frames
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.templating import environment, page_script, style_of
-from ktrial.series.result import INSIDE, SeriesCell, SeriesResult, Step, StepState
-from ktrial.series.run import Alone
 
 COLUMNS = 75
 """Quoted once, a line of a mail still fits 80."""

@@ -18,7 +18,8 @@ from ktrial.kernels.errors import BadPatch, KernelError, OptionNotTaken, PatchNo
 from ktrial.kernels.image_difference import code_difference, same_image
 from ktrial.kernels.patch_series import undoing
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
-from ktrial.series.result import Step, StepState, option_steps
+from ktrial.model.series_result import Step, StepState
+from ktrial.series.selection import option_steps
 
 Boots = Callable[[Kernel], str]
 """Whether a kernel boots: why not, in one sentence; empty where it does."""

@@ -14,7 +14,7 @@ from ktrial.analysis.history.change_points import ALPHA
 from ktrial.analysis.history.series import HasNumbers, history, versions
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.single_kernel import Runs
 from ktrial.experiment.watch import GIT, TargetLook
 from ktrial.format.sanitize import shortened
 from ktrial.kernels.build.build_trees import not_for_x86
@@ -24,8 +24,9 @@ from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_git
 from ktrial.model.history import ChangePoint, History, Line, Point
 from ktrial.model.kernel import Build, PatchSeries, SeriesPatch
+from ktrial.model.series_result import SeriesResult, Step, StepState
+from ktrial.model.study import Measurement
 from ktrial.series.errors import SeriesError
-from ktrial.series.result import SeriesResult, Step, StepState
 from ktrial.series.run import SeriesRun
 
 # Long ranges: measured sparsely first, then only the stretches whose ends differ are looked into.

@@ -12,7 +12,7 @@ from ktrial.analysis.comparability import failures
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.regression_check import DEFAULT_LIMIT, FLOOR, raised, rows_of
-from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure, problem_of
+from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
@@ -22,38 +22,16 @@ from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
 from ktrial.model.profile import Profile
-from ktrial.model.study import Study, StudyRecord
+from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
+from ktrial.model.study import Measurement, Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.building import Boots, Forward, reason, to_build
 from ktrial.series.errors import SeriesError
-from ktrial.series.result import (
-    MOST_WORKLOADS,
-    Selection,
-    SeriesCell,
-    SeriesResult,
-    Step,
-    StepState,
-    executed_in,
-    measured,
-    selected,
-)
+from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, selected
 from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Alone:
-    """One patch without the others."""
-
-    number: int
-    why: str = ""
-    """Why it cannot be measured alone, in one sentence; empty where it was."""
-    cells: tuple[SeriesCell, ...] = ()
-    """Against the base."""
-    depends: tuple[str, ...] = ()
-    """Workloads in which it costs something else than among the others."""
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ from tests.support.scripted import ScriptedMachine, a_kernel, sources
 from ktrial.bisect.bisection import ExactBisection
 from ktrial.bisect.builds import OFF, Builder, ConfigGround, config_ground
 from ktrial.bisect.decision import Terms
-from ktrial.bisect.result import BisectResult
-from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.builds import configured, menu_of
 from ktrial.kernels.build.requests import requested
 from ktrial.model.base import digest
+from ktrial.model.bisection import BisectResult
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult

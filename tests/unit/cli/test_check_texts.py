@@ -9,9 +9,9 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
-from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.fidelity import NO_FIDELITY
+from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.workload import Direction, Mode
 
 BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})

@@ -10,14 +10,16 @@ from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 from ktrial.analysis.errors import CheckError, CheckUsageError
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
-from ktrial.experiment.regression_check import Decision, RegressionCheck, check
-from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.regression_check import check
+from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels.errors import ImageError
 from ktrial.machines.errors import MachineError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
+from ktrial.model.regression_check import Decision, RegressionCheck
+from ktrial.model.study import Measurement
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.store.store import Store, open_store

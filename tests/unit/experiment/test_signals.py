@@ -26,7 +26,7 @@ from ktrial.experiment.host_settings import Journaled
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.regression_check import check
 from ktrial.experiment.session import run
-from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.single_kernel import Runs
 from ktrial.experiment.watch import look
 from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
 from ktrial.knobs.apply import Changes
@@ -34,7 +34,7 @@ from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.machine import Boot
-from ktrial.model.study import Timing
+from ktrial.model.study import Measurement, Timing
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search

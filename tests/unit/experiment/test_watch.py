@@ -9,14 +9,15 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
 from ktrial.analysis.errors import NothingToWatch
-from ktrial.experiment.regression_check import Decision
-from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.single_kernel import Runs
 from ktrial.experiment.watch import News, TargetLook, look, newest, worst_of
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
+from ktrial.model.regression_check import Decision
+from ktrial.model.study import Measurement
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import Store, open_store

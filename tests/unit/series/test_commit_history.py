@@ -8,12 +8,12 @@ from tests.support.commit_trees import CommitBuilder, a_tree, commit, runs
 from tests.support.fake_builds import git, requested
 
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.experiment.single_kernel import Measurement
 from ktrial.experiment.watch import look
 from ktrial.kernels import Progress
 from ktrial.kernels.build.recipes import Recipe, keep
 from ktrial.kernels.patch_series import series_in_git
 from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.series import commit_ranges
 from ktrial.series.commit_ranges import (

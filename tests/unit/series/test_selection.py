@@ -6,7 +6,7 @@ import pytest
 
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
 from ktrial.model.workload import WorkloadUse
-from ktrial.series.result import executed_in, selected
+from ktrial.series.selection import executed_in, selected
 
 
 def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:

@@ -13,15 +13,15 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, runs
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.experiment.regression_check import Decision
-from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build
+from ktrial.model.regression_check import Decision
+from ktrial.model.series_result import SeriesResult
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import answer as answer_of
 from ktrial.report.patch_series import apart, as_text, picture, series_page
-from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.store.store import open_store
 

@@ -10,15 +10,14 @@ from tests.support.fault_points import declared, each_kill_at
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
-from ktrial.experiment.regression_check import Decision
-from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
-from ktrial.model.study import MachineSettings
+from ktrial.model.regression_check import Decision
+from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
+from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import COLUMNS, as_text
-from ktrial.series.result import SeriesCell, SeriesResult, StepState
 from ktrial.series.run import SeriesRun, differs
 from ktrial.store.store import Store, open_store
 

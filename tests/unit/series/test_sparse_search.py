@@ -7,13 +7,13 @@ import pytest
 from tests.support.fake_builds import git
 from tests.support.series import SeriesBuilder, a_series, runs
 
-from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.patch_series import series_in_git, series_in_quilt, undoing
 from ktrial.model.kernel import Build
+from ktrial.model.series_result import SeriesResult
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.commit_ranges import every, in_stretches, run_sparsely
-from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.store.store import open_store
 

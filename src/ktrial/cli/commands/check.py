@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ktrial.experiment.regression_check import Baseline, RegressionCheck
+    from ktrial.experiment.regression_check import Baseline
+    from ktrial.model.regression_check import RegressionCheck
 
 
 @examples(

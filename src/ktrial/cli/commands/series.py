@@ -27,8 +27,8 @@ from ktrial.cli.options.kernel_measurement import (
 )
 
 if TYPE_CHECKING:
-    from ktrial.experiment.single_kernel import Measurement
     from ktrial.experiment.watch import TargetLook
+    from ktrial.model.study import Measurement
     from ktrial.series.commit_ranges import CommitsBetween
 
 

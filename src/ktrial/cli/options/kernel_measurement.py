@@ -13,10 +13,10 @@ from ktrial.cli.options.completion import kernel_names, workload_names, workload
 if TYPE_CHECKING:
     from ktrial.experiment.observer import Observer
     from ktrial.experiment.regression_check import Baseline
-    from ktrial.experiment.single_kernel import Measurement, Runs
+    from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels.build.requests import BuildRequest
     from ktrial.model.kernel import Build, Kernel
-    from ktrial.model.study import MachineSettings
+    from ktrial.model.study import MachineSettings, Measurement
     from ktrial.model.workload import WorkloadUse
     from ktrial.store.store import Store
 
@@ -87,7 +87,7 @@ class MeasurementOptions:
 def measurement(given: MeasurementOptions) -> "Measurement":
     """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
     from ktrial.cli.options.own_command import asked, memory_for
-    from ktrial.experiment.single_kernel import Measurement
+    from ktrial.model.study import Measurement
 
     uses = asked(given.workloads, given.words).printing(given.format).uses()
     how = Measurement(uses, _settings(replace(given, memory=memory_for(given.words, given.memory))))

@@ -13,7 +13,6 @@ from ktrial.cli.render.explanation import citation_as_json, cited
 from ktrial.cli.render.profile import explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.cli.running import series
-from ktrial.experiment.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.experiment.watch import News, TargetLook, worst_of
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
@@ -23,6 +22,7 @@ from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
 from ktrial.model.fidelity import FidelityCitation
+from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock

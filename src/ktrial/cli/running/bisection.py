@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.bisect.result import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Shares
 from ktrial.bisect.search import SearchPlan
 from ktrial.cli.console import breakable, messages, output, print_json, say
 from ktrial.cli.options.common import margin_of
@@ -24,6 +23,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
+from ktrial.model.bisection import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Shares
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
@@ -31,10 +31,10 @@ from ktrial.model.trial import Trial
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
     from ktrial.bisect.decision import Terms
-    from ktrial.experiment.single_kernel import Measurement, Runs
+    from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels import Progress
     from ktrial.model.kernel import Build
-    from ktrial.model.study import Study
+    from ktrial.model.study import Measurement, Study
     from ktrial.store.store import Store
     from ktrial.system_tools import Tool
 
@@ -99,7 +99,7 @@ class BisectOptions:
         return self.machine or (self.study.machine.kind if self.study else "exact")
 
     def _as_said(self) -> "Measurement":
-        from ktrial.experiment.single_kernel import Measurement
+        from ktrial.model.study import Measurement
 
         if self.study is None:
             return measurement(self.given)

@@ -16,13 +16,12 @@ from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.model.machine import NO_MODEL
+from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.report.patch_series import answer, exercised
-from ktrial.series.result import SeriesCell, SeriesResult, Step
-from ktrial.series.run import Alone
 
 if TYPE_CHECKING:
-    from ktrial.experiment.single_kernel import Measurement
     from ktrial.model.kernel import Build, PatchSeries
+    from ktrial.model.study import Measurement
     from ktrial.model.workload import WorkloadUse
     from ktrial.series.run import Estimate, SeriesRun
     from ktrial.store.store import Store

@@ -6,19 +6,16 @@ column add up to the difference from base to tip to the last instruction. Whethe
 decided as `ktrial check` decides it, over all perturbations.
 """
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from ktrial.experiment.regression_check import CheckedMetric, Decision
-from ktrial.experiment.single_kernel import Measurement
-from ktrial.kernels.config import parse_config
-from ktrial.kernels.image_difference import called
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
-from ktrial.model.profile import Profile
+from ktrial.model.profile import Profile, called
+from ktrial.model.regression_check import CheckedMetric, Decision
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 
 INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
@@ -270,79 +267,17 @@ class SeriesResult:
         return Decision.UNDECIDED if Decision.UNDECIDED in present else Decision.WITHIN
 
 
-# The steps of a series: the base, then what became of each patch's kernel.
-
-_OF_THE_BUILD = frozenset({"CONFIG_CC_VERSION_TEXT", "CONFIG_BUILD_SALT"})
 _BROKEN = {StepState.NOT_APPLIED, StepState.NOT_BUILT, StepState.NOT_BOOTED}
 
 
-def option_steps(before: Kernel, after: Kernel) -> tuple[OptionStep, ...]:
-    """What differs between two configurations, by name; what the patch brings is told where it is off too."""
-    if before.config is None or after.config is None:
-        return ()
-    old, new = (
-        parse_config(kernel.config.read_text(encoding="utf-8")) for kernel in (before, after) if kernel.config
-    )
-    earlier = {new_option.option for new_option in before.origin.new_options}
-    brought = {
-        new_option.option: new_option.value
-        for new_option in after.origin.new_options
-        if new_option.option not in earlier
-    }
-    differing = {name for name, _ in old.items() ^ new.items()} - _OF_THE_BUILD
-    return tuple(
-        OptionStep(name.removeprefix("CONFIG_"), old.get(name), new.get(name), name in brought)
-        for name in sorted(differing | brought.keys())
-    )
+@dataclass(frozen=True)
+class Alone:
+    """One patch without the others."""
 
-
-def measured(steps: Iterable[Step]) -> list[Step]:
-    """The steps that have a kernel of their own, and the base."""
-    return [step for step in steps if step.is_own and step.kernel is not None]
-
-
-# Which workloads can tell of a change: those that execute functions which it changes.
-#
-# The functions come from the images themselves, so that inlining is seen; who executes them, from profiles
-# of the base. Each function that any workload executes is executed by one that is chosen: the workload that
-# covers most of what is not covered yet comes next, and the one with the larger share of its instructions
-# there where two cover alike (the greedy set cover; Chvatal 1979). What is left of the ten places goes by
-# that share.
-
-MOST_WORKLOADS = 10
-
-
-def selected(
-    changed: Iterable[str], profiles: Iterable[tuple[WorkloadUse, Profile]], most: int = MOST_WORKLOADS
-) -> Selection:
-    """The workloads that execute these functions, at most `most`."""
-    names = tuple(sorted(set(changed)))
-    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, frozenset(names)))]
-    left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
-    while left and len(chosen) < most:
-        # max takes the first of equals: the list is in the order of shares.
-        best = max(left, key=lambda choice: len(set(choice.functions) - covered))
-        left.remove(best)
-        chosen.append(best)
-        covered.update(best.functions)
-    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(choice.use.label for choice in left))
-
-
-def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
-    """Of these functions those that ran, with their instructions; the most first."""
-    counts: dict[str, int] = {}
-    for function in profile.region.functions:
-        name = called(function.symbol, function.module)
-        if function.instructions and name in names:
-            counts[name] = counts.get(name, 0) + function.instructions
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str]) -> Choice | None:
-    counts = executed_in(profile, names)
-    share = sum(counts.values()) / max(1, profile.region.instructions)
-    return Choice(use, tuple(counts), share) if counts else None
-
-
-def _by_share(choice: Choice) -> tuple[float, str]:
-    return -choice.share, choice.use.label
+    number: int
+    why: str = ""
+    """Why it cannot be measured alone, in one sentence; empty where it was."""
+    cells: tuple[SeriesCell, ...] = ()
+    """Against the base."""
+    depends: tuple[str, ...] = ()
+    """Workloads in which it costs something else than among the others."""

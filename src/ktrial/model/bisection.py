@@ -6,6 +6,8 @@ from ktrial.model.attribution import Explanation
 from ktrial.model.base import Model
 from ktrial.model.workload import Direction, Mode
 
+# What a bisection found: plain data, for texts and JSON.
+
 
 class FoundTarget(Model):
     """A metric whose difference between A and B was to be explained."""

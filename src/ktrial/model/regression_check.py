@@ -1,0 +1,55 @@
+"""What came of a regression check: plain data, for texts, reports and JSON."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ktrial.model.attribution import Explanation
+from ktrial.model.comparison import Comparison
+from ktrial.model.fidelity import FidelityTable
+from ktrial.model.warnings import DataWarning
+
+
+class Decision(StrEnum):
+    """What a check says about one metric, or about the kernel."""
+
+    WITHIN = "within"
+    BEYOND = "beyond"
+    UNDECIDED = "undecided"
+    """The limit lies inside the spread over the perturbations."""
+    NOT_RUN = "not-run"
+    """The kernel did not build or boot, or a workload failed on it."""
+
+
+@dataclass(frozen=True)
+class CheckedMetric:
+    """One metric of one workload."""
+
+    comparison: Comparison
+    limit: float
+    decision: Decision
+    reason: str = ""
+    """Why it is undecided."""
+    secondary: bool = False
+    """Not the workload's first metric: its name goes with the workload's."""
+    explanation: Explanation | None = None
+    """What the difference is made of, where it is beyond and profiles were stored."""
+
+
+@dataclass(frozen=True)
+class RegressionCheck:
+    """What came of a check."""
+
+    kernel: str
+    release: str
+    """`uname -r` of the kernel under test, with its commit where it was built from a git tree."""
+    baseline: str
+    decision: Decision
+    rows: tuple[CheckedMetric, ...] = ()
+    problem: str = ""
+    """Why the kernel did not run, in one sentence."""
+    console: str = ""
+    """The end of the guest's console, where it did not run."""
+    warnings: tuple[DataWarning, ...] = ()
+    """What is to be said about the kernel: its patches, and whether it is the baseline's at all."""
+    fidelity: tuple[FidelityTable, ...] = ()
+    """What the store knows of counted changes and time."""
