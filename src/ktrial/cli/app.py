@@ -7,10 +7,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ktrial.cli.command_line import CommandGroup, KtrialCommand
+from ktrial.cli.command_line import (
+    CheckCommand,
+    CheckTakesCommand,
+    CommandGroup,
+    KtrialCommand,
+    TakesCommand,
+    alone,
+)
 from ktrial.cli.error_handling import tell
-from ktrial.cli.git_bisect import CheckCommand
-from ktrial.cli.options.own_command import TakesCommand
 from ktrial.installation import VERSION
 
 
@@ -27,10 +32,6 @@ class CommandEntry:
     kind: type[KtrialCommand] = KtrialCommand
 
 
-class CheckOwnCommand(TakesCommand, CheckCommand):
-    """The command line of `check`, with a command of one's own at its end."""
-
-
 COMMANDS = {
     "try": CommandEntry("run", "try_", "Compare two kernels in one workload, at once."),
     "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
@@ -41,10 +42,10 @@ COMMANDS = {
         "explain", "explain", "Say which functions make a difference, and why they may.", TakesCommand
     ),
     "check": CommandEntry(
-        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckOwnCommand
+        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckTakesCommand
     ),
     "series": CommandEntry(
-        "series", "series", "Say what each patch of a series costs, where.", CheckOwnCommand
+        "series", "series", "Say what each patch of a series costs, where.", CheckTakesCommand
     ),
     "profile": CommandEntry("explain", "profile", "Count a kernel's instructions by function.", TakesCommand),
     "counters": CommandEntry(
@@ -108,13 +109,11 @@ class DeferredCommand(TyperCommand):
     def load(self) -> Any:
         """The command itself, or its group of commands."""
         module = import_module(f"ktrial.cli.commands.{self._entry.module}")
-        called = getattr(module, self._entry.function)
-        if isinstance(called, typer.Typer):
-            called.info.name = self._name
-            return typer.main.get_group(called)
-        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-        alone.command(self._name, cls=self._entry.kind)(called)
-        return typer.main.get_command(alone)
+        declared = getattr(module, self._entry.function)
+        if isinstance(declared, typer.Typer):
+            declared.info.name = self._name
+            return typer.main.get_group(declared)
+        return alone(self._name, declared, self._entry.kind)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the command itself: what follows never sees this stand-in."""
@@ -124,8 +123,8 @@ class DeferredCommand(TyperCommand):
 class Commands(CommandGroup):
     """All commands; their help fits a screen of 40 lines."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
         for name, entry in COMMANDS.items():
             self.add_command(DeferredCommand(name, entry))
 
@@ -158,8 +157,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_asked_for: bool) -> None:
+    if is_asked_for:
         print(f"ktrial {VERSION}")
         raise typer.Exit
 
@@ -197,8 +196,8 @@ def _put_back_at_start() -> None:
     except JournalError as error:
         tell(error.message, error.advice, kind="warning")
         return
-    for one in undone:
-        if one.ending in LEFT:
-            tell(one.text, kind="warning")
-        elif one.ending in {RestoreOutcome.RESTORED, RestoreOutcome.OTHER_BOOT}:
-            say(f"ktrial: left by an earlier ktrial that was ended: {one.text}")
+    for change in undone:
+        if change.ending in LEFT:
+            tell(change.text, kind="warning")
+        elif change.ending in {RestoreOutcome.RESTORED, RestoreOutcome.OTHER_BOOT}:
+            say(f"ktrial: left by an earlier ktrial that was ended: {change.text}")

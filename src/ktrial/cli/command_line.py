@@ -1,7 +1,16 @@
-"""How the words of a command line are read."""
+"""How the words of a command line are read, and how a command declares which it takes.
 
+A command is a function whose parameters are Typer's. Options that several commands share are the fields of a
+dataclass, each declared once with its help and default; a command that takes them has a parameter of that
+type. `command_group` and `alone` put the fields in the parameter's place.
+"""
+
+import dataclasses
+import inspect
 from collections.abc import Callable, Container
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -9,21 +18,27 @@ from typer.core import TyperCommand, TyperGroup
 from ktrial.errors import KtrialError
 
 
-class BadOption(KtrialError):
-    """`option`: `problem`"""
+class BadUsage(KtrialError):
+    """A mistake on the command line."""
 
-    text = "{option}: {problem}"
     exit_code = 2
 
 
+class BadOption(BadUsage):
+    """An option, or several together, cannot be used as they were given."""
+
+    def __init__(self, option: str, problem: object, *, hint: str = "") -> None:
+        super().__init__(f"{option}: {problem}", hint=hint)
+
+
 _EXAMPLES = "ktrial_examples"
-Command = TypeVar("Command", bound=Callable[..., None])
+Function = TypeVar("Function", bound=Callable[..., None])
 
 
-def examples(*lines: str) -> Callable[[Command], Command]:
+def examples(*lines: str) -> Callable[[Function], Function]:
     """Declare the command lines that a command's help ends with: one to three."""
 
-    def declared(command: Command) -> Command:
+    def declared(command: Function) -> Function:
         setattr(command, _EXAMPLES, lines)
         return command
 
@@ -54,17 +69,91 @@ class KtrialCommand(TyperCommand):
         args = as_this_command_says(args, self.get_params(ctx))
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        options, rest, _ = self.make_parser(ctx).parse_args(args)
+        options, unparsed, _ = self.make_parser(ctx).parse_args(args)
         for parameter in self.get_params(ctx):
             value, source = parameter.consume_value(ctx, options)
             ctx.set_parameter_source(parameter.name, source)
             ctx.params[parameter.name] = value
-        ctx.args = list(rest)
-        return list(rest)
+        ctx.args = list(unparsed)
+        return list(unparsed)
+
+
+_PAIRS = {"--kernel": "--kernels", "--workload": "--workloads"}
+"""Commands that take one of the two take the other one as well."""
+
+
+def as_this_command_says(args: list[str], parameters: list[Any]) -> list[str]:
+    """`--workloads` where the command says `--workload`, and the other way round; words after `--` stay."""
+    names = {name for parameter in parameters for name in parameter.opts}
+    pairs = [*_PAIRS.items(), *((plural, single) for single, plural in _PAIRS.items())]
+    renamed = {typed: name for name, typed in pairs if name in names and typed not in names}
+    end = args.index("--") if "--" in args else len(args)
+    words = [word.partition("=") for word in args[:end]]
+    return ["".join((renamed.get(name, name), *value)) for name, *value in words] + args[end:]
+
+
+class CommandWithSource(KtrialCommand):
+    """A command where `--source` alone means `--source .`, the directory that ktrial stands in."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; raises what Typer raises."""
+        words: list[str] = []
+        for place, word in enumerate(args):
+            words.append(word)
+            following = args[place + 1 : place + 2]
+            if word == "--source" and (not following or following[0].startswith("-")):
+                words.append(".")
+        return super().parse_args(ctx, words)
+
+
+class CheckCommand(CommandWithSource):
+    """The command line of `check`, `sanity` and `watch`: its mistakes never look like a bad commit."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; raises what Typer raises, with the exit code that a bisection understands."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            from ktrial.cli.error_handling import usage_code
+
+            error.exit_code = usage_code()
+            raise
+
+
+_SEPARATOR = "--"
+_META = "ktrial.users-command"
+
+
+class TakesCommand(KtrialCommand):
+    """A command of ktrial's that measures a command of the user's: `-- COMMAND…`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what is before `--`; what is behind it is the user's command."""
+        if _SEPARATOR in args:
+            at = args.index(_SEPARATOR)
+            ctx.meta[_META] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """With the command at the end."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND…]"]
+
+
+class CheckTakesCommand(TakesCommand, CheckCommand):
+    """The command line of `check` and `series`, with a command of the user's at its end."""
+
+
+def users_command(context: typer.Context) -> tuple[str, ...]:
+    """The words behind `--` on this command line. Raises BadOption where there are none behind it."""
+    words: tuple[str, ...] | None = context.meta.get(_META)
+    if words is not None and not (words and words[0]):
+        raise BadOption(_SEPARATOR, "a command is to follow: -- sqlite3 my.db 'select 1'")
+    return words or ()
 
 
 def words_again(context: typer.Context, without: Container[str]) -> list[str]:
-    """The words that say to another `ktrial` what this command was told, without these parameters."""
+    """The words that give another `ktrial` the options of this one, without these parameters."""
     options: list[str] = []
     arguments: list[str] = []
     for parameter in context.command.params:
@@ -72,48 +161,15 @@ def words_again(context: typer.Context, without: Container[str]) -> list[str]:
         source = context.get_parameter_source(name)
         if name in without or source is None or source.name != "COMMANDLINE":
             continue
-        given = context.params[name]
-        every = list(map(str, given if isinstance(given, (list, tuple)) else (given,)))
+        value = context.params[name]
+        values = list(map(str, value if isinstance(value, (list, tuple)) else (value,)))
         if parameter.param_type_name == "argument":
-            arguments += every
-        elif given is True:
+            arguments += values
+        elif value is True:
             options.append(parameter.opts[0])
         else:
-            options += [word for one in every for word in (parameter.opts[0], one)]
+            options += [word for text in values for word in (parameter.opts[0], text)]
     return [*options, "--", *arguments]
-
-
-_ALSO = {"--kernel": "--kernels", "--workload": "--workloads"}
-"""Commands that take one of the two take the other one as well."""
-
-
-def as_this_command_says(args: list[str], parameters: list[Any]) -> list[str]:
-    """`--workloads` where the command says `--workload`, and the other way round; words after `--` stay."""
-    known = {name for parameter in parameters for name in parameter.opts}
-    pairs = [*_ALSO.items(), *((plural, single) for single, plural in _ALSO.items())]
-    meant = {other: own for own, other in pairs if own in known and other not in known}
-    end = args.index("--") if "--" in args else len(args)
-    words = [word.partition("=") for word in args[:end]]
-    return ["".join((meant.get(name, name), *rest)) for name, *rest in words] + args[end:]
-
-
-class CommandWithSource(KtrialCommand):
-    """A command where `--source` alone means `--source .`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; raises what Typer raises."""
-        return super().parse_args(ctx, _with_directory(args))
-
-
-def _with_directory(args: list[str]) -> list[str]:
-    """`--source` without a directory means the one that ktrial stands in."""
-    words: list[str] = []
-    for place, word in enumerate(args):
-        words.append(word)
-        rest = args[place + 1 : place + 2]
-        if word == "--source" and (not rest or rest[0].startswith("-")):
-            words.append(".")
-    return words
 
 
 class CommandGroup(TyperGroup):
@@ -128,6 +184,96 @@ class CommandGroup(TyperGroup):
         return options
 
 
-def command_group(summary: str) -> typer.Typer:
+class Group(typer.Typer):
     """Where the commands of a group are declared."""
-    return typer.Typer(cls=CommandGroup, help=summary, no_args_is_help=True, rich_markup_mode=None)
+
+    def declare(self, name: str, kind: type[KtrialCommand] = KtrialCommand) -> Callable[[Function], Function]:
+        """Declare a command of the group."""
+
+        def declared(function: Function) -> Function:
+            self.command(name, cls=kind)(with_families(function))
+            return function
+
+        return declared
+
+
+def command_group(summary: str) -> Group:
+    """A group without commands yet."""
+    return Group(cls=CommandGroup, help=summary, no_args_is_help=True, rich_markup_mode=None)
+
+
+def alone(name: str, function: Callable[..., None], kind: type[KtrialCommand]) -> Any:
+    """The command that the function is, as Typer runs it."""
+    typer_app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    typer_app.command(name, cls=kind)(with_families(function))
+    return typer.main.get_command(typer_app)
+
+
+def with_families(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with a keyword for each option, where parameters are dataclasses whose fields are options.
+
+    Fields without an `Annotated` type are no options: the command itself sets them.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    families: dict[str, tuple[Any, list[str]]] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, parameter in signature.parameters.items():
+        if not dataclasses.is_dataclass(parameter.annotation):
+            parameters[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            continue
+        family = parameter.annotation
+        hints = get_type_hints(family, include_extras=True)
+        fields = [field for field in dataclasses.fields(family) if hasattr(hints[field.name], "__metadata__")]
+        families[name] = (family, [field.name for field in fields])
+        for field in fields:
+            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            parameters[field.name] = inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name]
+            )
+    if not families:
+        return function
+
+    @wraps(function)
+    def called(**values: Any) -> None:
+        built = {
+            name: family(**{field: values[field] for field in fields})
+            for name, (family, fields) in families.items()
+        }
+        single = {
+            name: value
+            for name, value in values.items()
+            if name in signature.parameters and name not in families
+        }
+        function(**single, **built)
+
+    return _with_parameters(called, signature, list(parameters.values()))
+
+
+def with_added(
+    command: Callable[..., None],
+    name: str,
+    annotation: object,
+    around: Callable[[Any], AbstractContextManager[object]],
+) -> Callable[..., None]:
+    """The command with one more option, None unless it is given; `around` is entered with its value."""
+
+    @wraps(command)
+    def called(**options: Any) -> None:
+        with around(options.pop(name, None)):
+            command(**options)
+
+    signature = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    keywords = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()
+    ]
+    return _with_parameters(called, signature, [*keywords, option])
+
+
+def _with_parameters(
+    called: Callable[..., None], signature: inspect.Signature, parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """The function with this signature, for Typer. Which of them have defaults does not order keywords."""
+    called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called

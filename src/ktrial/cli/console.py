@@ -1,4 +1,4 @@
-"""What goes to the terminal: results on standard output, all else on standard error."""
+"""What commands give out: results on standard output, messages on standard error, and files."""
 
 import contextlib
 import json
@@ -12,8 +12,6 @@ from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-
 
 _PIPE_COLUMNS = 100
 """The width of tables that do not go to a terminal; COLUMNS changes it."""
@@ -35,11 +33,22 @@ def messages() -> "Console":
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=in_a_log)
 
 
-def without_columns(heading_style: str) -> "Table":
-    """A table without lines, to which columns and rows are added."""
-    from ktrial.cli.render.table import FittedTable
+def say(text: str) -> None:
+    """One message for a person, on standard error."""
+    sys.stderr.write(f"{text}\n")
 
-    return FittedTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
+
+def print_json(data: Any) -> None:
+    """The only thing on standard output where a command was given --json."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_link(name: str, file: Path, console: "Console") -> None:
+    """`report: /where/it/is.html`, on one line; terminals that know links open it where it is clicked."""
+    from rich.text import Text
+
+    line = Text(f"{name}: ").append(str(file), style=f"link {file.as_uri()}")
+    console.print(line, soft_wrap=True)
 
 
 def breakable(text: str) -> str:
@@ -47,43 +56,14 @@ def breakable(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def print_link(what: str, file: "Path", console: "Console") -> None:
-    """`report: /where/it/is.html`, on one line; terminals that know links open it where it is clicked."""
-    from rich.text import Text
-
-    line = Text(f"{what}: ").append(str(file), style=f"link {file.as_uri()}")
-    console.print(line, soft_wrap=True)
-
-
-def print_json(data: Any) -> None:
-    """The only thing on standard output where a command was given --json."""
-    sys.stdout.write(json_text(data))
-
-
-def json_text(data: Any) -> str:
-    """The same, as text."""
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def say(text: str) -> None:
-    """One message for a person, on standard error."""
-    sys.stderr.write(f"{text}\n")
-
-
-# Files that the user named: written whole, or not at all.
-
-
-class FileNotWritten(KtrialError):
-    """`path` cannot be written: `problem`"""
-
-    text = "{path} cannot be written: {problem}"
-
-
 class ReportNotWritten(KtrialError):
-    """The report `path` cannot be written: `problem`."""
+    """A page cannot be written: where it was to be, why, and the command that writes it later."""
 
-    text = "The report {path} cannot be written: {problem}."
-    hint = "name another place (--html FILE), or write it later: {again}"
+    def __init__(self, path: Path, problem: str | None, again: str) -> None:
+        super().__init__(
+            f"The report {path} cannot be written: {problem}.",
+            hint=f"name another place (--html FILE), or write it later: {again}",
+        )
 
 
 def write_page(path: Path, page: str, again: str) -> Path:
@@ -100,32 +80,36 @@ def write_page(path: Path, page: str, again: str) -> Path:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()
-        raise ReportNotWritten(path=absolute, problem=error.strerror, again=again) from error
+        raise ReportNotWritten(absolute, error.strerror, again) from error
     return absolute
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of the user's. Raises FileNotWritten."""
+    """Write a file of the user's. Raises KtrialError."""
     try:
         path.expanduser().write_text(text, encoding="utf-8")
     except OSError as error:
-        raise FileNotWritten(path=path, problem=error.strerror) from None
+        raise _not_written(path, error.strerror) from None
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add to a file: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises FileNotWritten."""
+    """Add to a file: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises KtrialError."""
     try:
         with path.expanduser().open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise FileNotWritten(path=path, problem=error.strerror) from None
+        raise _not_written(path, error.strerror) from None
 
 
-def check_writable(paths: Sequence[Path]) -> None:
-    """Raise FileNotWritten where a file cannot be written, before a kernel is booted for it."""
-    for path in paths:
+def check_writable(paths: Sequence[Path | None]) -> None:
+    """Raise KtrialError where a file cannot be written, before a kernel is booted for it."""
+    for path in filter(None, paths):
         place = path.expanduser()
         if not place.parent.is_dir():
-            raise FileNotWritten(path=path, problem="No such file or directory")
+            raise _not_written(path, "No such file or directory")
         if place.is_dir():
-            raise FileNotWritten(path=path, problem="Is a directory")
+            raise _not_written(path, "Is a directory")
+
+
+def _not_written(path: Path, problem: str | None) -> KtrialError:
+    return KtrialError(f"{path} cannot be written: {problem}")

@@ -1,20 +1,38 @@
-"""How errors reach the user: one message, one hint, an exit code; a traceback only for ktrial's own bugs."""
+"""How commands end: an error is a message, a hint and an exit code; a traceback is for ktrial's own bugs.
+
+`check`, `series`, `sanity` and `watch` end in the terms of `git bisect run`. git takes 0 for good, 125 for
+'cannot be tested', any other code below 128 for bad, and stops the bisection at 128 and above
+(git-bisect(1)). So nothing but a verdict may end with 1, and what says nothing about the kernel ends with
+128: a bisection must not walk on over a full disk.
+"""
 
 import contextlib
 import errno
 import os
 import stat
+import subprocess
 import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ktrial import interruption
 from ktrial.errors import KtrialError
+from ktrial.installation import VERSION
+
+if TYPE_CHECKING:
+    from ktrial.model.regression_check import Decision
+    from ktrial.model.warnings import DataWarning
 
 INTERRUPTED = 130
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 TRACEBACK = "KTRIAL_TRACEBACK"
+WITHIN, BEYOND, SKIP = 0, 1, 125
+BAD_USAGE, HOST_PROBLEM = 2, 128
+_FIRST_THAT_STOPS_A_BISECTION = 128
 
 
 class ErrorHandling:
@@ -25,21 +43,76 @@ class ErrorHandling:
 
     def __init__(self) -> None:
         self.code = 0
-        self._caught = interruption.caught()
+        self._signals = interruption.caught()
 
     def __enter__(self) -> Self:
-        self._caught.__enter__()
+        self._signals.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         with interruption.deferred(then_raise=False):
-            told = error is not None and not isinstance(error, SystemExit)
-            if error is not None and told:
+            handled = error is not None and not isinstance(error, SystemExit)
+            if error is not None and handled:
                 self.code = tell_error(error)
-            self._caught.__exit__(None, None, None)
-        return told
+            self._signals.__exit__(None, None, None)
+        return handled
+
+
+class CheckEndings:
+    """Turns what a check raises into an exit code that cannot be mistaken for a verdict."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from typer import Exit
+
+        # Ctrl-C and SIGTERM end with 130 and 143 in any case.
+        if error is None or isinstance(error, KeyboardInterrupt | SystemExit | Exit):
+            return
+        code = tell_error(error)
+        if _is_of_the_kernel(error):
+            code = SKIP
+        elif code == BAD_USAGE:
+            code = usage_code()
+        elif code < _FIRST_THAT_STOPS_A_BISECTION:
+            code = HOST_PROBLEM
+        raise SystemExit(code) from None
+
+
+def _is_of_the_kernel(error: BaseException) -> bool:
+    """Whether the kernel under test cannot be built, or is none: what tells of the kernel itself."""
+    from ktrial.kernels.errors import BuildFailed, ImageError, OptionNotTaken
+    from ktrial.target.errors import GuestEnded
+
+    return isinstance(error, BuildFailed | OptionNotTaken | ImageError | GuestEnded)
+
+
+def code_of(decision: "Decision") -> int:
+    """The exit code for a check's decision."""
+    from ktrial.model.regression_check import Decision
+
+    return {Decision.WITHIN: WITHIN, Decision.BEYOND: BEYOND}.get(decision, SKIP)
+
+
+def usage_code() -> int:
+    """2; or 128 in a tree that is being bisected, where git would take 2 for a bad commit."""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "--git-path", "BISECT_START"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except FileNotFoundError:
+        return BAD_USAGE  # without git nobody bisects
+    is_bisected = answer.returncode == 0 and Path(answer.stdout.strip()).exists()
+    return HOST_PROBLEM if is_bisected else BAD_USAGE
 
 
 def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
@@ -50,13 +123,19 @@ def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
         sys.stderr.flush()
 
 
+def tell_warnings(warnings: "Iterable[DataWarning]") -> None:
+    """Tell each, such as which extensions are broken and left out."""
+    for warning in warnings:
+        tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
+
+
 def tell_error(error: BaseException) -> int:
     """Print what the error says; return its exit code, which tells the signal where one has ended ktrial."""
-    code = _told(error)
+    code = _tell_and_code(error)
     return interruption.exit_status() if code == INTERRUPTED or interruption.is_asked_for() else code
 
 
-def _told(error: BaseException) -> int:
+def _tell_and_code(error: BaseException) -> int:
     import typer
 
     if os.environ.get(TRACEBACK) == "1" and not isinstance(error, BrokenPipeError):
@@ -90,7 +169,12 @@ def _told(error: BaseException) -> int:
             _drop_output()
             return 1
         case _:
-            return _bug(error)
+            bug, report = save_bug_report(error)
+            where = (
+                f"it, with the traceback in {report}" if report else f"it; {TRACEBACK}=1 shows the traceback"
+            )
+            tell(f"this is a bug in ktrial, not in your study: {bug}", f"please report {where}")
+            return BUG
 
 
 def _terminal_is_closed() -> bool:
@@ -105,13 +189,37 @@ def _drop_output() -> None:
     os.dup2(nowhere, sys.stdout.fileno())
 
 
-def _bug(error: BaseException) -> int:
-    from ktrial.cli import bug_report
+def save_bug_report(error: BaseException) -> tuple[str, Path | None]:
+    """What went wrong, on one line, and the file that now holds the traceback, for whoever is to mend it.
 
-    what, place = bug_report.save(error)
-    where = f"it, with the traceback in {place}" if place else f"it; {TRACEBACK}=1 shows the traceback"
-    tell(f"this is a bug in ktrial, not in your study: {what}", f"please report {where}")
-    return BUG
+    The file is None where no directory would take it.
+    """
+    import platform
+    import tempfile
+    import traceback
+
+    import platformdirs
+
+    from ktrial.store.location import masked
+
+    bug = traceback.format_exception_only(error)[-1].strip()
+    text = "\n".join(
+        (
+            f"ktrial {VERSION}, Python {platform.python_version()}, {platform.platform()}",
+            masked(f"command: {sys.argv}"),
+            "",
+            masked("".join(traceback.format_exception(error))),
+        )
+    )
+    name = f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
+    for directory in (Path(platformdirs.user_state_dir("ktrial")), Path(tempfile.gettempdir())):
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text(text, errors="backslashreplace")
+        except OSError:
+            continue  # a full or read-only disk must not hide the bug: try the next place
+        return bug, directory / name
+    return bug, None
 
 
 def _plain(text: str) -> str:

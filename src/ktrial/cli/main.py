@@ -15,37 +15,34 @@ from ktrial.errors import KtrialError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-
 STOPS_A_BISECTION = 128
 """`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""
-
-
-class OutputClosed(KtrialError):
-    """Standard output is closed: what this command has to say would be lost."""
-
-    text = "Standard output is closed: what this command has to say would be lost."
-    hint = "where nobody is to read it, send it to /dev/null: ktrial … >/dev/null"
 
 
 def main() -> NoReturn:
     """Run the command line, and exit with what it means."""
     closed = _put_in_place_of_closed_streams()
-    said = sys.__stderr__
-    if said is not None and said is sys.stderr:
-        sys.stderr = messages_that_end_nothing(said)
+    stderr = sys.__stderr__
+    if stderr is not None and stderr is sys.stderr:
+        sys.stderr = _messages_that_end_nothing(stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     with ErrorHandling() as ending, warnings.catch_warnings():
         warnings.showwarning = _warn
-        _hear_interrupts()
+        # ktrial_launcher left SIGINT to its default action, which says nothing and puts nothing back.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Here, so that Ctrl-C during half a second of imports ends like any other.
         import typer
 
         from ktrial.cli.app import app
 
         if closed:
-            raise OutputClosed
+            raise KtrialError(
+                "Standard output is closed: what this command has to say would be lost.",
+                hint="where nobody is to read it, send it to /dev/null: ktrial … >/dev/null",
+            )
         result = typer.main.get_command(app).main(prog_name="ktrial", standalone_mode=False)
         sys.stdout.flush()
         ending.code = result if isinstance(result, int) else 0
@@ -54,12 +51,6 @@ def main() -> NoReturn:
     if ending.code == BUG and sys.argv[1:2] == ["check"]:
         ending.code = STOPS_A_BISECTION
     sys.exit(ending.code)
-
-
-def _hear_interrupts() -> None:
-    """`ktrial_launcher` left SIGINT to its default action, which says nothing and puts nothing back."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _put_in_place_of_closed_streams() -> bool:
@@ -84,13 +75,6 @@ def _warn(
     tell(str(message), kind="warning")
 
 
-# Standard error for as long as ktrial runs: a terminal may be closed, a reader may go, a disk may be full.
-#
-# What is said there is progress and messages. Where it cannot be written it is lost, and nothing else is:
-# the run goes on, or puts back what it has changed. Results go to standard output, where an error is an
-# error.
-
-
 class _NeverFails(io.FileIO):
     def write(self, data: "ReadableBuffer", /) -> int:
         """As many bytes as there are, written or not."""
@@ -102,8 +86,12 @@ class _NeverFails(io.FileIO):
             return memoryview(data).nbytes
 
 
-def messages_that_end_nothing(stream: TextIO) -> TextIO:
-    """The same stream; but what cannot be written is lost, and raises nothing."""
+def _messages_that_end_nothing(stream: TextIO) -> TextIO:
+    """The same stream for messages; but what cannot be written is lost, and raises nothing.
+
+    A terminal may be closed, a reader may go, a disk may be full: the run goes on, or puts back what it has
+    changed. Results go to standard output, where an error is an error.
+    """
     try:
         raw = _NeverFails(stream.fileno(), "w", closefd=False)
     except (OSError, ValueError):
@@ -113,22 +101,18 @@ def messages_that_end_nothing(stream: TextIO) -> TextIO:
     )
 
 
-# The program `ktrial` as another ktrial starts it: when that one is gone, it ends as on Ctrl-C.
-#
-# Its standard input is a pipe whose other end the other one has, who writes nothing: it closes with that
-# process, however that ends (SIGKILL, out of memory). Little is imported here: see ktrial_launcher.
-
-
 def main_with_parent() -> None:
-    """As `ktrial_launcher.main`."""
-    import ktrial_launcher
-
+    """The program `ktrial` as another ktrial starts it: when that one is gone, it ends as on Ctrl-C."""
     end_with_parent()
-    ktrial_launcher.main()
+    main()
 
 
 def end_with_parent() -> None:
-    """From now on SIGTERM comes when standard input closes, which nobody else sees: it is empty for them."""
+    """From now on SIGTERM comes when standard input closes, which nobody else sees: it is empty for them.
+
+    Standard input is a pipe whose other end the parent has, which writes nothing: it closes with that
+    process, however that ends (SIGKILL, out of memory).
+    """
     pipe = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -139,7 +123,7 @@ def end_with_parent() -> None:
 def _wait(pipe: int) -> None:
     while os.read(pipe, 1):
         pass
-    # Who read what is told here is gone: it must not be an error while the machine is given back.
+    # Nobody reads messages any more: that must not be an error while the machine is given back.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

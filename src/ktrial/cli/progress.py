@@ -1,4 +1,4 @@
-"""The steps of a build or a download: on a terminal one line that changes; in a log, lines now and then."""
+"""How far a build, a download or a run is, on standard error: a bar on a terminal, lines elsewhere."""
 
 import math
 import re
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from ktrial.kernels import Progress
 
 
-# The steps of a build or a download: on a terminal one line that changes; in a log, lines now and then.
-
 _SECONDS_BETWEEN = 30.0
-
-
 _COUNT = re.compile(r"(?:: (?:about )?\d|; ).*$")
 """How far a step is: `building: 481 of about 1,563 files, about 13 min left`."""
 
@@ -41,10 +37,10 @@ def step_display() -> "Iterator[Progress]":
     console, begin = messages(), time.monotonic()
     if console.is_terminal:
         with console.status("") as status:
-            yield lambda what, done=0, total=0: status.update(with_bytes(what, done, total))
+            yield lambda step, size=0, total=0: status.update(with_bytes(step, size, total))
         return
     log = StepLog(lambda text: console.print(f"{time.monotonic() - begin:.0f} s: {text}"))
-    yield lambda what, done=0, total=0: log.step("", what, done, total)
+    yield lambda step, size=0, total=0: log.step("", step, size, total)
 
 
 class StepLog:
@@ -55,35 +51,29 @@ class StepLog:
         self._last: dict[str, tuple[str, float]] = {}
         """Name → its last step, and when a line was written of it."""
 
-    def step(self, name: str, what: str, done: int = 0, total: int = 0) -> None:
-        """Of what has this name, which is written before it; `done` and `total` are bytes."""
-        now, step = time.monotonic(), _COUNT.sub("", what)
+    def step(self, name: str, text: str, size: int = 0, total: int = 0) -> None:
+        """A step of a kernel or a file, whose name stands before it; `size` and `total` are bytes."""
+        seconds, step = time.monotonic(), _COUNT.sub("", text)
         last, written = self._last.get(name, ("", 0.0))
-        counts = step != what or bool(done)
-        if step != last or (counts and now - written >= _SECONDS_BETWEEN):
-            self._last[name] = step, now
-            self._write(f"{name}: {with_bytes(what, done, total)}" if name else with_bytes(what, done, total))
+        counts = step != text or bool(size)
+        if step != last or (counts and seconds - written >= _SECONDS_BETWEEN):
+            self._last[name] = step, seconds
+            self._write(f"{name}: {with_bytes(text, size, total)}" if name else with_bytes(text, size, total))
 
-    def begin_anew(self) -> None:
+    def clear(self) -> None:
         """The next step is a new one, whatever the last one was."""
         self._last.clear()
 
 
-def with_bytes(what: str, done: int, total: int) -> str:
+def with_bytes(step: str, size: int, total: int) -> str:
     """`fetching: 12.0 MB of 80.1 MB`."""
     from ktrial.kernels.files import shown
 
-    return f"{what}: {shown(done)} of {shown(total)}" if total else what
+    return f"{step}: {shown(size)} of {shown(total)}" if total else step
 
-
-# How far a run is, on standard error: a moving bar on a terminal, a few plain lines elsewhere.
 
 _SECONDS_BETWEEN_LINES = 5.0
-
-
 _MIB = 1 << 20
-
-
 _NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
@@ -120,19 +110,19 @@ class _Shown(Observer):
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         total = len(plan.trials)
-        what = breakable(number_format.counted(total, "trial"))
+        trials = breakable(number_format.counted(total, "trial"))
         if plan.may_end_early:
-            what = f"at most {what}"
+            trials = f"at most {trials}"
         again = f", {finished} of them stored before" if finished else ""
-        self.console.print(f"{what}{again}")
+        self.console.print(f"{trials}{again}")
 
-    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+    def blocks_wanted(self, ended: int, next_look: int, comparisons: Sequence[Comparison]) -> None:
         """What is open is told after a look, not after every block."""
-        if wanted != self._wanted and ended:
-            undecided = sum(one.verdict is Verdict.INCONCLUSIVE for one in comparisons)
+        if next_look != self._wanted and ended:
+            undecided = sum(comparison.verdict is Verdict.INCONCLUSIVE for comparison in comparisons)
             open_ = number_format.counted(undecided, "comparison")
-            self.console.print(f"after {ended} blocks {open_} undecided; the next look is after {wanted}")
-        self._wanted = wanted
+            self.console.print(f"after {ended} blocks {open_} undecided; the next look is after {next_look}")
+        self._wanted = next_look
 
     def kernel_failed(self, name: str, error: KtrialError) -> None:
         self.console.print(f"kernel {name} cannot be had: {error.message}")
@@ -169,17 +159,17 @@ class _Bar(_Shown):
             "trials", total=total, completed=finished, note=_note(finished, total)
         )
 
-    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+    def kernel_progress(self, name: str, step: str, size: int, total: int) -> None:
         if name not in self._kernels:
             self._kernels[name] = self._bar.add_task(name, total=None, note="")
-        note = f"{done / _MIB:.0f} of {total / _MIB:.0f} MiB" if total else ""
+        note = f"{size / _MIB:.0f} of {total / _MIB:.0f} MiB" if total else ""
         self._bar.update(
-            self._kernels[name], description=f"{name}: {what}", completed=done, total=total or None, note=note
+            self._kernels[name], description=f"{name}: {step}", completed=size, total=total or None, note=note
         )
 
-    def preparing(self, boot: Boot, what: str) -> None:
+    def preparing(self, boot: Boot, step: str) -> None:
         self._end_kernels()
-        self._describe(f"{boot.kernel.name}: {what}")
+        self._describe(f"{boot.kernel.name}: {step}")
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         self._end_kernels()
@@ -192,9 +182,9 @@ class _Bar(_Shown):
         super().stopping()
         self._describe("stopping")
 
-    def _describe(self, what: str) -> None:
+    def _describe(self, text: str) -> None:
         if self._trials is not None:
-            self._bar.update(self._trials, description=what)
+            self._bar.update(self._trials, description=text)
 
     def _end_kernels(self) -> None:
         for task in self._kernels.values():
@@ -210,18 +200,18 @@ class _Lines(_Shown):
         self._told = 0.0
         self._steps = StepLog(console.print)
 
-    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+    def kernel_progress(self, name: str, step: str, size: int, total: int) -> None:
         """A build says every moment how many files it has: that is one step, told now and then."""
-        self._steps.step(name, what, done, total)
+        self._steps.step(name, step, size, total)
 
-    def preparing(self, boot: Boot, what: str) -> None:
-        self._steps.step(boot.kernel.name, what)
+    def preparing(self, boot: Boot, step: str) -> None:
+        self._steps.step(boot.kernel.name, step)
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         self.tell_end(trial)
-        now = time.monotonic()
-        if finished == total or now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
+        seconds = time.monotonic()
+        if finished == total or seconds - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = seconds
             self.console.print(f"trials: {_note(finished, total, seconds_left)}")
 
 
@@ -234,11 +224,11 @@ def _note(finished: int, total: int, seconds_left: float | None = None) -> str:
 
 def _numbers(trial: Trial) -> str:
     """`debian:6.1, perturbation 1: pipe 2,351 instructions/operation`: each workload's first metric."""
-    first = {one.workload: one for one in reversed(trial.samples)}
+    first = {sample.workload: sample for sample in reversed(trial.samples)}
     values = [
-        f"{one.workload} {number_format.number(one.value)} {one.unit}"
-        for one in trial.samples
-        if first[one.workload] is one
+        f"{sample.workload} {number_format.number(sample.value)} {sample.unit}"
+        for sample in trial.samples
+        if first[sample.workload] is sample
     ]
     planned = trial.planned
     return one_line(

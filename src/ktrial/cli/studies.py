@@ -1,65 +1,68 @@
-"""What names a study may use here, for commands: extensions that are broken are told, and left out."""
+"""The studies that a command line names: stored ones, those of bundles and files, and those of options."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ktrial.cli.error_handling import tell
-from ktrial.model.warnings import DataWarning
+from ktrial.cli.command_line import BadOption
+from ktrial.cli.error_handling import tell, tell_warnings
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import PatchNotGiven, StudyError
 
+# `list` and `show` start without what reads study files.
 if TYPE_CHECKING:
+    from ktrial.model.study import Study
     from ktrial.studyfile.references import Registry
-
-# What names a study may use here, for commands: extensions that are broken are told, and left out.
-
-
-def tell_broken(warnings: Iterable[DataWarning]) -> None:
-    """Tell which plugins are broken, and left out."""
-    for warning in warnings:
-        tell(warning.text, warning.advice, kind="warning")
-
-
-def registry() -> "Registry":
-    """Everything that is installed. Plugins that are broken are told, and left out."""
-    from ktrial.experiment.resources import installed
-
-    everything = installed()
-    tell_broken(everything.warnings)
-    return everything.registry
-
-
-# What commands say that go on without the studies that are not what was stored.
 
 DAMAGED = 1
 """The exit code where a study is not what was stored."""
 
 
-def tell_left_out(studies: Iterable[str], what: str = "taken in") -> bool:
-    """A warning for each (`study 2, quick`); whether there was one. `what` does not happen to it."""
-    told = list(studies)
-    for one in told:
-        tell(
-            f"{one}, is not what was stored, and is not {what}",
-            "ktrial store verify names all that is damaged, and how to go on",
-            kind="warning",
-        )
-    return bool(told)
-
-
-# Finds a study in the store by what the user calls it.
-
-
 class NothingStored(StudyError):
-    """`where`: there is no study yet."""
+    """A store has no study yet."""
 
-    text = "{where}: there is no study yet."
-    hint = "run one: ktrial run STUDY.toml"
     exit_code = 1
+
+    def __init__(self, store: str) -> None:
+        super().__init__(f"{store}: there is no study yet", hint="run one: ktrial run STUDY.toml")
+
+
+def registry() -> "Registry":
+    """What names a study may use here. Extensions that are broken are told, and left out."""
+    from ktrial.experiment.resources import installed
+
+    everything = installed()
+    tell_warnings(everything.warnings)
+    return everything.registry
+
+
+def study_of_options(data: Mapping[str, Any], name: str, options: Mapping[str, str]) -> "Study":
+    """The study that a command's options describe, in a study file's shape; None: the option was not given.
+
+    `options`: key of a study file → the option that stands for it, for messages. Raises StudyError.
+    """
+    from ktrial.studyfile.diagnostics import StudySource
+    from ktrial.studyfile.reader import study_from
+
+    tables = {
+        key: _without_none(value) if isinstance(value, Mapping) else value for key, value in data.items()
+    }
+    source = StudySource("command line", options=options)
+    return study_from(_without_none(tables), source, name, Path.cwd(), registry())
+
+
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def study_at(path: Path | None) -> "Study | None":
+    """The study in the file; None where no file is named. Raises StudyError."""
+    from ktrial.studyfile.reader import load
+
+    return load(path, registry()) if path else None
 
 
 def open_existing(location: str | None) -> Store:
@@ -70,34 +73,26 @@ def open_existing(location: str | None) -> Store:
     return open_store(location or default_location(), existing=location is not None)
 
 
-def find(store: Store, wanted: str | None) -> StoredStudy:
-    """The study with this name, number or file; the one run last where nothing is given.
+def find(store: Store, name: str | None) -> StoredStudy:
+    """The study with this name, number or file; the one run last where none is named.
 
     Raises NothingStored, StudyNotStored, and what reading a file raises.
     """
     newest = store.newest()
     if newest is None:
-        raise NothingStored(where=store.name)
-    if wanted is None:
+        raise NothingStored(store.name)
+    if name is None:
         return newest
-    if wanted.endswith(".toml"):
-        return _of_file(store, Path(wanted))
-    return store.find(wanted)
-
-
-def _of_file(store: Store, path: Path) -> StoredStudy:
-    """What the file's study, as it is now, has measured; else the newest of its name."""
+    if not name.endswith(".toml"):
+        return store.find(name)
     from ktrial.model.base import digest
     from ktrial.studyfile.reader import load
 
     try:
-        study = load(path, registry())
+        study = load(Path(name), registry())
     except PatchNotGiven:
-        return store.find(path.stem)  # with whichever patch it was run last
+        return store.find(Path(name).stem)  # with whichever patch it was run last
     return store.newest(digest=digest(study)) or store.find(study.name)
-
-
-# A study that a command is given: in the store, or in a bundle, which is read into a store for now.
 
 
 def is_bundle(study: str | None) -> bool:
@@ -112,8 +107,11 @@ def is_bundle(study: str | None) -> bool:
 @contextmanager
 def open_named(
     location: str | None, study: str | None, signers: Path | None = None
-) -> Iterator[tuple["Store", "StoredStudy"]]:
-    """The study, and the store that has it. Raises what finding it, or reading a bundle, raises."""
+) -> Iterator[tuple[Store, StoredStudy]]:
+    """The study, and the store that has it; a bundle is read into a store for now.
+
+    Raises what finding it, or reading a bundle, raises.
+    """
     if study is not None and is_bundle(study):
         from ktrial.bundle.reading import open_filled
 
@@ -121,9 +119,18 @@ def open_named(
             yield store, stored
         return
     if signers:
-        from ktrial.cli.command_line import BadOption
-
-        raise BadOption(option="--signers", problem="only a bundle is signed; name its file")
-
+        raise BadOption("--signers", "only a bundle is signed; name its file")
     with open_existing(location) as store:
         yield store, find(store, study)
+
+
+def tell_left_out(studies: Iterable[str], action: str = "taken in") -> bool:
+    """A warning for each damaged study (`study 2, quick`), which is not `taken in`; whether there was one."""
+    names = list(studies)
+    for name in names:
+        tell(
+            f"{name}, is not what was stored, and is not {action}",
+            "ktrial store verify names all that is damaged, and how to go on",
+            kind="warning",
+        )
+    return bool(names)

@@ -8,7 +8,8 @@ from ktrial.analysis.attribution.costs import CostKind, cost_rows, profile_rows
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.counting import on_model
-from ktrial.cli.render.explanation import check_modelled, print_costs, print_profile_costs
+from ktrial.cli.render.explanation import check_modelled, print_costs
+from ktrial.cli.render.profile import print_profile_costs
 from ktrial.model.attribution import Explanation
 from ktrial.model.machine import BasePrices, ModelCounts
 from ktrial.model.profile import Profile

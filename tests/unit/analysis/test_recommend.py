@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.command_line import CommandLine
@@ -135,9 +136,10 @@ def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
 
 
 def test_sanity_is_a_check_of_two_kernels(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
-    passed: dict[str, object] = {}
-    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda _context, **options: passed.update(options))
+    checks: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("ktrial.cli.commands.check.check_and_print", lambda *check, **_: checks.append(check))
     assert cli("sanity", "6.1", "path:vmlinux", "--max", "+2%").status == 0
-    assert (passed["against"], passed["kernel"], passed["maximum"]) == ("debian:6.1", "path:vmlinux", ["+2%"])
-    assert "fork" in str(passed["workload"])
+    ((tested, against, options, maximum),) = checks
+    assert (tested.kernel, against, maximum) == ("path:vmlinux", "debian:6.1", ["+2%"])
+    assert "fork" in options.workload
     assert cli("sanity", "6.1").status == 2

@@ -70,7 +70,7 @@ class Replicating(CommandLine):
         run = partial(
             replicating.replicate, machine=machine, sources=sources(missing=missing), cached=cached_by
         )
-        self._patch.setattr("ktrial.cli.running.replication.replicate", run)
+        self._patch.setattr("ktrial.bundle.replicating.replicate", run)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_kernel_that_stands_in_is_told(
     everything = sources()
     other = replace_obtain(everything, newer)
     run = partial(replicating.replicate, machine=ScriptedMachine(), sources=other, cached=not_cached)
-    monkeypatch.setattr("ktrial.cli.running.replication.replicate", run)
+    monkeypatch.setattr("ktrial.bundle.replicating.replicate", run)
     said = cli("replicate", bundle)
     assert said.status == 0
     assert "kernel debian:6.1: debian:6.1.0-1-cloud-amd64 (6.x) stands in" in said.output

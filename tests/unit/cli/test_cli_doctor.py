@@ -10,7 +10,7 @@ from tests.support.command_line import CommandLine
 from ktrial.experiment.doctor import State, SystemCheck, examine
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import FetchFailed, NoDebianSource, NoSuchRelease
-from ktrial.machines import kvm as kvm_probe
+from ktrial.machines import kvm
 from ktrial.model.kernel import Kernel
 from ktrial.package_names import INSTALL
 
@@ -30,7 +30,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
     monkeypatch.delenv("KTRIAL_QEMU", raising=False)
-    monkeypatch.setattr(kvm_probe, "probe_kvm", lambda: kvm_probe.KvmProbe(False, "there is no /dev/kvm"))
+    monkeypatch.setattr(kvm, "probe", lambda: kvm.KvmProbe(False, "there is no /dev/kvm"))
     _mirrors(
         monkeypatch,
         NoSuchRelease(distribution="Debian", name="", problem="", available="versions there: 6.1"),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.common import duration
-from ktrial.cli.options.counting import shapes
+from ktrial.cli.options.counting import CacheOptions
 from ktrial.machines.qemu.snapshot_cache import snapshots_limit
 from ktrial.model import notation
 
@@ -90,9 +90,9 @@ def test_a_size_is_read_in_the_same_way_everywhere(
 def test_a_size_without_a_unit_is_bytes_where_that_was_always_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_SNAPSHOT_LIMIT", "1048576")
     assert snapshots_limit() == 1 << 20
-    caches = shapes(False, None, "32768:8:64", None)
+    caches = CacheOptions(l1d="32768:8:64").shapes()
     assert caches is not None
-    assert caches == shapes(False, None, "32K:8", None) == shapes(False, None, "32 KiB:8:64", None)
+    assert caches == CacheOptions(l1d="32K:8").shapes() == CacheOptions(l1d="32 KiB:8:64").shapes()
     with pytest.raises(ValueError, match="a size is a whole number with K, M, G or T"):
         notation.size_bytes("4096")
     with pytest.raises(ValueError, match="a memory size is a whole number with M or G"):

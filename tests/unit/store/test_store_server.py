@@ -144,9 +144,9 @@ def test_passwords_are_masked_wherever_a_url_is_shown(text: str, expected: str) 
 
 BUG = """
 import sys
-from ktrial.cli import bug_report
+from ktrial.cli.error_handling import save_bug_report
 sys.argv = ["ktrial", "list", "--store", sys.argv[1]]
-print(bug_report.save(ValueError(f"at {sys.argv[3]}"))[1])
+print(save_bug_report(ValueError(f"at {sys.argv[3]}"))[1])
 """
 
 

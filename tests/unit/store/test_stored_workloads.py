@@ -11,7 +11,7 @@ from tests.support.stored_results import a_store
 from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import HistoryUsageError
 from ktrial.analysis.store_queries import label_of, labels_of
-from ktrial.cli.commands.history import workload_names_of
+from ktrial.cli.options.workloads import workload_names_of
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import WorkloadUse
 

@@ -47,13 +47,12 @@ def analyze(
     from ktrial import importers
     from ktrial.analysis.imported_results import AnalysisOptions, analyse
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.error_handling import tell
+    from ktrial.cli.error_handling import tell_warnings
     from ktrial.cli.options.common import share
     from ktrial.cli.render.imported_analysis import print_analysis
     from ktrial.model.workload import Direction
 
-    for warning in importers.installed()[1]:
-        tell(warning.text, warning.advice, kind="warning")
+    tell_warnings(importers.installed()[1])
     columns = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
     choices = AnalysisOptions(
         confidence=share("--confidence", confidence, least=0.5, most=0.9999),
@@ -61,12 +60,11 @@ def analyze(
         baseline=baseline or "",
         direction=Direction(better) if better else None,
     )
-    read = importers.read_all([_named(each) for each in files], importers.Choices(columns, value or ""))
+    results = importers.read_all([_named(text) for text in files], importers.Choices(columns, value or ""))
     if baseline:
-        _check_baseline(
-            baseline, [group.label for one in read for each in one.families for group in each.groups]
-        )
-    analysis = analyse(read, choices)
+        families = [family for result in results for family in result.families]
+        _check_baseline(baseline, [group.label for family in families for group in family.groups])
+    analysis = analyse(results, choices)
     if json:
         # By way of JSON: there an infinite F is the string "Infinity".
         print_json(loads(analysis.model_dump_json()))
@@ -76,19 +74,20 @@ def analyze(
 
 def _named(text: str) -> tuple[str, Path]:
     """Label and file of `LABEL=FILE`; a file of that whole name comes first."""
-    label, equals, rest = text.partition("=")
-    if not equals or not rest or Path(text).exists():
+    label, equals, file = text.partition("=")
+    if not equals or not file or Path(text).exists():
         return "", Path(text)
-    return label, Path(rest)
+    return label, Path(file)
 
 
-def _check_baseline(wanted: str, labels: list[str]) -> None:
+def _check_baseline(baseline: str, labels: list[str]) -> None:
     from ktrial.importers.errors import ImportFailed
     from ktrial.model.notation import nearest
 
-    known = list(dict.fromkeys(labels))
-    if wanted not in known:
+    groups = list(dict.fromkeys(labels))
+    if baseline not in groups:
+        similar = nearest(baseline, groups)
         raise ImportFailed(
-            f"There is no group {wanted}{nearest(wanted, known)}; there are: {', '.join(known[:20])}.",
+            f"There is no group {baseline}{similar}; there are: {', '.join(groups[:20])}.",
             hint="--baseline takes a group's label as the output shows it",
         )

@@ -1,11 +1,13 @@
-"""`ktrial bundle`: a study with all that it measured in one file, for others to check and repeat."""
+"""`ktrial bundle`, `replicate` and `verify`: a study in one file, and whether a second run gives the same."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import BadOption, examples
 from ktrial.cli.options.common import (
     Html,
     Jobs,
@@ -20,8 +22,16 @@ from ktrial.cli.options.common import (
 )
 
 if TYPE_CHECKING:
-    from ktrial.bundle.replicating import Replicated
+    from ktrial.bundle.reading import Bundle
+    from ktrial.bundle.replicating import Replicated, ReplicationRequest
     from ktrial.bundle.writing import Written
+    from ktrial.store.store import Store
+
+CONTRADICTED, UNDECIDED = 1, 3
+"""Exit codes of `replicate`."""
+DIFFERS = 1
+"""The exit code of `verify` where a number is another."""
+_MOST_DIFFERENCES, _MOST_NUMBERS, _MOST_COUNTERS = 10, 12, 5
 
 
 @examples(
@@ -39,14 +49,10 @@ def bundle(
     with_kernels: Annotated[
         bool, typer.Option("--with-kernels", help="Put the kernels' images and modules in, too.")
     ] = False,
-    sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="KEY", help="Sign it with this OpenSSH key.")
-    ] = None,
+    sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Sign it with this OpenSSH key.")] = None,
     licence: Annotated[
         str | None,
-        typer.Option(
-            "--licence", metavar="SPDX", help="The licence of what was measured, such as CC-BY-4.0."
-        ),
+        typer.Option(metavar="SPDX", help="The licence of what was measured, such as CC-BY-4.0."),
     ] = None,
     json: Json = False,
     store: StoreOption = None,
@@ -56,36 +62,29 @@ def bundle(
     Others check it: `ktrial replicate FILE` runs it again and compares every number. The same study gives the
     same bytes.
     """
+    import re
+
     from ktrial.bundle.writing import Wanted, write_bundle
     from ktrial.cli.console import messages, print_json
     from ktrial.cli.studies import find, open_existing
 
-    _check(licence)
+    if licence and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,80}", licence):
+        problem = f"'{licence}' is no SPDX identifier; allowed: such as CC-BY-4.0, CC0-1.0"
+        raise BadOption("--licence", problem)
     with open_existing(store) as opened, messages().status("") as status:
         stored = find(opened, study)
         path = file or Path(f"{stored.study.name}.zip")
-        wanted = Wanted(with_kernels=with_kernels, licence=licence or "", key=sign)
+        contents = Wanted(with_kernels=with_kernels, licence=licence or "", key=sign)
         if sign:
             status.stop()  # ssh-keygen may ask for the key's passphrase
-        written = write_bundle(opened, stored, path, wanted, status.update)
+        written = write_bundle(opened, stored, path, contents, status.update)
     if json:
-        print_json(_data(written))
+        print_json(_written_data(written))
     else:
-        _print(written)
+        _print_written(written)
 
 
-def _check(licence: str | None) -> None:
-    """Raise BadOption where that is no identifier of a licence."""
-    import re
-
-    from ktrial.cli.command_line import BadOption
-
-    if licence and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,80}", licence):
-        problem = f"'{licence}' is no SPDX identifier; allowed: such as CC-BY-4.0, CC0-1.0"
-        raise BadOption(option="--licence", problem=problem)
-
-
-def _data(written: "Written") -> dict[str, Any]:
+def _written_data(written: "Written") -> dict[str, Any]:
     contents = written.contents
     return {
         "file": str(written.file),
@@ -95,20 +94,20 @@ def _data(written: "Written") -> dict[str, Any]:
         "study": contents.study,
         "trials": contents.trials,
         "planned": contents.planned,
-        "kernels": [one.model_dump(mode="json", exclude={"origin"}) for one in contents.kernels],
+        "kernels": [kernel.model_dump(mode="json", exclude={"origin"}) for kernel in contents.kernels],
         "host_files": list(contents.host_files),
         "licence": contents.licence,
     }
 
 
-def _print(written: "Written") -> None:
-    from ktrial.cli.console import messages, output, print_link
+def _print_written(written: "Written") -> None:
+    from ktrial.cli.console import breakable, messages, output, print_link
     from ktrial.format.number_format import counted
 
     contents = written.contents
     print_link("bundle", written.file, output())
     signed = "signed" if written.signed else "not signed"
-    trials = counted(contents.trials, "trial").replace("\u00a0", " ")
+    trials = breakable(counted(contents.trials, "trial"))
     print(f"{trials}, {written.size} bytes, {signed}; sha256 {written.digest}")
     if contents.trials < contents.planned:
         messages().print(
@@ -118,22 +117,10 @@ def _print(written: "Written") -> None:
         if kernel.digest and not (kernel.obtain or kernel.files):
             messages().print(f"no command brings {kernel.asked} elsewhere: --with-kernels puts it in")
     if contents.host_files:
-        named = ", ".join(contents.host_files[:3])
-        messages().print(f"files of this system are not in it, and others need their own: {named}")
+        names = ", ".join(contents.host_files[:3])
+        messages().print(f"files of this system are not in it, and others need their own: {names}")
     if not contents.licence:
         messages().print("it names no licence for what was measured: --licence CC-BY-4.0 would")
-
-
-# `ktrial replicate`: runs a bundle's study again, and compares every number.
-
-CONTRADICTED, UNDECIDED = 1, 3
-"""Exit codes."""
-
-
-_MOST_SHOWN = 12
-
-
-_MOST_COUNTERS = 5
 
 
 @examples("ktrial replicate quick.zip", "ktrial replicate quick.zip --only fork --perturbations 1")
@@ -142,7 +129,7 @@ _MOST_COUNTERS = 5
 def replicate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle.", show_default=False)],
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="WORKLOAD", help="Run only this; may be repeated.")
+        list[str] | None, typer.Option(metavar="WORKLOAD", help="Run only this; may be repeated.")
     ] = None,
     perturbations: Perturbations = None,
     signers: Signers = None,
@@ -152,7 +139,7 @@ def replicate(
     ] = False,
     json: Json = False,
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="A store for it that is not there yet.")
+        Path | None, typer.Option(metavar="FILE", help="A store for it that is not there yet.")
     ] = None,
     html: Html = None,
     no_html: NoHtml = False,
@@ -163,99 +150,131 @@ def replicate(
     In guests, and in a store of its own. Exact numbers are compared digit by digit, verdicts in words:
     consistent, contradicted, undecided. Exit code 1: a number or a verdict is contradicted; 3: undecided.
     """
-    from ktrial.cli.console import print_json
-    from ktrial.cli.running.replication import replicated, written
-    from ktrial.model.replication import Outcome
+    import tempfile
 
-    made = replicated(
-        file,
-        signers,
-        only=tuple(only or ()),
-        perturbations=perturbations,
-        host_files=host_files,
-        store=store,
-        jobs=jobs,
-    )
-    page = None if no_html else written(made, html or file.with_name(f"{file.stem}-replicated.html"))
+    from ktrial.bundle import replicating
+    from ktrial.bundle.reading import open_bundle
+    from ktrial.cli.console import print_json, write_page
+    from ktrial.cli.progress import progress
+    from ktrial.model.replication import Outcome
+    from ktrial.report.replication import replication_page as page_of
+    from ktrial.store.store import open_store
+
+    request = replicating.ReplicationRequest(tuple(only or ()), perturbations, host_files)
+    with open_bundle(file, signers) as opened:
+        replicating.study_again(opened, request)  # what is refused is refused before anything is made
+        _introduce(opened)
+        with (
+            tempfile.TemporaryDirectory(prefix="ktrial-bundle-") as directory,
+            open_store(Path(directory) / "bundle.db") as first,
+            _fresh_store(opened, request, store) as second,
+            progress() as observer,
+        ):
+            replicated = replicating.replicate(opened, (first, second), request, observer=observer, jobs=jobs)
+    page = None
+    if not no_html:
+        page = write_page(
+            html or file.with_name(f"{file.stem}-replicated.html"),
+            page_of(replicated.replication, replicated.before, replicated.now),
+            "the same command again: what is measured is kept",
+        )
     if json:
-        print_json(_replicate_data(made, page))
+        print_json(_replicated_data(replicated, page))
     else:
-        _replicate_print(made, page)
-    outcome = made.replication.outcome
+        _print_replicated(replicated, page)
+    outcome = replicated.replication.outcome
     if outcome in {Outcome.CONTRADICTED, Outcome.UNDECIDED}:
         raise typer.Exit(CONTRADICTED if outcome is Outcome.CONTRADICTED else UNDECIDED)
 
 
-def _replicate_data(made: "Replicated", page: Path | None) -> dict[str, Any]:
+def _introduce(opened: "Bundle") -> None:
+    from ktrial.cli.console import say
+    from ktrial.format.sanitize import one_line
+
+    contents = opened.contents
+    signed = f"signed by {opened.signer}" if opened.signer else "its signature was not asked for (--signers)"
+    date = contents.ended.date().isoformat()
+    say(f"{one_line(contents.study)}: {contents.trials} trials of {date}, ktrial {contents.ktrial}; {signed}")
+
+
+@contextmanager
+def _fresh_store(opened: "Bundle", request: "ReplicationRequest", file: Path | None) -> "Iterator[Store]":
+    """A store that has nothing, or the trials of this replication that an interruption left.
+
+    One that is named stays; else it is deleted when all of it has been compared.
+    """
+    import platformdirs
+
+    from ktrial.model.base import digest
+    from ktrial.store.store import open_store
+
+    if file and file.exists():
+        raise BadOption("--store", f"{file} is there; a replication needs a store of its own")
+    if file:
+        with open_store(file) as store:
+            yield store
+        return
+    key = digest([opened.manifest_digest, request.only, request.perturbations])[:16]
+    place = Path(platformdirs.user_data_dir("ktrial")) / "replications" / f"{key}.db"
+    with open_store(place) as store:
+        yield store
+    for left in place.parent.glob(f"{place.name}*"):
+        left.unlink(missing_ok=True)
+
+
+def _replicated_data(replicated: "Replicated", page: Path | None) -> dict[str, Any]:
     from ktrial.model.replication import Agreement, Word
 
-    replication = made.replication
-    data = replication.model_dump(mode="json", exclude={"counters", "trials"})
+    replication = replicated.replication
     return {
-        **data,
+        **replication.model_dump(mode="json", exclude={"counters", "trials"}),
         "identical": replication.count(Agreement.IDENTICAL),
         "compared": len(replication.numbers),
         "words": {word.value: replication.said_of(word) for word in Word},
         "counters": dict(zip(("identical", "compared"), replication.counters, strict=True)),
         "trials": dict(zip(("run", "bundled"), replication.trials, strict=True)),
-        "answers": {"before": made.before.result.answer, "now": made.now.result.answer},
+        "answers": {"before": replicated.before.result.answer, "now": replicated.now.result.answer},
         "page": str(page) if page else None,
     }
 
 
-def _replicate_print(made: "Replicated", page: Path | None) -> None:
+def _print_replicated(replicated: "Replicated", page: Path | None) -> None:
+    from dataclasses import replace
+
     from ktrial.cli.console import breakable, output, print_link
     from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Output
     from ktrial.report import replication as tables
 
-    replication, console = made.replication, output()
+    replication, console = replicated.replication, output()
     for kernel in replication.kernels:
         if not kernel.same:
-            how = f"{kernel.how} ({kernel.release}) stands in" if kernel.how else f"not had: {kernel.problem}"
-            console.print(f"kernel {kernel.asked}: {how}", soft_wrap=True)
-    console.print(rendered(_short(tables.verdicts(replication))))
+            stand_in = f"{kernel.how} ({kernel.release}) stands in"
+            state = stand_in if kernel.how else f"not had: {kernel.problem}"
+            console.print(f"kernel {kernel.asked}: {state}", soft_wrap=True)
+    verdicts = tables.verdicts(replication)
+    for key in ("before_interval", "now_interval", "metric"):  # for 80 columns
+        verdicts = verdicts.adapted(key, outputs=Output.DOCUMENT | Output.PROGRAMS)
+    console.print(rendered(verdicts))
     numbers = tables.numbers(replication)
     if numbers.rows:
         console.print()
-        console.print(rendered(_first(numbers)))
-        if len(numbers.rows) > _MOST_SHOWN:
-            print(f"and {len(numbers.rows) - _MOST_SHOWN} more")
+        console.print(rendered(replace(numbers, rows=numbers.rows[:_MOST_NUMBERS])))
+        if len(numbers.rows) > _MOST_NUMBERS:
+            print(f"and {len(numbers.rows) - _MOST_NUMBERS} more")
     console.print()
     if replication.exact:
         same, total = replication.counters
         print(f"{same} of {total} event counters are identical")
-        for one in replication.differing_counters[:_MOST_COUNTERS]:
-            where = f"{one.workload}, {one.treatment}, perturbation {one.perturbation}"
-            console.print(f"  {one.counter} ({where}): {one.before:g}, now {one.now or 0:g}", soft_wrap=True)
+        for counter in replication.differing_counters[:_MOST_COUNTERS]:
+            where = f"{counter.workload}, {counter.treatment}, perturbation {counter.perturbation}"
+            values = f"{counter.before:g}, now {counter.now or 0:g}"
+            console.print(f"  {counter.counter} ({where}): {values}", soft_wrap=True)
     if replication.likely:
         print(breakable(f"likely reason: {replication.likely}"))
     print(breakable(replication.said))
     if page:
         print_link("page", page, console)
-
-
-def _short(table: Any) -> Any:
-    """Without the intervals, for 80 columns."""
-    from ktrial.format.table import Output
-
-    for key in ("before_interval", "now_interval", "metric"):
-        table = table.adapted(key, outputs=Output.DOCUMENT | Output.PROGRAMS)
-    return table
-
-
-def _first(table: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(table, rows=table.rows[:_MOST_SHOWN])
-
-
-# `ktrial verify`: run a stored trial again; it must give the same numbers.
-
-DIFFERS = 1
-"""The exit code where a number is another."""
-
-
-_VERIFY_MOST_SHOWN = 10
 
 
 @examples("ktrial verify", "ktrial verify quick --seed 2")
@@ -294,13 +313,14 @@ def verify(
     machine = machines.find(stored.study.machine.kind)
     if isinstance(machine, CountingMachine):
         machine.count_by(stored.study.machine.counted_by)
+    name = f"{stored.study.name}, trial {before.planned.key}"
     with messages().status("") as status:
 
         def progress(what: str, done: int = 0, total: int = 0) -> None:
-            status.update(f"{stored.study.name}, trial {before.planned.key}: {what}")
+            status.update(f"{name}: {what}")
 
-        now = repeated_trial(stored.study, before, machine, default_resources(), progress)
-    differing = differences(before, now)
+        again = repeated_trial(stored.study, before, machine, default_resources(), progress)
+    differing = differences(before, again)
     if json:
         print_json(
             {
@@ -308,24 +328,22 @@ def verify(
                 "trial": before.planned.key,
                 "seed": seed,
                 "same": not differing,
-                "outcome": now.outcome.value,
-                "reason": now.reason,
-                **({"console": now.console} if trial else {}),
-                "differences": [vars(one) for one in differing],
+                "outcome": again.outcome.value,
+                "reason": again.reason,
+                **({"console": again.console} if trial else {}),
+                "differences": [vars(difference) for difference in differing],
             }
         )
     elif differing:
-        print(
-            f"{stored.study.name}, trial {before.planned.key}: {len(differing)} values are not what they were"
-        )
-        for one in differing[:_VERIFY_MOST_SHOWN]:
-            print(f"  {one.fact}: {one.before}, now {one.repeated}")
+        print(f"{name}: {len(differing)} values are not what they were")
+        for difference in differing[:_MOST_DIFFERENCES]:
+            print(f"  {difference.fact}: {difference.before}, now {difference.repeated}")
     else:
-        if trial and now.console.strip():
-            print(now.console.rstrip())
-        if trial and now.outcome is not Outcome.COMPLETED:
-            print(f"{now.outcome.value}: {now.reason}")
-        count = f"{len(now.samples)} numbers and {len(now.counters)} counters"
-        print(f"{stored.study.name}, trial {before.planned.key}: {count} are the same to the last digit")
+        if trial and again.console.strip():
+            print(again.console.rstrip())
+        if trial and again.outcome is not Outcome.COMPLETED:
+            print(f"{again.outcome.value}: {again.reason}")
+        values = f"{len(again.samples)} numbers and {len(again.counters)} counters"
+        print(f"{name}: {values} are the same to the last digit")
     if differing:
         raise typer.Exit(DIFFERS)

@@ -1,30 +1,29 @@
-"""`ktrial calibrate`: what a machine in real time can tell apart, from trials in which nothing differs."""
+"""`ktrial calibrate`, `plan` and `fidelity`: what real time tells apart, and how counts agree with it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import AllowHostChanges, BootParameters, Html, Jobs, Json, NoHtml, StoreOption
+from ktrial.cli.options.common import (
+    AllowHostChanges,
+    BootParameters,
+    Html,
+    Jobs,
+    Json,
+    Margin,
+    NoHtml,
+    StoreOption,
+)
 from ktrial.cli.options.completion import kernel_names, machine_names, study_names, workload_names
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktrial.model.comparison import Calibration, MetricCalibration
-    from ktrial.model.fidelity import FidelityResult
-    from ktrial.model.study import MachineSettings, Study
-
-
-_OPTIONS = {
-    "workloads": "--workload",
-    "margin": "--margin",
-    "timed.blocks": "--blocks",
-    "machine.kind": "--machine",
-    "machine.kernel": "--kernel",
-    "timed": "--machine",
-}
+    from ktrial.analysis.calibration import PowerPlan
+    from ktrial.model.comparison import Calibration
+    from ktrial.stats.sequential.power import Power
 
 
 @examples(
@@ -44,9 +43,7 @@ def calibrate(
         typer.Option(metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names),
     ] = None,
     blocks: Annotated[int, typer.Option(min=10, max=10_000, metavar="N", help="Blocks of two trials.")] = 20,
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that will matter; else 1%.")
-    ] = None,
+    margin: Margin = None,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -60,54 +57,68 @@ def calibrate(
     from ktrial.analysis.calibration import calibration_of, calibration_study, next_calibration
     from ktrial.cli.console import output, print_json
     from ktrial.cli.progress import progress
-    from ktrial.cli.studies import registry
+    from ktrial.cli.studies import study_of_options
     from ktrial.experiment.session import run
     from ktrial.store.location import default_location
     from ktrial.store.store import open_store
-    from ktrial.studyfile.diagnostics import StudySource
-    from ktrial.studyfile.reader import study_from
 
-    data: dict[str, Any] = {
-        "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
-        "workloads": [name.strip() for names in workload for name in names.split(",")],
-        "machine": {"kind": machine, **({"kernel": kernel} if kernel else {})},
-        "timed": {"stopping": "fixed", "blocks": blocks},
-        **({"margin": margin} if margin else {}),
-    }
-    source = StudySource("command line", options=_OPTIONS)
-    study = calibration_study(study_from(data, source, "calibration", Path.cwd(), registry()), blocks)
+    study = study_of_options(
+        {
+            "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
+            "workloads": [name.strip() for names in workload for name in names.split(",")],
+            "machine": {"kind": machine, "kernel": kernel},
+            "timed": {"stopping": "fixed", "blocks": blocks},
+            "margin": margin,
+        },
+        "calibration",
+        {
+            "workloads": "--workload",
+            "margin": "--margin",
+            "timed.blocks": "--blocks",
+            "machine.kind": "--machine",
+            "machine.kernel": "--kernel",
+            "timed": "--machine",
+        },
+    )
+    study = calibration_study(study, blocks)
     with open_store(store or default_location()) as opened:
         with progress() as observer:
-            study_record = run(next_calibration(opened, study), store=opened, observer=observer)
-        calibration = calibration_of(study_record)
+            record = run(next_calibration(opened, study), store=opened, observer=observer)
+        calibration = calibration_of(record)
     if json:
         print_json(calibration.model_dump(mode="json"))
     else:
-        _print(calibration, output())
+        _print_calibration(calibration, output())
 
 
-def _print(calibration: "Calibration", console: "Console") -> None:
-    from ktrial.cli.render.table import rendered
+def _print_calibration(calibration: "Calibration", console: "Console") -> None:
+    from ktrial.cli.render.table import texts_table
     from ktrial.format import number_format
-    from ktrial.format.table import Field, number_field, table, text_field
 
-    fields: tuple[Field[MetricCalibration], ...] = (
-        text_field("workload", lambda one: f"{one.workload} {one.metric}"),
-        number_field("noise of a ratio, %", lambda one: f"{one.ratio_spread * 100:.2f}"),
-        number_field("false alarms, %", lambda one: f"{one.false_alarms * 100:.1f}"),
-        number_field("smallest change, %", lambda one: f"{one.smallest_effect * 100:.2f}"),
-        number_field("blocks for the margin", lambda one: str(one.suggested_blocks or "too many")),
+    workload, *numbers = (
+        "workload",
+        "noise of a ratio, %",
+        "false alarms, %",
+        "smallest change, %",
+        "blocks for the margin",
+    )
+    rows = (
+        (
+            f"{metric.workload} {metric.metric}",
+            f"{metric.ratio_spread * 100:.2f}",
+            f"{metric.false_alarms * 100:.1f}",
+            f"{metric.smallest_effect * 100:.2f}",
+            str(metric.suggested_blocks or "too many"),
+        )
+        for metric in calibration.metrics
     )
     blocks = number_format.counted(calibration.metrics[0].blocks, "block")
     console.print(f"{calibration.machine}: {blocks}, the same treatment twice in each")
-    console.print(rendered(table(fields, calibration.metrics)))
+    console.print(texts_table((workload, *numbers), rows, numeric=numbers))
     console.print(
         f"Smallest change: what 95 of 100 studies of at most 60 blocks find. "
         f"Blocks: what 95 of 100 studies need for {calibration.margin * 100:.3g} %."
     )
-
-
-# `ktrial plan`: how many blocks, and hours, a timed study needs.
 
 
 @examples(
@@ -142,7 +153,6 @@ def plan(
     from ktrial.analysis.calibration import plan_from, spread_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.common import duration, share
-    from ktrial.cli.render.power_plan import print_plan
     from ktrial.store.location import default_location
 
     smallest = share("--margin", margin, least=1e-6, most=0.99)
@@ -158,40 +168,62 @@ def plan(
     if json:
         print_json(asdict(planned))
     else:
-        print_plan(planned, output())
+        _print_plan(planned, output())
 
 
-# `ktrial fidelity STUDY`: do changes that exact mode counts agree with those in real time?
+def _print_plan(plan: "PowerPlan", console: "Console") -> None:
+    """Two sentences, and a table of when studies stop."""
+    from rich.text import Text
 
-Studies = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="STUDY...",
-        help="Study files in real time, whose missing trials are run; or stored studies: of one in real time "
-        "NAME-counted is the other side, or EXACT TIMED name both.",
-        autocompletion=study_names,
-    ),
-]
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import of_texts
+
+    shares = (plan.ratio_spread, plan.effect, plan.margin)
+    spread, effect, margin = (f"{share * 100:.3g} %" for share in shares)
+    console.print(Text(f"A block's ratio scatters by {spread} (standard deviation); margin {margin}."))
+    aims = (
+        (f"find a change of {effect}", plan.find_the_effect),
+        ("show that there is no change", plan.show_equivalence),
+    )
+    for aim, power in aims:
+        console.print(Text(_aim_sentence(aim, power, plan), style="bold"))
+    if plan.find_the_effect and plan.find_if_independent:
+        console.print(
+            Text(
+                "The interval allows for neighbouring blocks that are alike: of blocks that are not, "
+                f"{plan.find_if_independent.average_blocks:.0f} on average would do instead of "
+                f"{plan.find_the_effect.average_blocks:.0f}."
+            )
+        )
+    console.print()
+    # Looks across, aims down: the share of studies that have their verdict by then.
+    reachable = [(aim, power) for aim, power in aims if power is not None]
+    looks = sorted({look for _, power in reachable for look in power.stopped_by})
+
+    def share(power: "Power", look: int) -> str:
+        return f"{power.stopped_by[look] * 100:.0f} %" if look in power.stopped_by else ""
+
+    rows = ((aim, *(share(power, look) for look in looks)) for aim, power in reachable)
+    console.print(rendered(of_texts(("verdict by block", *map(str, looks)), rows)))
 
 
-Kernel = Annotated[
-    str,
-    typer.Option(
-        metavar="KERNEL",
-        help="What the counting side boots, for studies of host and ssh.",
-        autocompletion=kernel_names,
-    ),
-]
+def _aim_sentence(aim: str, power: "Power | None", plan: "PowerPlan") -> str:
+    from ktrial.format import number_format
+    from ktrial.stats.sequential.power import MOST_BLOCKS
 
+    studies = f"{plan.power * 100:g} % of studies"
+    if power is None:
+        more = f"more than {MOST_BLOCKS} blocks are needed: make the trials steadier first"
+        return f"To {aim} in {studies}, {more}."
 
-Model = Annotated[
-    str, typer.Option(metavar="MODEL", help="What cycles are modelled on: none, default, FILE.")
-]
+    def time(blocks: float) -> str:
+        seconds = plan.block_seconds
+        return "" if seconds is None else f" ({number_format.duration(blocks * seconds)})"
 
-
-Modules = Annotated[
-    list[str] | None, typer.Option("--module", metavar="NAME", help="A module for it; may be repeated.")
-]
+    return (
+        f"To {aim} in {studies}: up to {power.blocks} blocks{time(power.blocks)}, "
+        f"on average {power.average_blocks:.0f}{time(power.average_blocks)}."
+    )
 
 
 @examples(
@@ -199,12 +231,31 @@ Modules = Annotated[
     "ktrial fidelity fidelity-exact fidelity-host --json",
 )
 def fidelity(
-    studies: Studies,
-    kernel: Kernel = "debian:6.18",
-    model: Model = "default",
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDY...",
+            help="Study files in real time, whose missing trials are run; or stored studies: of one in real "
+            "time NAME-counted is the other side, or EXACT TIMED name both.",
+            autocompletion=study_names,
+        ),
+    ],
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="KERNEL",
+            help="What the counting side boots, for studies of host and ssh.",
+            autocompletion=kernel_names,
+        ),
+    ] = "debian:6.18",
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="What cycles are modelled on: none, default, FILE.")
+    ] = "default",
     memory: Annotated[str, typer.Option(metavar="1G", help="Its memory.")] = "1G",
     boot: BootParameters = None,
-    module: Modules = None,
+    module: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A module for it; may be repeated.")
+    ] = None,
     perturbations: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Perturbations that are counted.")
     ] = 1,
@@ -227,58 +278,38 @@ def fidelity(
     The same treatments and workloads on the machine exact and in real time: signs, correlations, error,
     disagreements, and what of the machine model could explain them.
     """
-    from ktrial.cli.console import output, print_json, print_link
-    from ktrial.cli.running.fidelity import FidelityRequest, compared, written
-    from ktrial.cli.studies import registry
-    from ktrial.studyfile import toml_files
-    from ktrial.studyfile.reader import load
-
-    def loaded(path: Path) -> "Study":
-        return load(toml_files.file_of(path), registry())
-
-    machine = _machine(kernel, model, memory, tuple(boot or ()), tuple(module or ()))
-    result = compared(
-        FidelityRequest(studies, machine, perturbations, seed, store, jobs, allow_host_changes, fit, loaded)
-    )
-    name = " and ".join(Path(one).stem for one in studies)
-    path = None if no_html and not html else written(result, name, html or _default_page(name, store))
-    if json:
-        sentences = [one.sentence for one in result.all]
-        print_json({**result.model_dump(mode="json"), "sentences": sentences})
-        return
-    _fidelity_print(result)
-    if path:
-        print_link("page", path, output())
-
-
-def _machine(
-    kernel: str, model: str, memory: str, boot: tuple[str, ...], modules: tuple[str, ...]
-) -> "MachineSettings":
-    from ktrial.cli.command_line import BadOption
-    from ktrial.model.notation import memory_mib
+    from ktrial.cli.console import output, print_json, print_link, write_page
+    from ktrial.cli.options.common import memory_of
+    from ktrial.cli.running.fidelity import FidelityRequest, compared
+    from ktrial.cli.running.reports import reports_beside
+    from ktrial.format.sanitize import one_line
     from ktrial.model.study import MachineSettings
+    from ktrial.report.fidelity import fidelity_page, lines
+    from ktrial.store.location import default_location
     from ktrial.studyfile.machine_model_files import machine_model
 
-    try:
-        mib = memory_mib(memory)
-    except ValueError as error:
-        raise BadOption(option="--memory", problem=str(error)) from None
-    modelled = machine_model(model, Path.cwd())
-    return MachineSettings(kernel=kernel, memory_mib=mib, boot=boot, modules=modules, model=modelled)
-
-
-def _default_page(name: str, store: str | None) -> Path:
-    from ktrial.cli.running.reports import reports_beside
-    from ktrial.store.location import default_location
-
-    return reports_beside(store or default_location()) / f"fidelity-{name.replace(' ', '-')}.html"
-
-
-def _fidelity_print(result: "FidelityResult") -> None:
-    from ktrial.cli.console import output
-    from ktrial.format.sanitize import one_line
-    from ktrial.report.fidelity import lines
-
+    machine = MachineSettings(
+        kernel=kernel,
+        memory_mib=memory_of(memory),
+        boot=tuple(boot or ()),
+        modules=tuple(module or ()),
+        model=machine_model(model, Path.cwd()),
+    )
+    result = compared(
+        FidelityRequest(studies, machine, perturbations, seed, store, jobs, allow_host_changes, fit)
+    )
+    name = " and ".join(Path(study).stem for study in studies)
+    file = None
+    if html or not no_html:
+        directory = reports_beside(store or default_location())
+        file = html or directory / f"fidelity-{name.replace(' ', '-')}.html"
+        file = write_page(file, fidelity_page(result, name), "ktrial fidelity … --html FILE")
+    if json:
+        sentences = [band.sentence for band in result.all]
+        print_json({**result.model_dump(mode="json"), "sentences": sentences})
+        return
     console = output()
     for line in lines(result):
         console.print(one_line(line), style="bold" if line.endswith(":") and line[0] != " " else "")
+    if file:
+        print_link("page", file, console)

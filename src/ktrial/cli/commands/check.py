@@ -1,43 +1,34 @@
-"""`ktrial check`: is a kernel within a limit of a baseline? For pull requests and `git bisect run`."""
+"""`ktrial check`, `sanity` and `baseline`: is a kernel within a limit of another one?"""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group, examples
-from ktrial.cli.options.common import (
-    BootParameters,
-    GuestMemory,
-    Jobs,
-    Json,
-    OwnMetrics,
-    Perturbations,
-    StoreOption,
-    on_fleet,
-    on_fleet_in_bisection,
-)
+from ktrial.cli.command_line import CommandWithSource, command_group, examples, users_command
+from ktrial.cli.options.common import Json, StoreOption, on_fleet, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
-    BuildOptions,
-    Config,
-    Cpus,
-    KernelName,
+    CommandMeasurementOptions,
+    GuestOptions,
+    KernelOptions,
     KernelSelection,
     Limits,
     MeasurementOptions,
-    SourceTree,
-    Workloads,
     WorkloadSets,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.table import Table
 
     from ktrial.experiment.regression_check import Baseline
     from ktrial.model.regression_check import RegressionCheck
+
+Summary = Annotated[
+    Path | None,
+    typer.Option("--summary", metavar="FILE.md", help="Append the result as Markdown, for a pull request."),
+]
 
 
 @examples(
@@ -52,25 +43,12 @@ def check(
         str,
         typer.Option(metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names),
     ],
-    kernel: KernelName = None,
-    source: SourceTree = None,
-    workload: Workloads = None,
-    metrics: OwnMetrics = None,
+    kernel: KernelOptions,
+    options: CommandMeasurementOptions,
     maximum: Limits = None,
-    config: Config = None,
-    option: BuildOptions = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 5,
-    summary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.md", help="Append the result as Markdown, for a pull request."),
-    ] = None,
+    summary: Summary = None,
     json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    boot: BootParameters = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
 ) -> None:
     """Measure a kernel against a baseline, for git bisect and CI.
 
@@ -80,164 +58,119 @@ def check(
     workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all
     that says nothing about the kernel.
     """
-    from ktrial.cli.console import append_text, output, print_json
-    from ktrial.cli.git_bisect import Endings, code_of
-    from ktrial.cli.options.own_command import own_words
-    from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
-    from ktrial.cli.running.preflight import check_first
-
-    with Endings():
-        tested = KernelSelection.of(kernel, source, config, option)
-        words = own_words(context)
-        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words, metrics)
-        check_first(
-            kernels=(tested.kernel, against),
-            builds=tested.builds,
-            workloads=workload,
-            words=words,
-            jobs=jobs,
-        )
-        result = _checked(tested, against, given, maximum or [], store, jobs)
-        if summary:
-            append_text(summary, as_markdown(result, top))
-        if json:
-            print_json(as_json(result))
-        else:
-            print_check(result, top, output())
-        code = code_of(result.decision)
-    raise typer.Exit(code)
-
-
-def _checked(
-    tested: KernelSelection,
-    against: str,
-    given: MeasurementOptions,
-    maximum: list[str],
-    store: str | None,
-    jobs: int | None,
-) -> "RegressionCheck":
-    from dataclasses import replace
-
-    from ktrial.analysis.fidelity_citation import known
-    from ktrial.cli.options import kernel_measurement as measuring
-    from ktrial.cli.progress import progress
-    from ktrial.experiment import regression_check as baselines
-    from ktrial.experiment.regression_check import check as check_kernel
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
-
-    with open_store(store or default_location()) as opened, progress() as observer:
-        runs = measuring.runs(opened, observer, jobs)
-        name = _kernel_name(against)
-        if name is None:
-            baseline = baselines.find_baseline(against, opened)
-            how = measuring.measurement_like(baseline, given)
-            limits = measuring.limits(maximum, how.workloads)
-            checked = check_kernel(tested.obtained(runs), baseline, how, limits, runs)
-            return replace(checked, fidelity=known(opened))
-        how = measuring.measurement(given)
-        limits = measuring.limits(maximum, how.workloads)
-        # Both kernels are at hand before anything is booted.
-        before = baselines.kernel_named(name, runs)
-        kernel = tested.obtained(runs)
-        checked = check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
-        return replace(checked, fidelity=known(opened))
-
-
-def _kernel_name(against: str) -> str | None:
-    """The kernel that is meant; None where the name can only be a baseline's."""
-    from ktrial.cli.studies import registry
-    from ktrial.experiment.regression_check import HOST
-
-    return registry().kernel_name(against) if ":" in against or against == HOST else None
-
-
-# `ktrial sanity OLD NEW`: after an upgrade, is anything beyond the limit?
+    options = replace(options, words=users_command(context))
+    check_and_print(kernel.selection(), against, options, maximum or [], top=top, summary=summary, json=json)
 
 
 @examples(
     "ktrial sanity debian:6.1 debian:6.12",
     "ktrial sanity debian:6.1 debian:6.12 --workloads fork,pipe --max +2%",
 )
-@on_fleet
+@on_fleet_in_bisection
 def sanity(
-    context: typer.Context,
     old: Annotated[
         str, typer.Argument(metavar="OLD", help="The kernel before.", autocompletion=kernel_names)
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The kernel now.", autocompletion=kernel_names)],
+    guest: GuestOptions,
     workloads: WorkloadSets = None,
     maximum: Limits = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
-    summary: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Append the result as Markdown.")
-    ] = None,
+    summary: Summary = None,
     json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
 ) -> None:
     """Compare a kernel with the one before it, after an upgrade.
 
     What the store has is not measured again. Exit codes as in check: 0 within, 1 beyond, 125 where it does
     not boot or nothing can be decided, 128 or more where nothing was measured.
     """
-    from ktrial.cli.commands.history import workload_names_of
+    from ktrial.cli.options.workloads import workload_names_of
     from ktrial.experiment.kernel_choice import full_name
 
-    check(
-        context,
-        against=full_name(old),
-        kernel=full_name(new),
-        workload=workload_names_of(workloads or ["quick"]),
-        maximum=maximum,
-        top=top,
-        summary=summary,
-        json=json,
-        perturbations=perturbations,
-        memory=memory,
-        cpus=cpus,
-        store=store,
-        jobs=jobs,
+    tested = KernelOptions(kernel=full_name(new)).selection()
+    options = MeasurementOptions(**vars(guest), workload=workload_names_of(workloads or ["quick"]))
+    check_and_print(tested, full_name(old), options, maximum or [], top=top, summary=summary, json=json)
+
+
+def check_and_print(
+    tested: KernelSelection,
+    against: str,
+    options: MeasurementOptions,
+    maximum: list[str],
+    *,
+    top: int,
+    summary: Path | None,
+    json: bool,
+) -> None:
+    """Check, print, and end with the decision's exit code."""
+    from ktrial.cli.console import append_text, output, print_json
+    from ktrial.cli.error_handling import code_of
+    from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
+    from ktrial.cli.running.preflight import check_first
+
+    check_first(
+        kernels=(tested.kernel, against),
+        builds=tested.builds,
+        workloads=options.workload,
+        words=options.words,
+        jobs=options.jobs,
     )
+    result = _checked(tested, against, options, maximum)
+    if summary:
+        append_text(summary, as_markdown(result, top))
+    if json:
+        print_json(as_json(result))
+    else:
+        print_check(result, top, output())
+    raise typer.Exit(code_of(result.decision))
 
 
-# `ktrial baseline`: what a kernel was measured to cost, kept under a name for `ktrial check`.
+def _checked(
+    tested: KernelSelection, against: str, options: MeasurementOptions, maximum: list[str]
+) -> "RegressionCheck":
+    from ktrial.analysis.fidelity_citation import known
+    from ktrial.cli.options import kernel_measurement
+    from ktrial.cli.progress import progress
+    from ktrial.cli.studies import registry
+    from ktrial.experiment import regression_check
+    from ktrial.experiment import regression_check as baselines
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
+
+    with open_store(options.store or default_location()) as store, progress() as observer:
+        runs = kernel_measurement.runs(store, observer, options.jobs)
+        if ":" in against or against == baselines.HOST:  # a kernel, which no baseline is called like
+            name = registry().kernel_name(against)
+            measured = kernel_measurement.measurement(options)
+            limits = kernel_measurement.limits(maximum, measured.workloads)
+            # Both kernels are at hand before anything is booted.
+            before, kernel = baselines.kernel_named(name, runs), tested.obtained(runs)
+            baseline = baselines.of_kernel(before, measured, runs)
+        else:
+            baseline = baselines.find_baseline(against, store)
+            measured = kernel_measurement.measurement_like(baseline, options)
+            limits = kernel_measurement.limits(maximum, measured.workloads)
+            kernel = tested.obtained(runs)
+        checked = regression_check.check(kernel, baseline, measured, limits, runs)
+        return replace(checked, fidelity=known(store))
+
 
 app = command_group("Keep what a kernel was measured to cost, for ktrial check.")
-
-
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
 
 
-@app.command("save", cls=CommandWithSource)
+@app.declare("save", CommandWithSource)
 @examples(
     "ktrial baseline save before --kernel debian:6.12 --workload fork,pipe",
     "ktrial baseline save before --source . --workload fork",
 )
 @on_fleet
-def save(
-    name: Name,
-    kernel: KernelName = None,
-    source: SourceTree = None,
-    workload: Workloads = None,
-    config: Config = None,
-    option: BuildOptions = None,
-    json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    boot: BootParameters = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
-) -> None:
+def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: Json = False) -> None:
     """Measure a kernel now, and keep the numbers.
 
     What had the name before goes.
     """
-    from ktrial.cli.options import kernel_measurement as measuring
+    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
     from ktrial.cli.running.preflight import check_first
     from ktrial.experiment import regression_check as baselines
@@ -245,17 +178,18 @@ def save(
     from ktrial.store.store import open_store
 
     baselines.check_name(name)
-    given = measuring.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
-    wanted = KernelSelection.of(kernel, source, config, option)
-    check_first(kernels=(wanted.kernel,), builds=wanted.builds, workloads=workload, jobs=jobs)
-    how = measuring.measurement(given)
-    with open_store(store or default_location()) as opened, progress() as observer:
-        runs = measuring.runs(opened, observer, jobs)
-        saved = baselines.save_baseline(name, wanted.obtained(runs), how, runs)
+    selection = kernel.selection()
+    check_first(
+        kernels=(selection.kernel,), builds=selection.builds, workloads=options.workload, jobs=options.jobs
+    )
+    measured = kernel_measurement.measurement(options)
+    with open_store(options.store or default_location()) as store, progress() as observer:
+        runs = kernel_measurement.runs(store, observer, options.jobs)
+        saved = baselines.save_baseline(name, selection.obtained(runs), measured, runs)
     _show(saved, json)
 
 
-@app.command("show", cls=KtrialCommand)
+@app.declare("show")
 @examples("ktrial baseline show before")
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
@@ -267,51 +201,62 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     _show(baseline, json)
 
 
-@app.command("list", cls=KtrialCommand)
+@app.declare("list")
 @examples("ktrial baseline list")
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store.
 
     Exit code 1: one is not what was stored; it is named, and the others are listed.
     """
-    from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.console import output, print_json, say
+    from ktrial.cli.render.table import texts_table
     from ktrial.cli.studies import DAMAGED, open_existing, tell_left_out
     from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:
         stored, damaged = baselines.all_baselines(opened)
     if json:
-        print_json([_data(one) for one in stored])
+        print_json([_data(baseline) for baseline in stored])
     elif not (stored or damaged):
-        messages().print(
-            "there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W"
-        )
+        say("there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W")
     elif stored:
-        output().print(_list_table(stored))
+        rows = (
+            (
+                baseline.label,
+                baseline.kernel,
+                ", ".join(use.label for use in baseline.record.study.workloads),
+                f"{baseline.record.created:%Y-%m-%d %H:%M}",
+            )
+            for baseline in stored
+        )
+        output().print(texts_table(("name", "kernel", "workloads", "saved"), rows))
     if tell_left_out([f"baseline {name}" for name in damaged], "listed"):
         raise typer.Exit(DAMAGED)
 
 
-@app.command("remove", cls=KtrialCommand)
+@app.declare("remove")
 @examples("ktrial baseline remove before")
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.cli.studies import open_existing
-    from ktrial.experiment.regression_check import remove_baseline as remove_it
+    from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:
-        remove_it(name, opened)
+        baselines.remove_baseline(name, opened)
     print(f"removed {name}")
 
 
 def _show(baseline: "Baseline", json: bool) -> None:
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.sanitize import one_line
+    from ktrial.format.table import facts
 
     if json:
         print_json(_data(baseline))
         return
     console = output()
-    console.print(_facts_table(baseline))
+    console.print(rendered(facts({name: one_line(value) for name, value in _facts(baseline).items()})))
     console.print()
     console.print(_numbers_table(baseline))
 
@@ -338,13 +283,12 @@ def _facts(baseline: "Baseline") -> dict[str, str]:
 
 
 def _values(baseline: "Baseline") -> dict[tuple[str, str, str], list[float]]:
-    values_by_metric: dict[tuple[str, str, str], list[float]] = {}
+    """Workload, metric and unit → its values, in the order of perturbations."""
+    values: dict[tuple[str, str, str], list[float]] = {}
     for trial in sorted(baseline.record.trials, key=lambda trial: trial.planned.perturbation.number):
         for sample in trial.samples:
-            values_by_metric.setdefault((sample.workload, sample.metric, sample.unit), []).append(
-                sample.value
-            )
-    return values_by_metric
+            values.setdefault((sample.workload, sample.metric, sample.unit), []).append(sample.value)
+    return values
 
 
 def _data(baseline: "Baseline") -> dict[str, Any]:
@@ -355,40 +299,17 @@ def _data(baseline: "Baseline") -> dict[str, Any]:
     return {**_facts(baseline), "study": baseline.record.id, "numbers": numbers}
 
 
-def _facts_table(baseline: "Baseline") -> "Table":
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.sanitize import one_line
-    from ktrial.format.table import facts
-
-    return rendered(facts({what: one_line(value) for what, value in _facts(baseline).items()}))
-
-
 def _numbers_table(baseline: "Baseline") -> "Table":
-    from ktrial.cli.render.table import rendered
+    from ktrial.cli.render.table import texts_table
     from ktrial.format import number_format
-    from ktrial.format.table import Field, number_field, table, text_field
 
-    fields: tuple[Field[tuple[tuple[str, str, str], list[float]]], ...] = (
-        text_field("workload", lambda one: one[0][0]),
-        text_field("metric", lambda one: _metric_text(*one[0][1:])),
-        number_field("least", lambda one: number_format.number(min(one[1]))),
-        number_field("most", lambda one: number_format.number(max(one[1]))),
+    rows = (
+        (
+            workload,
+            f"{metric} [{unit}]" if unit and unit != metric else metric,
+            number_format.number(min(values)),
+            number_format.number(max(values)),
+        )
+        for (workload, metric, unit), values in _values(baseline).items()
     )
-    return rendered(table(fields, _values(baseline).items()))
-
-
-def _metric_text(metric: str, unit: str) -> str:
-    return f"{metric} [{unit}]" if unit and unit != metric else metric
-
-
-def _list_table(baselines: "Sequence[Baseline]") -> "Table":
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.table import Field, table, text_field
-
-    fields: tuple[Field[Baseline], ...] = (
-        text_field("name", lambda one: one.label),
-        text_field("kernel", lambda one: one.kernel),
-        text_field("workloads", lambda one: ", ".join(use.label for use in one.record.study.workloads)),
-        text_field("saved", lambda one: f"{one.record.created:%Y-%m-%d %H:%M}"),
-    )
-    return rendered(table(fields, baselines))
+    return texts_table(("workload", "metric", "least", "most"), rows, numeric=("least", "most"))

@@ -1,94 +1,124 @@
-"""`ktrial explain`: what the difference between two treatments is made of, function by function."""
+"""`ktrial explain`, `profile` and `counters`: what kernels do, and what a difference is made of."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import (
-    BootParameters,
-    GuestMemory,
-    Jobs,
-    Json,
-    OwnMetrics,
-    OwnWorkloadName,
-    Perturbations,
-    StoredStudyName,
-    StoreOption,
-    Top,
-    on_fleet,
+from ktrial.cli.command_line import BadOption, examples, users_command
+from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, on_fleet
+from ktrial.cli.options.completion import (
+    kernel_names,
+    treatment_names,
+    workload_names,
+    workloads_of_study,
 )
-from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
 from ktrial.cli.options.counting import (
-    Caches,
-    CountedCpus,
-    CountedModel,
-    CountedOn,
+    CacheOptions,
+    CountingOptions,
+    DifferenceFiles,
     Exports,
-    FirstCode,
-    FirstData,
     FlameGraph,
-    FlameWidth,
     Folded,
-    LastLevel,
-    RankedBy,
-    WidthOf,
+    export_files,
 )
-from ktrial.cli.options.kernel_measurement import Cpus, Workloads
+from ktrial.cli.options.kernel_measurement import CommandMeasurementOptions
 
 if TYPE_CHECKING:
     from ktrial.analysis.counters import CounterRow
-    from ktrial.machines.qemu.plugin import CacheShapes
-    from ktrial.model.profile import Profile
     from ktrial.model.study import StudyRecord
-
-
-_TOP = 20
-
-
-_PERTURBATIONS = 3
-
+    from ktrial.store.store import Store
 
 _BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
 
 
-Workload = Annotated[
-    str | None,
-    typer.Option(metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study),
-]
+@dataclass(frozen=True)
+class ExplainOptions(CountingOptions):
+    """Of which two treatments the difference is explained: of a study, or of kernels that are counted now."""
+
+    study: StoredStudyName = None
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            metavar="W",
+            help="One workload; else the only one.",
+            autocompletion=workloads_of_study,
+        ),
+    ] = None
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+        ),
+    ] = None
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
+        ),
+    ] = None
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="Instead of a study: a kernel to count now; given twice: from, to.",
+            autocompletion=kernel_names,
+        ),
+    ] = None
+    from_boot: Annotated[
+        list[str] | None,
+        typer.Option("--from-boot", metavar="PARAMETER", help=_BOOT.format(side="the first")),
+    ] = None
+    to_boot: Annotated[
+        list[str] | None,
+        typer.Option("--to-boot", metavar="PARAMETER", help=_BOOT.format(side="the second")),
+    ] = None
+    no_values: Annotated[
+        bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
+    ] = False
+    store: StoreOption = None
 
 
-Before = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
-    ),
-]
+@dataclass(frozen=True)
+class ProveOptions:
+    """How the causes are proven."""
 
-
-After = Annotated[
-    str | None,
-    typer.Option(
-        "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
-    ),
-]
-
-
-Kernels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="Instead of a study: a kernel to count now; given twice: from, to.",
-        autocompletion=kernel_names,
-    ),
-]
-
-
-FromBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the first"))]
-
-
-ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))]
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="Take back what differs, one thing at a time, and count its share."),
+    ] = False
+    perturbations: Annotated[
+        int,
+        typer.Option(
+            "--perturbations",
+            min=1,
+            max=1000,
+            metavar="N",
+            help="Of --prove: perturbations of each trial.",
+        ),
+    ] = 3
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget", metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."
+        ),
+    ] = None
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--candidates",
+            metavar="NAME",
+            help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated.",
+        ),
+    ] = None
+    each_alone: Annotated[
+        bool,
+        typer.Option("--each", help="Of --prove: try each alone, also of a group that moves nothing."),
+    ] = False
+    jobs: Jobs = None
 
 
 @examples(
@@ -99,52 +129,12 @@ ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOO
 @on_fleet
 def explain(
     context: typer.Context,
-    study: StoredStudyName = None,
-    workload: Workload = None,
-    from_: Before = None,
-    to: After = None,
-    kernel: Kernels = None,
-    from_boot: FromBoot = None,
-    to_boot: ToBoot = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = _TOP,
+    options: ExplainOptions,
+    proving: ProveOptions,
+    files: DifferenceFiles,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = 20,
     all_: Annotated[bool, typer.Option("--all", help="Show all functions, and all that differs.")] = False,
-    no_values: Annotated[
-        bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
-    ] = False,
-    prove: Annotated[
-        bool,
-        typer.Option("--prove", help="Take back what differs, one thing at a time, and count its share."),
-    ] = False,
-    perturbations: Annotated[
-        int,
-        typer.Option(min=1, max=1000, metavar="N", help="Of --prove: perturbations of each trial."),
-    ] = _PERTURBATIONS,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."),
-    ] = None,
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated."),
-    ] = None,
-    each: Annotated[
-        bool,
-        typer.Option("--each", help="Of --prove: try each alone, also of a group that moves nothing."),
-    ] = False,
-    jobs: Jobs = None,
     json: Json = False,
-    folded: Folded = None,
-    flame_graph: FlameGraph = None,
-    width: FlameWidth = WidthOf.TO,
-    memory: Annotated[
-        str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory; else 512M.")
-    ] = None,
-    boot: BootParameters = None,
-    machine: CountedOn = None,
-    cpus: CountedCpus = None,
-    model: CountedModel = None,
-    by: RankedBy = None,
-    store: StoreOption = None,
 ) -> None:
     """Say which functions make a difference, and why they may.
 
@@ -153,91 +143,27 @@ def explain(
     -- COMMAND.
     """
     from ktrial.cli.console import check_writable, output, print_json
-    from ktrial.cli.options.counting import write_difference
-    from ktrial.cli.options.own_command import own_words
-    from ktrial.cli.render.explanation import (
-        UNITS,
-        check_modelled,
-        citation_as_json,
-        citations,
-        cited,
-        print_costs,
-        print_differences,
-        print_explanation,
-        print_proof,
-    )
-    from ktrial.cli.render.profile import print_guest_time_difference, why_as_json
-    from ktrial.cli.running.explanation import (
-        ExplainOptions,
-        ProveOptions,
-        proven,
-        refuse_of_proofs,
-        stored_tables,
-        why,
-    )
-    from ktrial.format.sanitize import one_line
-    from ktrial.report.call_tree import call_tree
-    from ktrial.report.proof import proof_as_json
+    from ktrial.cli.render.explanation import check_modelled, explained_as_json, print_explained
+    from ktrial.cli.running import explanation
+    from ktrial.cli.running.explanation import citations_of, proven, refuse_of_proofs
 
-    check_writable([path for path in (folded, flame_graph) if path])
-    given = ExplainOptions(
-        study=study,
-        words=own_words(context),
-        workload=workload,
-        before=from_,
-        after=to,
-        kernels=tuple(kernel or ()),
-        boot_before=tuple(from_boot or ()),
-        boot_after=tuple(to_boot or ()),
-        boot=tuple(boot or ()),
-        memory=memory,
-        store=store,
-        values=not no_values,
-        machine=machine,
-        cpus=cpus,
-        model=model,
-    )
-    how = ProveOptions(perturbations, budget, tuple(candidates or ()), each, jobs)
-    proof = None
-    if prove:
-        explained = proven(given, how)
+    check_writable([files.folded, files.flame_graph])
+    options = replace(options, words=users_command(context))
+    if proving.prove:
+        explained = proven(options, proving)
         attribution, proof = explained.attribution, explained.proof
     else:
-        refuse_of_proofs(how)
-        attribution = why(given)
-    check_modelled(attribution.explanation, by)
-    write_difference(
-        attribution.before,
-        attribution.after,
-        attribution.explanation,
-        folded=folded,
-        flame_graph=flame_graph,
-        width=width,
-    )
-    in_time = citations(attribution, stored_tables(store))
+        refuse_of_proofs(proving)
+        attribution, proof = explanation.why(options), None
+    check_modelled(attribution.explanation, options.by)
+    files.write(attribution.before, attribution.after, attribution.explanation)
+    citations = citations_of(attribution, options.store)
     if json:
-        said = {"fidelity": {count: citation_as_json(one) for count, one in in_time.items()}}
-        print_json(why_as_json(attribution) | said | ({"proof": proof_as_json(proof)} if proof else {}))
+        print_json(explained_as_json(attribution, citations, proof))
         return
-    console = output()
-    print_explanation(
-        attribution.explanation,
-        None if all_ else top,
-        console,
-        counted_anew=attribution.counted_anew,
-        tree=call_tree(attribution.before, attribution.after, attribution.explanation),
+    print_explained(
+        attribution, citations, proof, output(), by=options.by, top=None if all_ else top, everything=all_
     )
-    print_costs(attribution.explanation, by, None if all_ else top, console)
-    for count, one in in_time.items():
-        if sentence := cited(one, UNITS[count]):
-            console.print(one_line(f"{count}: {sentence}"))
-    print_guest_time_difference(attribution.before, attribution.after, console)
-    print_differences(attribution, console, everything=all_)
-    if proof:
-        print_proof(proof, console)
-
-
-# `ktrial profile`: one kernel's instructions in a workload, by function.
 
 
 @examples(
@@ -248,103 +174,59 @@ def explain(
 def profile(
     context: typer.Context,
     kernel: Annotated[str, typer.Option(metavar="NAME", help="A kernel.", autocompletion=kernel_names)],
-    workload: OwnWorkloadName = None,
-    top: Top = 20,
+    options: CountingOptions,
+    caches: CacheOptions,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W",
+            help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
+            autocompletion=workload_names,
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = 20,
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
     vector: Annotated[
-        Path | None,
-        typer.Option("--vector", metavar="FILE", help="Write each operation's instructions there."),
+        Path | None, typer.Option(metavar="FILE", help="Write each operation's instructions there.")
     ] = None,
     export: Exports = None,
-    caches: Caches = False,
-    l1i: FirstCode = None,
-    l1d: FirstData = None,
-    llc: LastLevel = None,
-    memory: GuestMemory = None,
-    boot: BootParameters = None,
-    machine: CountedOn = None,
-    cpus: CountedCpus = None,
-    model: CountedModel = None,
-    by: RankedBy = None,
 ) -> None:
     """Count a kernel's instructions by function.
 
     In a workload, or with a command of your own: -- COMMAND.
     """
-    from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import check_writable, output, print_json, write_text
-    from ktrial.cli.options.counting import shapes, wanted
-    from ktrial.cli.options.own_command import own_words
-    from ktrial.cli.render.explanation import print_profile_costs
-    from ktrial.cli.render.profile import print_profile, profile_as_json
+    from ktrial.cli.options.workloads import single_use
+    from ktrial.cli.progress import progress
+    from ktrial.cli.render.profile import print_caches, print_profile, print_profile_costs, profile_as_json
+    from ktrial.cli.studies import registry
+    from ktrial.experiment import profile as profiles
 
-    shorthands = {"folded": folded, "flame-graph": flame_graph, "vector": vector}
-    files = wanted(export or (), shorthands)
+    files = export_files(export or (), {"folded": folded, "flame-graph": flame_graph, "vector": vector})
     check_writable([path for _, path in files])
-    modelled = shapes(caches, l1i, l1d, llc)
-    if by and not model:
-        raise BadOption(option="--by", problem="nothing is modelled without --model: --model desktop")
-    words = own_words(context)
-    (counted,) = count(
-        [kernel], workload, memory, boot, modelled, words=words, machine=machine, cpus=cpus, model=model
-    )
+    shapes = caches.shapes()
+    if options.by and not options.model:
+        raise BadOption("--by", "nothing is modelled without --model: --model desktop")
+    options = replace(options, words=users_command(context))
+    name = registry().kernel_name(kernel)
+    options.check_system((kernel,))
+    use = single_use(workload, options.words)
+    settings = options.settings(name)
+    if shapes and settings.kind == "exact-parallel":
+        raise BadOption("--caches", "caches are modelled on the machine exact, on one CPU")
+    with progress() as observer:
+        counted = profiles.profile(settings, use, observer=observer, caches=shapes)
     for form, path in files:
         write_text(path, form.text(counted))
     if json:
         print_json(profile_as_json(counted))
         return
     print_profile(counted, top, output())
-    print_profile_costs(counted, by, top, output())
-    if modelled:
-        from ktrial.cli.render.profile import print_caches
-
-        print_caches(counted, top, modelled, output())
-
-
-def count(
-    kernels: list[str],
-    workload: str | None,
-    memory: str | None,
-    boot: list[str] | None,
-    caches: "CacheShapes | None" = None,
-    words: tuple[str, ...] = (),
-    machine: str | None = None,
-    cpus: int | None = None,
-    model: str | None = None,
-) -> "tuple[Profile, ...]":
-    """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
-    from ktrial.cli.command_line import BadOption
-    from ktrial.cli.options.common import memory_of
-    from ktrial.cli.options.counting import on_machine, on_model
-    from ktrial.cli.options.own_command import memory_for, one_use
-    from ktrial.cli.progress import progress
-    from ktrial.cli.running.preflight import check_first
-    from ktrial.cli.studies import registry
-    from ktrial.experiment.profile import profile
-    from ktrial.model.study import MachineSettings
-
-    name_of = registry().kernel_name
-    if words:
-        several = (cpus or 1) > 1
-        kind = machine or ("exact-parallel" if several else "exact")
-        check_first(kind=kind, kernels=kernels, words=words)
-    use = one_use(workload, words)
-    common = MachineSettings(
-        memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())
-    )
-    common = on_model(on_machine(common, machine, cpus), model)
-    if caches and common.kind == "exact-parallel":
-        raise BadOption(option="--caches", problem="caches are modelled on the machine exact, on one CPU")
-    settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
-    with progress() as observer:
-        return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)
-
-
-# `ktrial counters`: which kernel events happened more or less often.
-
-_ROWS = 20
+    print_profile_costs(counted, options.by, top, output())
+    if shapes:
+        print_caches(counted, top, shapes, output())
 
 
 @examples(
@@ -355,6 +237,7 @@ _ROWS = 20
 @on_fleet
 def counters(
     context: typer.Context,
+    options: CommandMeasurementOptions,
     study: StoredStudyName = None,
     kernel: Annotated[
         list[str] | None,
@@ -364,61 +247,51 @@ def counters(
             autocompletion=kernel_names,
         ),
     ] = None,
-    workload: Workloads = None,
-    metrics: OwnMetrics = None,
     glob: Annotated[str, typer.Option(metavar="PATTERN", help="Which counters: 'vmstat.pg*'.")] = "*",
     all_: Annotated[bool, typer.Option("--all", help="Show those that did not change, too.")] = False,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = _ROWS,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = 20,
     json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    boot: BootParameters = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
 ) -> None:
     """Compare event counters: faults, switches, allocations…
 
     Of a study's treatments, or of two kernels in workloads or with a command of your own: -- COMMAND.
     """
     from ktrial.analysis.counters import compared
-    from ktrial.cli.command_line import BadOption
+    from ktrial.analysis.result import record as record_of
     from ktrial.cli.console import print_json
-    from ktrial.cli.options.kernel_measurement import MeasurementOptions
-    from ktrial.cli.options.own_command import own_words
-    from ktrial.cli.studies import open_existing
+    from ktrial.cli.studies import find, open_existing
+    from ktrial.report.counters import against_baseline
     from ktrial.store.location import default_location
     from ktrial.store.store import open_store
 
     if kernel and study:
-        raise BadOption(option="--kernel", problem="give a study or kernels, not both")
-    words = own_words(context)
-    if words and not kernel:
-        raise BadOption(option="--", problem="a command goes with --kernel: a study has its own workloads")
-    if metrics and not kernel:
-        raise BadOption(option="--metrics", problem="it goes with --kernel: a study has its own workloads")
-    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words, metrics)
-    with open_store(store or default_location()) if kernel else open_existing(store) as opened:
-        record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
-    rows = compared(record.study, record.trials, glob)
-    named = given.workloads if study or not kernel else ()
-    chosen = [row for row in rows if not named or row.comparison.workload in named]
-    if json:
-        print_json(_as_json(record, chosen))
+        raise BadOption("--kernel", "give a study or kernels, not both")
+    options = replace(options, words=users_command(context))
+    if options.words and not kernel:
+        raise BadOption("--", "a command goes with --kernel: a study has its own workloads")
+    if options.metrics and not kernel:
+        raise BadOption("--metrics", "it goes with --kernel: a study has its own workloads")
+    if kernel:
+        with open_store(options.store or default_location()) as store:
+            record = _measured(kernel, options, store)
     else:
-        _print(record, chosen, top, show_all=all_)
+        with open_existing(options.store) as store:
+            record = record_of(store, find(store, study).id)
+    workloads = () if kernel else options.workload_names
+    rows = [
+        row
+        for row in compared(record.study, record.trials, glob)
+        if not workloads or row.comparison.workload in workloads
+    ]
+    if json:  # docs/check.md names every field
+        counters = against_baseline(rows).data()
+        print_json({"study": record.study.name, "id": record.id, "counters": counters})
+    else:
+        _print_counters(record, rows, top, show_all=all_)
 
 
-def _stored(study: str | None, store: Any) -> "StudyRecord":
-    from ktrial.analysis.result import record as record_of
-    from ktrial.cli.studies import find
-
-    return record_of(store, find(store, study).id)
-
-
-def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "StudyRecord":
-    from ktrial.cli.command_line import BadOption
-    from ktrial.cli.options import kernel_measurement as measuring
+def _measured(names: list[str], options: CommandMeasurementOptions, store: "Store") -> "StudyRecord":
+    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
     from ktrial.cli.running.preflight import check_first
     from ktrial.cli.studies import registry
@@ -428,30 +301,32 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
 
     kernels = list(dict.fromkeys(map(registry().kernel_name, names)))
     if len(kernels) < 2:
-        raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
-    if given.words:
-        check_first(kernels=kernels, workloads=given.workloads, words=given.words, jobs=jobs)
-    how = measuring.measurement(given)
+        raise BadOption("--kernel", "give two or more; the first is the baseline")
+    jobs = options.jobs
+    if options.words:
+        check_first(kernels=kernels, workloads=options.workload_names, words=options.words, jobs=jobs)
+    measured = kernel_measurement.measurement(options)
     study = Study(
         name="counters",
         question=f"Which events does {' and '.join(kernels[1:])} have more or less often than {kernels[0]}?",
-        machine=how.settings,
+        machine=measured.settings,
         factors=(kernel_factor(*kernels),),
-        workloads=how.workloads,
-        perturbations=how.perturbations,
+        workloads=measured.workloads,
+        perturbations=measured.perturbations,
     )
     with progress() as observer:
-        runs = measuring.runs(store, observer, jobs)
+        runs = kernel_measurement.runs(store, observer, jobs)
         return run(
             study, store=store, machine=runs.machine, observer=observer, jobs=jobs, sources=runs.sources
         )
 
 
-def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_all: bool) -> None:
+def _print_counters(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_all: bool) -> None:
     from rich.text import Text
 
-    from ktrial.cli.console import output
+    from ktrial.cli.console import breakable, output
     from ktrial.cli.render.table import rendered
+    from ktrial.format import number_format
     from ktrial.format.sanitize import one_line
     from ktrial.report.counters import against_baseline
 
@@ -460,37 +335,17 @@ def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_al
     groups: dict[tuple[str, str], list[CounterRow]] = {}
     for row in rows:
         groups.setdefault((row.comparison.workload, row.comparison.treatment), []).append(row)
-    for (workload, treatment), own in groups.items():
-        shown = [row for row in own if show_all or row.changed]
-        baseline, unit = own[0].comparison.baseline, own[0].comparison.unit
+    for (workload, treatment), group in groups.items():
+        shown = [row for row in group if show_all or row.changed]
+        baseline, unit = group[0].comparison.baseline, group[0].comparison.unit
         console.print()
         console.print(Text(one_line(f"{workload}: {treatment} against {baseline}, {unit}"), style="bold"))
         if shown:
             console.print(rendered(against_baseline(shown[:top])))
-        console.print(Text(_rest(own, shown, top, show_all), style="dim"))
+        hidden = [f"{len(shown) - top} more: --top {len(shown)}"] if len(shown) > top else []
+        if not show_all:
+            same = breakable(number_format.counted(len(group) - len(shown), "counter"))
+            hidden.append(f"{same} did not change by more than margin and spread: --all")
+        console.print(Text("; ".join(hidden), style="dim"))
     if not groups:
         console.print("no counter matches, or the study has one treatment")
-
-
-def _rest(own: "list[CounterRow]", shown: "list[CounterRow]", top: int, show_all: bool) -> str:
-    from ktrial.cli.console import breakable
-    from ktrial.format import number_format
-
-    parts = []
-    if len(shown) > top:
-        parts.append(f"{len(shown) - top} more: --top {len(shown)}")
-    if not show_all:
-        same = breakable(number_format.counted(len(own) - len(shown), "counter"))
-        parts.append(f"{same} did not change by more than margin and spread: --all")
-    return "; ".join(parts)
-
-
-def _as_json(record: "StudyRecord", rows: "list[CounterRow]") -> dict[str, Any]:
-    """What `counters --json` prints; docs/check.md names every field."""
-    from ktrial.report.counters import against_baseline
-
-    return {
-        "study": record.study.name,
-        "id": record.id,
-        "counters": against_baseline(rows).data(),
-    }

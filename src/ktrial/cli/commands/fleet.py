@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.options.common import Json, StoreOption
+from ktrial.cli.command_line import command_group, examples
+from ktrial.cli.options.common import Jobs, Json, StoreOption
 
 if TYPE_CHECKING:
-    from ktrial.fleet.held_machines import WorkerStatus
+    from ktrial.fleet.settings import FleetSettings
     from ktrial.store.leases import HeldLease
 
 app = command_group("Have exact trials performed by many machines.")
-
 Address = Annotated[
     str,
     typer.Argument(
@@ -32,17 +31,14 @@ def _batch_systems(incomplete: str) -> list[str]:
     return [name for name in BATCH_SYSTEMS if name.startswith(incomplete)]
 
 
-@app.command("worker", cls=KtrialCommand)
+@app.declare("worker")
 @examples("ktrial fleet worker tcp://127.0.0.1:8786", "ktrial fleet worker lab.toml --jobs 8")
 def worker(
     address: Address,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What it is called; else as the host.")
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Trials at once; else one a core."),
-    ] = None,
+    jobs: Jobs = None,
     cache: Annotated[
         Path | None,
         typer.Option(metavar="DIRECTORY", help="Where it keeps files and snapshots; else KTRIAL_CACHE."),
@@ -61,14 +57,13 @@ def worker(
     from ktrial.fleet.settings import fleet
 
     settings = fleet(address, insecure=insecure)
-    if settings.local_workers:
-        raise _no_worker_of(address)
+    _check_has_scheduler(settings)
     use_cache(cache)
     slots = jobs or len(os.sched_getaffinity(0))
     serve(Service(settings, name or own_name(), slots, once), say)
 
 
-@app.command("up", cls=KtrialCommand)
+@app.declare("up")
 @examples("ktrial fleet up --slurm lab.toml", "ktrial fleet up lab.toml --workers 64 --dry-run")
 def up(
     file: Annotated[
@@ -102,15 +97,14 @@ def up(
 
     settings = fleet(str(file), insecure=insecure)
     jobs = read(file, "slurm" if slurm else batch, workers)
-    if settings.local_workers:
-        raise _no_worker_of(settings.address)
+    _check_has_scheduler(settings)
     if dry_run:
         output().print(script(jobs, settings), markup=False, highlight=False, soft_wrap=True)
         return
     keep_up(jobs, settings, say)
 
 
-@app.command("status", cls=KtrialCommand)
+@app.declare("status")
 @examples("ktrial fleet status tcp://127.0.0.1:8786", "ktrial fleet status --json")
 def status(
     address: Annotated[
@@ -123,37 +117,49 @@ def status(
     insecure: Insecure = False,
 ) -> None:
     """Say who is in a fleet, what each worker does, and who holds which machine there."""
-    from ktrial.cli.console import print_json, say
+    from ktrial.cli.console import output, print_json, say
+    from ktrial.cli.render.table import texts_table
     from ktrial.fleet.errors import FleetUsageError
     from ktrial.fleet.held_machines import status_of
     from ktrial.fleet.settings import asked_for, fleet
+    from ktrial.format.sanitize import one_line
 
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
     if settings is None:
         raise FleetUsageError(
             "No fleet is named.",
-            hint=(
-                "give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); else "
-                "KTRIAL_FLEET says it, or [fleet] in the configuration: ktrial help fleet"
-            ),
+            hint="give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); else "
+            "KTRIAL_FLEET says it, or [fleet] in the configuration: ktrial help fleet",
         )
-    if settings.local_workers:
-        raise _no_worker_of(settings.address)
-    workers, held = status_of(settings)
+    _check_has_scheduler(settings)
+    workers, leases = status_of(settings)
     if json:
-        there = [one.as_json() for one in workers]
-        data = {"workers": there, "machines": [_lease_data(one) for one in held]}
-        print_json({"address": settings.address} | data)
+        print_json(
+            {
+                "address": settings.address,
+                "workers": [worker.as_json() for worker in workers],
+                "machines": [_lease_data(lease) for lease in leases],
+            }
+        )
         return
     if workers:
-        _print(workers)
+        rows = (
+            (
+                one_line(worker.name),
+                str(worker.slots),
+                one_line(worker.standing),
+                one_line("; ".join(worker.under_way)) or "nothing",
+            )
+            for worker in workers
+        )
+        output().print(texts_table(("worker", "at once", "standing", "does"), rows))
     else:
         say("no worker is there; ktrial fleet worker starts one")
-    if held:
-        _print_leases(held)
+    if leases:
+        _print_leases(leases)
 
 
-@app.command("machines", cls=KtrialCommand)
+@app.declare("machines")
 @examples("ktrial fleet machines", "ktrial fleet machines --store postgresql://db/ktrial --json")
 def machines(store: StoreOption = None, json: Json = False) -> None:
     """Say who holds which real machine: runs over ssh hold one each, one trial at a time, in the store."""
@@ -161,56 +167,44 @@ def machines(store: StoreOption = None, json: Json = False) -> None:
     from ktrial.cli.studies import open_existing
 
     with open_existing(store) as opened:
-        held, name = opened.machine_leases(), opened.name
+        leases, name = opened.machine_leases(), opened.name
     if json:
-        print_json([_lease_data(one) for one in held])
-    elif held:
-        _print_leases(held)
+        print_json([_lease_data(lease) for lease in leases])
+    elif leases:
+        _print_leases(leases)
     else:
         say(f"nobody holds a machine, as far as {name} tells")
 
 
-def _lease_data(one: "HeldLease") -> dict[str, Any]:
-    plain = one.lease.model_dump(mode="json", exclude={"key", "born"})
-    return plain | {"silent_seconds": one.silent_seconds, "is_gone": one.is_over}
+def _lease_data(held: "HeldLease") -> dict[str, Any]:
+    plain = held.lease.model_dump(mode="json", exclude={"key", "born"})
+    return plain | {"silent_seconds": held.silent_seconds, "is_gone": held.is_over}
 
 
-def _print_leases(held: "tuple[HeldLease, ...]") -> None:
+def _print_leases(leases: "tuple[HeldLease, ...]") -> None:
     from ktrial.cli.console import output
-    from ktrial.cli.render.table import rendered
+    from ktrial.cli.render.table import texts_table
     from ktrial.format.sanitize import one_line
-    from ktrial.format.table import Field, table, text_field
 
-    def heard(one: "HeldLease") -> str:
-        return f"{one.silent_seconds:.0f} s ago{', is gone' if one.is_over else ''}"
-
-    fields: tuple[Field[HeldLease], ...] = (
-        text_field("machine", lambda one: one_line(one.lease.called)),
-        text_field("leads to", lambda one: one_line(one.lease.machine)),
-        text_field("held by", lambda one: one_line(one.lease.who)),
-        text_field("since (UTC)", lambda one: f"{one.lease.since:%Y-%m-%d %H:%M}"),
-        text_field("heard", heard),
-        text_field("for study", lambda one: one_line(one.lease.study)),
+    headings = ("machine", "leads to", "held by", "since (UTC)", "heard", "for study")
+    rows = (
+        (
+            one_line(held.lease.called),
+            one_line(held.lease.machine),
+            one_line(held.lease.who),
+            f"{held.lease.since:%Y-%m-%d %H:%M}",
+            f"{held.silent_seconds:.0f} s ago{', is gone' if held.is_over else ''}",
+            one_line(held.lease.study),
+        )
+        for held in leases
     )
-    output().print(rendered(table(fields, held)))
+    output().print(texts_table(headings, rows))
 
 
-def _print(workers: "tuple[WorkerStatus, ...]") -> None:
-    from ktrial.cli.console import output
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.sanitize import one_line
-    from ktrial.format.table import Field, table, text_field
-
-    fields: tuple[Field[WorkerStatus], ...] = (
-        text_field("worker", lambda one: one_line(one.name)),
-        text_field("at once", lambda one: str(one.slots)),
-        text_field("standing", lambda one: one_line(one.standing)),
-        text_field("does", lambda one: one_line("; ".join(one.under_way)) or "nothing"),
-    )
-    output().print(rendered(table(fields, workers)))
-
-
-def _no_worker_of(address: str) -> Exception:
+def _check_has_scheduler(settings: "FleetSettings") -> None:
+    """Raise BadFleet where the fleet is one of local processes."""
     from ktrial.fleet.errors import BadFleet
 
-    return BadFleet(address=address, problem="workers come to a scheduler, which has an address")
+    if settings.local_workers:
+        problem = "workers come to a scheduler, which has an address"
+        raise BadFleet(address=settings.address, problem=problem)

@@ -1,20 +1,19 @@
-"""`ktrial help`: the documentation, in the terminal."""
+"""`ktrial help`: the documentation in the terminal: `docs/`, in a wheel's package, above it in a checkout."""
 
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import BadUsage, examples
 from ktrial.cli.options.completion import topic_names
 from ktrial.errors import KtrialError
 from ktrial.installation import package_directory
 
-_PAGER_OPTIONS = "FRX"
-"""Of less, where LESS does not say others: colours, and no pager for what fits the screen."""
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 
 
 @examples("ktrial help", "ktrial help studies")
@@ -31,26 +30,17 @@ def help_(
     A command's options are told by ktrial COMMAND --help.
     """
     from ktrial.cli.app import COMMANDS
+    from ktrial.cli.console import output
+    from ktrial.cli.render.table import texts_table
 
     if topic is None:
-        _list(list(pages().values()))
+        rows = ((page.topic, page.title) for page in pages().values())
+        output().print(texts_table(("topic", "what it tells"), rows, unbroken=("topic",)))
+        output().print("\nktrial help TOPIC shows one; ktrial COMMAND --help tells a command's options.")
         return
     if topic in COMMANDS and topic not in pages():
         topic = "commands"
     _show(page(topic))
-
-
-def _list(pages: "list[Page]") -> None:
-    from ktrial.cli.console import output
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.table import Field, table, text_field
-
-    fields: tuple[Field[Page], ...] = (
-        text_field("topic", lambda page: page.topic, wraps=False),
-        text_field("what it tells", lambda page: page.title),
-    )
-    output().print(rendered(table(fields, pages)))
-    output().print("\nktrial help TOPIC shows one; ktrial COMMAND --help tells a command's options.")
 
 
 def _show(page: "Page") -> None:
@@ -63,35 +53,13 @@ def _show(page: "Page") -> None:
 
     console = output()
     drawn = Markdown(page.text, hyperlinks=console.is_terminal)
-    if not sys.stdout.isatty():
+    if not console.is_terminal:
         console.print(drawn)
         return
-    os.environ.setdefault("LESS", _PAGER_OPTIONS)
+    # Of less, where LESS does not say others: colours, and no pager for what fits the screen.
+    os.environ.setdefault("LESS", "FRX")
     with console.pager(styles=True):
         console.print(drawn)
-
-
-# The documentation that comes with ktrial: `docs/`, in the package of a wheel, above it in a checkout.
-
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
-
-
-_COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
-
-
-class NoSuchTopic(KtrialError):
-    """There is no topic `topic``similar`."""
-
-    text = "There is no topic {topic}{similar}."
-    hint = "ktrial help lists all topics; ktrial COMMAND --help tells a command's options"
-    exit_code = 2
-
-
-class NoDocumentation(KtrialError):
-    """The documentation is not in `directory`: this installation is incomplete."""
-
-    text = "The documentation is not in {directory}: this installation is incomplete."
-    hint = "install ktrial again: pip install --force-reinstall ktrial"
 
 
 @dataclass(frozen=True)
@@ -104,8 +72,7 @@ class Page:
     @property
     def text(self) -> str:
         """Its Markdown, as a terminal is shown it: links to other pages are commands that show them."""
-        text = _COMMENT.sub("", self.file.read_text(encoding="utf-8"))
-        return _LINK.sub(self._link, text)
+        return _LINK.sub(self._link, _COMMENT.sub("", self.file.read_text(encoding="utf-8")))
 
     @property
     def title(self) -> str:
@@ -118,36 +85,36 @@ class Page:
         if "://" in target or not place:
             return link[0] if place else words
         topic = _topic_of(self.file.parent / place)
-        known = {page.file: page.topic for page in pages().values()}
-        if topic not in known.values() or topic in words:
+        if topic not in pages() or topic in words:
             return words
         return f"{words} (`ktrial help {topic}`)"
 
 
-def directory() -> Path:
-    """Where the documentation is."""
-    package = package_directory()
-    in_wheel = package / "docs"
-    return in_wheel if in_wheel.is_dir() else package.parents[1] / "docs"
-
-
 def pages() -> dict[str, Page]:
-    """Topic → page, by topic. Raises NoDocumentation."""
-    files = sorted([*directory().glob("*.md"), *directory().glob("architecture/*.md")])
+    """Topic → page, by topic. Raises KtrialError where the documentation is missing."""
+    package = package_directory()
+    directory = package / "docs" if (package / "docs").is_dir() else package.parents[1] / "docs"
+    files = sorted([*directory.glob("*.md"), *directory.glob("architecture/*.md")])
     if not files:
-        raise NoDocumentation(directory=directory())
+        raise KtrialError(
+            f"The documentation is not in {directory}: this installation is incomplete.",
+            hint="install ktrial again: pip install --force-reinstall ktrial",
+        )
     return {topic: Page(topic, file) for file in files for topic in (_topic_of(file),)}
 
 
 def page(topic: str) -> Page:
-    """The page of a topic. Raises NoSuchTopic, NoDocumentation."""
+    """The page of a topic. Raises BadUsage where there is none."""
     from ktrial.model.notation import nearest
 
-    known = pages()
-    wanted = topic.removesuffix(".md").rpartition("/")[2]
-    if wanted not in known:
-        raise NoSuchTopic(topic=topic, similar=nearest(wanted, known))
-    return known[wanted]
+    topics = pages()
+    name = topic.removesuffix(".md").rpartition("/")[2]
+    if name not in topics:
+        raise BadUsage(
+            f"There is no topic {topic}{nearest(name, topics)}.",
+            hint="ktrial help lists all topics; ktrial COMMAND --help tells a command's options",
+        )
+    return topics[name]
 
 
 def _topic_of(file: Path) -> str:

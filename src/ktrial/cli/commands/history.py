@@ -1,17 +1,23 @@
-"""`ktrial history`: one metric over versions, with the places where it changed."""
+"""`ktrial history`, `matrix`, `recommend` and `systems`: numbers over kernels, and over machines."""
 
-import re
-import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ktrial.analysis.errors import HistoryError
-from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption, on_fleet
+from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.options.common import (
+    Count,
+    GuestMemory,
+    Jobs,
+    Json,
+    Margin,
+    PageFile,
+    Perturbations,
+    StoreOption,
+    on_fleet,
+)
 from ktrial.cli.options.completion import (
     kernel_lists,
     kernel_names,
@@ -22,31 +28,14 @@ from ktrial.cli.options.completion import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.table import Table as RichTable
 
     from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import HasNumbers
-    from ktrial.model.comparison import Matrix
     from ktrial.model.history import KernelCandidate, Recommendation
-    from ktrial.model.kernel import Build
+    from ktrial.model.kernel import Build, PatchSeries
     from ktrial.model.study import Study, StudyRecord
     from ktrial.store.store import Store
-    from ktrial.studyfile.references import Registry
-
-
-Kernels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A..B",
-        help="Versions: 5.10..7.2, or names with commas between them.",
-        autocompletion=kernel_lists,
-    ),
-]
-
-
-PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 
 
 @examples(
@@ -56,20 +45,26 @@ PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="W
 )
 def history(
     workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
-    kernels: Kernels = None,
+    kernels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A..B",
+            help="Versions: 5.10..7.2, or names with commas between them.",
+            autocompletion=kernel_lists,
+        ),
+    ] = None,
     commits: Annotated[
         str | None,
         typer.Option(metavar="BASE..TIP", help="Commits that ktrial series or ktrial watch measured."),
     ] = None,
     git: Annotated[
-        Path | None, typer.Option("--git", metavar="DIR", help="Their tree; else the one it stands in.")
+        Path | None, typer.Option(metavar="DIR", help="Their tree; else the one it stands in.")
     ] = None,
     configuration: Annotated[
         str | None, typer.Option("--config", metavar="C", help="Of the commits' kernels; else guest.")
     ] = None,
     option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=y", help="An option of them; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME=y", help="An option of them; may be repeated.")
     ] = None,
     metric: Annotated[
         str | None,
@@ -94,8 +89,7 @@ def history(
     without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
     is named, and the others are shown.
     """
-    from ktrial.analysis.history.series import history as history_of
-    from ktrial.analysis.history.series import versions
+    from ktrial.analysis.history import series as histories
     from ktrial.analysis.history.stored_numbers import garbage_kept, stored_numbers
     from ktrial.analysis.store_queries import label_of
     from ktrial.cli.console import output, print_json, say, write_page
@@ -103,62 +97,82 @@ def history(
     from ktrial.cli.render.history import print_history
     from ktrial.cli.studies import DAMAGED, open_existing, tell_left_out
 
+    _check_commits(commits, {"--git": git, "--config": configuration, "--option": option}, kernels, by_time)
     edge = margin_of(margin)
-    asked = CommitsAsked.of(
-        commits, git, configuration, tuple(option or ()), kernels=bool(kernels), by_time=by_time
-    )
     with garbage_kept(for_good=True), open_existing(store) as opened:
         numbers, name = stored_numbers(opened, say, leave_out=True), opened.name
         label = label_of(numbers.studies, workload)
         studies = numbers.of_one(label)
-    left_out = studies.left_out
-    if asked:
-        asked.show(
+    counts: dict[str, int] = {}
+    if commits:
+        from ktrial.kernels.patch_series import series_in_git
+        from ktrial.series.commit_ranges import commit_history
+
+        series = series_in_git(git or Path.cwd(), commits)
+        base = _base_build(series, configuration, option)
+        of_range = commit_history(studies, label, series, base, metric=metric, margin=edge, alpha=alpha)
+        result = of_range.history
+        counts = {"commits": of_range.commits, "measured": of_range.measured}
+    else:
+        from ktrial.experiment.kernel_choice import chosen
+
+        measured = histories.versions(studies, label)
+        only = chosen(kernels, measured.items()) if kernels else None
+        places = {} if only or by_time else _commit_places(measured)
+        result = histories.history(
             studies,
             label,
             metric=metric,
+            kernels=only,
             margin=edge,
+            by_time=by_time,
             alpha=alpha,
-            json=json,
-            html=html,
-            left_out=left_out,
-            store=name,
+            commits=places,
         )
-        if tell_left_out(left_out):
-            raise typer.Exit(DAMAGED)
-        return
-    if kernels:
-        from ktrial.experiment.kernel_choice import chosen
-    measured = versions(studies, label)
-    only = chosen(kernels, measured.items()) if kernels else None
-    result = history_of(
-        studies,
-        label,
-        metric=metric,
-        kernels=only,
-        margin=edge,
-        by_time=by_time,
-        alpha=alpha,
-        commits={} if only or by_time else _commits(measured),
-    ).model_copy(update={"left_out": left_out})
+    result = result.model_copy(update={"left_out": studies.left_out})
     if not result.lines:
-        tell_left_out(left_out)
-        raise _nothing(name, label, studies, metric, kernels or [])
+        if commits:
+            raise _no_commit_measured(name, label, commits, git, configuration, option)
+        tell_left_out(studies.left_out)
+        raise _not_measured(name, label, studies, metric, kernels or [])
     if html:
         from ktrial.report.history import history_page
 
-        write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
+        range_words = f" --commits {commits}" if commits else ""
+        page_of = label if commits else workload
+        write_page(html, history_page(result), f"ktrial history {page_of}{range_words} --html FILE")
     if json:
-        print_json(result.model_dump(mode="json"))
+        print_json({**result.model_dump(mode="json"), **counts})
     else:
         print_history(result, output())
+        if commits:
+            print(f"{counts['measured']} of {counts['commits']} commits have a number.")
         if html:
             print(f"page: {html.expanduser().absolute()}")
-    if tell_left_out(left_out):
+    if tell_left_out(studies.left_out):
         raise typer.Exit(DAMAGED)
 
 
-def _commits(kernels: "Mapping[str, str]") -> dict[str, int]:
+def _check_commits(
+    commits: str | None, options: Mapping[str, object], kernels: list[str] | None, by_time: bool
+) -> None:
+    """Raise BadOption where an option does not go with --commits, or without it."""
+    if commits is None:
+        for option, value in options.items():
+            if value:
+                raise BadOption(option, "it goes with --commits BASE..TIP")
+    elif kernels or by_time:
+        option = "--kernels" if kernels else "--by-time"
+        raise BadOption(option, "commits of --commits stand in their own order")
+
+
+def _base_build(series: "PatchSeries", config: str | None, options: list[str] | None) -> "Build":
+    from ktrial.kernels.build.requests import requested
+
+    return requested(series.base, config=config or "guest", options=options or (), directory=Path.cwd())
+
+
+def _commit_places(kernels: Mapping[str, str]) -> dict[str, int]:
     """The commits' own order, of kernels with their releases; what their tree no longer tells is said."""
     if not any(name.startswith(("git:", "build:")) for name in kernels):
         return {}
@@ -174,7 +188,21 @@ def _commits(kernels: "Mapping[str, str]") -> dict[str, int]:
     return places
 
 
-def _nothing(
+def _no_commit_measured(
+    store: str, label: str, commits: str, git: Path | None, config: str | None, options: list[str] | None
+) -> "NotMeasured":
+    import shlex
+
+    from ktrial.analysis.errors import NotMeasured
+
+    words = ["ktrial", "series", commits, *(["--git", str(git)] if git else [])]
+    words += ["--config", config] if config and config != "guest" else []
+    words += [word for text in options or () for word in ("--option", text)]
+    hint = f"{shlex.join([*words, '--workload', label, '--every', '16'])} measures them"
+    return NotMeasured(store=store, workload=label, detail=f" on a commit of {commits}", hint=hint)
+
+
+def _not_measured(
     store: str, workload: str, studies: "HasNumbers", metric: str | None, kernels: list[str]
 ) -> "NotMeasured":
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
@@ -184,116 +212,19 @@ def _nothing(
     from ktrial.model.notation import nearest
     from ktrial.workloads import descriptions
 
-    there = metrics(studies, workload)
-    if not there:
-        known = descriptions()
-        if workload in known:
+    measured = metrics(studies, workload)
+    if not measured:
+        names = descriptions()
+        if workload in names:
             return NotMeasured(store=store, workload=workload, detail="")
         hint = "ktrial list and ktrial show say what is stored"
-        return NotMeasured(store=store, workload=workload, detail=nearest(workload, known), hint=hint)
-    if metric and metric not in there:
-        hint = f"its metrics are {', '.join(there)}"
-        detail = f", metric {metric}{nearest(metric, there)}"
+        return NotMeasured(store=store, workload=workload, detail=nearest(workload, names), hint=hint)
+    if metric and metric not in measured:
+        hint = f"its metrics are {', '.join(measured)}"
+        detail = f", metric {metric}{nearest(metric, measured)}"
         return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
     hint = f"measured are {', '.join(sorted(versions(studies, workload), key=version_order))}"
     return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)
-
-
-# `ktrial history --commits`: the range that was asked for, and what is shown of it.
-
-
-@dataclass(frozen=True)
-class CommitsAsked:
-    """A range of commits, and how their kernels were built."""
-
-    text: str
-    git: Path | None
-    config: str
-    options: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        commits: str | None,
-        git: Path | None,
-        config: str | None,
-        options: tuple[str, ...],
-        *,
-        kernels: bool,
-        by_time: bool,
-    ) -> "CommitsAsked | None":
-        """From the command's options; None where no commits are asked for. Raises BadOption."""
-        from ktrial.cli.command_line import BadOption
-
-        if commits is None:
-            for name, given in (("--git", git), ("--config", config), ("--option", options)):
-                if given:
-                    raise BadOption(option=name, problem="it goes with --commits BASE..TIP")
-            return None
-        if kernels or by_time:
-            other = "--kernels" if kernels else "--by-time"
-            raise BadOption(option=other, problem="commits of --commits stand in their own order")
-        return cls(commits, git, config or "guest", options)
-
-    def show(
-        self,
-        studies: "HasNumbers",
-        label: str,
-        *,
-        metric: str | None,
-        margin: float | None,
-        alpha: float,
-        json: bool,
-        html: Path | None,
-        left_out: tuple[str, ...],
-        store: str,
-    ) -> None:
-        """Print it. Raises BadCommitRange, NotMeasured where none of them has a number."""
-        from ktrial.cli.console import output, print_json, write_page
-        from ktrial.cli.render.history import print_history
-        from ktrial.kernels.patch_series import series_in_git
-        from ktrial.report.history import history_page
-        from ktrial.series.commit_ranges import commit_history
-
-        series = series_in_git(self.git or Path.cwd(), self.text)
-        plain = self._build(series.base)
-        of_range = commit_history(studies, label, series, plain, metric=metric, margin=margin, alpha=alpha)
-        shown = of_range.history.model_copy(update={"left_out": left_out})
-        if not shown.lines:
-            raise self._nothing(store, label)
-        if html:
-            write_page(html, history_page(shown), f"ktrial history {label} --commits {self.text} --html FILE")
-        if json:
-            counts = {"commits": of_range.commits, "measured": of_range.measured}
-            print_json({**shown.model_dump(mode="json"), **counts})
-            return
-        print_history(shown, output())
-        print(f"{of_range.measured} of {of_range.commits} commits have a number.")
-        if html:
-            print(f"page: {html.expanduser().absolute()}")
-
-    def _build(self, source: str) -> "Build":
-        from ktrial.kernels.build.requests import requested
-
-        return requested(source, config=self.config, options=self.options, directory=Path.cwd())
-
-    def _nothing(self, store: str, label: str) -> "NotMeasured":
-        from ktrial.analysis.errors import NotMeasured
-
-        words = ["ktrial", "series", self.text, *(["--git", str(self.git)] if self.git else [])]
-        words += ["--config", self.config] if self.config != "guest" else []
-        words += [word for text in self.options for word in ("--option", text)]
-        hint = f"{shlex.join([*words, '--workload', label, '--every', '16'])} measures them"
-        return NotMeasured(store=store, workload=label, detail=f" on a commit of {self.text}", hint=hint)
-
-
-# `ktrial matrix`: versions by workloads against a baseline, as a heat map.
-
-_BETWEEN = re.compile(r",(?![^(]*\))")
-"""A comma between workloads, and not one between the parameters of `seq-read(path=/mnt, size=8)`."""
-
-
-_OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the machine's options"}
 
 
 @examples(
@@ -323,10 +254,8 @@ def matrix(
         Literal["cloud", "generic", "rt"], typer.Option(metavar="F", help="Of a range: cloud, generic, rt.")
     ] = "cloud",
     perturbations: Perturbations = None,
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters; else 1%.")
-    ] = None,
-    memory: Annotated[str | None, typer.Option(metavar="512M", help="The guest's memory; else 512M.")] = None,
+    margin: Margin = None,
+    memory: GuestMemory = None,
     count: Count = None,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a cell.")] = False,
@@ -338,150 +267,98 @@ def matrix(
 
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
-    from ktrial.cli.running.preflight import check_first, fetching_tools
+    from ktrial.analysis.result import record as record_of
+    from ktrial.cli.console import output, print_json, write_page
+    from ktrial.cli.render.history import print_matrix
+    from ktrial.cli.running.reports import explain
     from ktrial.cli.studies import open_existing
+    from ktrial.report import matrix as matrices
     from ktrial.report import study_summary, whys
-    from ktrial.report.matrix import matrix as matrix_of
+    from ktrial.report.csv_and_json import csv_text
     from ktrial.report.matrix import matrix_page
     from ktrial.store.location import default_location
     from ktrial.store.store import open_store
 
-    _check(study, kernels, json=json, csv=csv)
-    if study is None:
-        check_first(
-            kernels=kernels or (),
-            workloads=workload_names_of(workloads),
-            tools=fetching_tools() if fetch else (),
-            jobs=jobs,
-        )
-    given = {
-        "machine": _given({"count": count, "memory": memory}),
-        **_given({"margin": margin, "perturbations": perturbations}),
-    }
-    wanted = (
-        None if study else planned(kernels or [], workloads, baseline, given, fetch=fetch, flavour=flavour)
-    )
+    if bool(study) == bool(kernels):
+        raise BadOption("--kernels or --study", "give one of the two")
+    if json and csv:
+        raise BadOption("--json and --csv", "give one of the two")
+    planned = None
+    if kernels:
+        settings = {
+            "machine": {"count": count, "memory": memory},
+            "margin": margin,
+            "perturbations": perturbations,
+        }
+        planned = _planned(kernels, workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour)
     with open_existing(store) if study else open_store(store or default_location()) as opened:
-        record = _measured(wanted, study or "", opened, jobs)
+        if planned is None:
+            record = record_of(opened, opened.find(study or "").id)
+        else:
+            record = _run(planned, opened, jobs)
         if html:
-            from ktrial.cli.console import write_page
-            from ktrial.cli.running.reports import explain
-
-            page = matrix_page(matrix_of(record), whys(opened, record, explain))
+            page = matrix_page(matrices.matrix(record), whys(opened, record, explain))
             write_page(html, page, "the same command again, which measures nothing twice")
-    _print(matrix_of(record, all_metrics=json or csv), html, json=json, csv=csv)
-    if wanted is not None and study_summary.failed_trials(record):
+    result = matrices.matrix(record, all_metrics=json or csv)
+    if json:
+        print_json(result.model_dump(mode="json"))
+    elif csv:
+        typer.echo(csv_text(matrices.for_programs(result)).encode(), nl=False)
+    else:
+        print_matrix(result, output())
+        if html:
+            print(f"page: {html.expanduser().absolute()}")
+    if planned is not None and study_summary.failed_trials(record):
         raise typer.Exit(3)
 
 
-def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | None) -> "StudyRecord":
-    """The record of the study that is wanted, run where that is needed; else of the stored one."""
-    from ktrial.analysis.result import record as record_of
+def _run(study: "Study", store: "Store", jobs: int | None) -> "StudyRecord":
     from ktrial.cli.progress import progress
     from ktrial.experiment.session import run
 
-    if wanted is None:
-        return record_of(store, store.find(stored).id)
     with progress() as observer:
-        return run(wanted, store=store, observer=observer, jobs=jobs)
+        return run(study, store=store, observer=observer, jobs=jobs)
 
 
-def _print(matrix: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.render.history import print_matrix
-    from ktrial.report.csv_and_json import csv_text
-    from ktrial.report.matrix import for_programs
-
-    if json:
-        print_json(matrix.model_dump(mode="json"))
-    elif csv:
-        typer.echo(csv_text(for_programs(matrix)).encode(), nl=False)
-    else:
-        print_matrix(matrix, output())
-        if html:
-            print(f"page: {html.expanduser().absolute()}")
-
-
-def _check(study: str | None, kernels: list[str] | None, *, json: bool, csv: bool) -> None:
-    from ktrial.cli.command_line import BadOption
-
-    if bool(study) == bool(kernels):
-        raise BadOption(option="--kernels or --study", problem="give one of the two")
-    if json and csv:
-        raise BadOption(option="--json and --csv", problem="give one of the two")
-
-
-def planned(
+def _planned(
     kernels: list[str],
     workloads: list[str] | None,
     baseline: str | None,
-    given: dict[str, Any],
+    settings: dict[str, Any],
+    jobs: int | None,
     *,
-    fetch: bool = False,
-    flavour: str = "cloud",
-    name: str = "matrix",
+    fetch: bool,
+    flavour: str,
 ) -> "Study":
     """The study of these kernels and workloads. Raises KernelError, StudyError, HistoryError."""
     from ktrial.cli.console import say
-    from ktrial.cli.studies import registry
-    from ktrial.experiment.kernel_choice import expanded
-    from ktrial.studyfile.diagnostics import StudySource
-    from ktrial.studyfile.reader import study_from
+    from ktrial.cli.options.workloads import workload_names_of
+    from ktrial.cli.running.preflight import check_first, fetching_tools
+    from ktrial.cli.studies import registry, study_of_options
+    from ktrial.experiment.kernel_choice import expanded, full_name
 
-    installed = registry()
+    names_of_workloads = workload_names_of(workloads)
+    tools = fetching_tools() if fetch else ()
+    check_first(kernels=kernels, workloads=names_of_workloads, tools=tools, jobs=jobs)
 
-    def tell(what: str, done: int = 0, total: int = 0) -> None:
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
         if not total:
             say(what)
 
-    names = expanded(kernels, installed.kernel_name, tell, fetch=fetch, flavour=flavour)
-    first = _baseline(installed, baseline, names)
-    ordered = [first, *(one for one in names if one != first)]
-    data: dict[str, Any] = {
-        "question": f"How do {len(ordered)} kernels compare with {first}?",
-        "factors": {"kernel": {"levels": ordered}},
-        "workloads": workload_names_of(workloads),
-        **given,
-    }
-    return study_from(data, StudySource("command line", options=_OPTIONS), name, Path.cwd(), installed)
-
-
-def _baseline(installed: "Registry", baseline: str | None, names: tuple[str, ...]) -> str:
-    from ktrial.experiment.kernel_choice import full_name
-
-    if baseline is None:
-        return names[0]
-    return installed.kernel_name(full_name(baseline))
-
-
-def workload_names_of(texts: list[str] | None) -> list[str]:
-    """`default`, `quick` and workloads, with commas between them; `default` where nothing is given."""
-    sets = _sets()
-    return list(dict.fromkeys(name for word in _words(texts) for name in sets.get(word, (word,))))
-
-
-def in_sets(texts: list[str] | None) -> set[str]:
-    """Those of the workloads that nobody named: they only belong to a set."""
-    sets, words = _sets(), _words(texts)
-    return {name for word in words for name in sets.get(word, ())} - set(words)
-
-
-def _sets() -> dict[str, tuple[str, ...]]:
-    from ktrial.workloads import DEFAULT, DISK, QUICK
-
-    return {"default": DEFAULT, "quick": QUICK, "disk": DISK}
-
-
-def _words(texts: list[str] | None) -> list[str]:
-    parts = (part for text in texts or ["default"] for part in _BETWEEN.split(text))
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-# `ktrial recommend`: which of the measured kernels serve some workloads best, and which to avoid.
+    kernel_name = registry().kernel_name
+    names = expanded(kernels, kernel_name, progress, fetch=fetch, flavour=flavour)
+    first = names[0] if baseline is None else kernel_name(full_name(baseline))
+    ordered = [first, *(name for name in names if name != first)]
+    return study_of_options(
+        {
+            "question": f"How do {len(ordered)} kernels compare with {first}?",
+            "factors": {"kernel": {"levels": ordered}},
+            "workloads": names_of_workloads,
+            **settings,
+        },
+        "matrix",
+        {"factors": "--kernels", "workloads": "--workloads", "machine": "the machine's options"},
+    )
 
 
 @examples("ktrial recommend --workloads fork,pipe")
@@ -490,9 +367,7 @@ def recommend(
         list[str],
         typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
     ],
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters; else 1%.")
-    ] = None,
+    margin: Margin = None,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -501,16 +376,17 @@ def recommend(
     And which to avoid. Nothing is run. Kernels are ranked by the geometric mean of how far each is behind the
     best one of each workload; it is told where one workload decides.
     """
-    from ktrial.analysis.history.recommend import recommend as recommend_from
+    from ktrial.analysis.history.recommend import recommend as ranked_kernels
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.common import margin_of
+    from ktrial.cli.options.workloads import in_sets, workload_names_of
     from ktrial.cli.studies import open_existing
     from ktrial.format.sanitize import one_line
 
     edge = margin_of(margin)
     with open_existing(store) as opened:
-        names, of_sets = workload_names_of(workloads), in_sets(workloads)
-        recommendation = recommend_from(opened, names, edge, optional=of_sets)
+        names, optional = workload_names_of(workloads), in_sets(workloads)
+        recommendation = ranked_kernels(opened, names, edge, optional=optional)
     if json:
         print_json(recommendation.model_dump(mode="json"))
         return
@@ -518,11 +394,11 @@ def recommend(
     by = recommendation.measured_by
     console.print(one_line(f"how far behind the best kernel of each workload, in %, by {by}:"))
     console.print()
-    console.print(_table(recommendation))
+    console.print(_recommendation_table(recommendation))
     console.print()
-    for one in recommendation.candidates:
-        if one.dominated_by:
-            console.print(one_line(f"{one.version}: dominated by {', '.join(one.dominated_by)}"))
+    for candidate in recommendation.candidates:
+        if candidate.dominated_by:
+            console.print(one_line(f"{candidate.version}: dominated by {', '.join(candidate.dominated_by)}"))
     if recommendation.left_out:
         console.print(one_line(f"not measured, and left out: {', '.join(recommendation.left_out)}"))
     for name, missing in recommendation.incomplete.items():
@@ -530,39 +406,39 @@ def recommend(
     console.print(one_line(recommendation.answer), style="bold")
 
 
-def _table(recommendation: "Recommendation") -> "RichTable":
+def _recommendation_table(recommendation: "Recommendation") -> "RichTable":
     from ktrial.cli.render.table import rendered
     from ktrial.format.table import Cell, Column, Row, RowKind, Table, name, own
     from ktrial.model.workload import short_labels
 
     candidates, names = recommendation.candidates, short_labels(recommendation.workloads)
     columns = [Column("workload", "workload", wraps=True, columns=48)]
-    columns += [
-        Column(one.version, one.version.removeprefix("debian:"), named=True, heading_columns=18, numeric=True)
-        for one in candidates
-    ]
+    for candidate in candidates:
+        heading = candidate.version.removeprefix("debian:")
+        columns.append(Column(candidate.version, heading, named=True, heading_columns=18, numeric=True))
 
     def row(first: Cell, texts: Iterable[str], kind: RowKind = RowKind.PLAIN) -> Row:
         return Row((first, *map(own, texts)), kind)
 
+    def percent(ratio: float) -> str:
+        return f"{(ratio - 1) * 100:.2f}"
+
+    def behind(candidate: "KernelCandidate", place: int) -> str:
+        regret = candidate.regrets[place]
+        # `~`: inside margin and spread, as good as the best.
+        mark = "~" if regret.low <= 1 + recommendation.margin and regret.ratio > 1 else ""
+        return mark + percent(regret.ratio)
+
     rows = [
-        row(name(names[workload]), (_behind(one, place, recommendation.margin) for one in candidates))
+        row(name(names[workload]), [behind(candidate, place) for candidate in candidates])
         for place, workload in enumerate(recommendation.workloads)
     ]
-    worst = row(own("worst"), (f"{(one.worst - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
-    mean = row(own("geometric mean"), (f"{(one.mean - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
-    return rendered(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
-
-
-def _behind(one: "KernelCandidate", place: int, margin: float) -> str:
-    """How far behind the best, in %."""
-    regret = one.regrets[place]
-    # `~`: inside margin and spread, as good as the best.
-    mark = "~" if regret.low <= 1 + margin and regret.ratio > 1 else ""
-    return f"{mark}{(regret.ratio - 1) * 100:.2f}"
-
-
-# `ktrial systems OLD NEW`: is a change the same on all machines of a store?
+    if len(rows) > 1:
+        means = (percent(candidate.mean) for candidate in candidates)
+        rows.append(row(own("geometric mean"), means, RowKind.SUM))
+    worst = (percent(candidate.worst) for candidate in candidates)
+    rows.append(row(own("worst"), worst, RowKind.SUM))
+    return rendered(Table(tuple(columns), tuple(rows)))
 
 
 @examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
@@ -582,30 +458,30 @@ def systems(
     Machine by machine, and the interaction of machine and version tested. In real time also over machines
     like these, as random effects; exact numbers are not averaged over machines.
     """
+    from ktrial.analysis.errors import HistoryError
     from ktrial.analysis.history.machine_agreement import across
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.console import output, print_json, say
     from ktrial.cli.options.common import margin_of
+    from ktrial.cli.options.workloads import workload_names_of
     from ktrial.cli.render.history import print_across
     from ktrial.cli.studies import open_existing
     from ktrial.experiment.kernel_choice import full_name
     from ktrial.kernels.kernel_registry import canonical_name
 
-    first, second = (canonical_name(full_name(one)) for one in (old, new))
+    first, second = (canonical_name(full_name(kernel)) for kernel in (old, new))
     with open_existing(store) as opened:
         stored, name = stored_numbers(opened, say), opened.name
-        studies = stored.studies
-        labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
-        wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
-        rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
+        labels = list(dict.fromkeys(use.label for study in stored.studies for use in study.workloads))
+        if workloads:
+            labels = list(labels_of(stored.studies, workload_names_of(workloads)))
+        rows = across(stored, labels, first, second, margin_of(margin) or 0.01)
     if not rows:
         raise HistoryError(
             f"Store {name}: no two machines have measured both {first} and {second} in one of these "
             "workloads.",
-            hint=(
-                f"measure them with this store on another machine: ktrial matrix --kernels {first},{second}"
-            ),
+            hint=f"measure them with this store on another machine: ktrial matrix --kernels {first},{second}",
         )
     if json:
         print_json([row.model_dump(mode="json") for row in rows])

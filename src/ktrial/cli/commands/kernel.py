@@ -1,4 +1,4 @@
-"""`ktrial kernel`: obtain kernels, look at them, remove them."""
+"""`ktrial kernel`: obtain kernels, build them, look at them, remove them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.console import messages, output, print_json
+from ktrial.cli.command_line import command_group, examples
+from ktrial.cli.console import messages, output, print_json, say, write_page
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.kernel_measurement import Fuzz
+from ktrial.cli.options.kernel_measurement import BuildOptions
 
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
 
-
 app = command_group("Obtain kernels, look at them, remove them.")
 
-
+DAMAGED = 1
+"""The exit code where a file is not what it was."""
 Name = Annotated[
     str, typer.Argument(help="A kernel's name, or the start of its digest.", autocompletion=kernel_names)
 ]
 
 
-@app.command("add", cls=KtrialCommand)
+@app.declare("add")
 @examples(
     "ktrial kernel add debian:6.1 debian:6.12",
     "ktrial kernel add path:arch/x86/boot/bzImage --config .config",
@@ -60,254 +60,10 @@ def add(
         if kernel.vmlinux is None:
             messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
         if kernel.unchecked and kernel.origin.provider in {"path", "host"}:
-            advice = "compare the file with where it came from (sha256sum)"
             messages().print(
-                f"warning: {kernel.name} was not checked for damage: {kernel.unchecked}; {advice}"
+                f"warning: {kernel.name} was not checked for damage: {kernel.unchecked}; compare the file "
+                "with where it came from (sha256sum)"
             )
-
-
-@app.command("list", cls=KtrialCommand)
-@examples("ktrial kernel list")
-def list_kernels(json: Json = False) -> None:
-    """Show the kernels in the cache."""
-    from ktrial.cli.render.kernels import kernel_json, kernels_table
-    from ktrial.kernels import kernel_registry
-    from ktrial.kernels.build.build_trees import MOST_TREES, kept_trees
-    from ktrial.kernels.files import shown
-    from ktrial.kernels.providers import all_providers
-
-    cached = kernel_registry.all_kernels()
-    if json:
-        print_json([kernel_json(kernel) for kernel in cached])
-        return
-    if not cached:
-        forms = "; ".join(provider.summary for provider in all_providers().values())
-        messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
-        return
-    console = output()
-    console.print(kernels_table(cached, console.width))
-    if trees := kept_trees():
-        size = shown(sum(tree.size for tree in trees))
-        many = "tree is" if len(trees) == 1 else "trees are"
-        messages().print(f"{len(trees)} build {many} kept for the next build, {size}; at most {MOST_TREES}")
-
-
-@app.command("show", cls=KtrialCommand)
-@examples("ktrial kernel show debian:6.12")
-def show(name: Name, json: Json = False) -> None:
-    """Show all that is known about one kernel."""
-    from ktrial.cli.render.kernels import kernel_json, kernel_table
-    from ktrial.kernels import kernel_registry
-    from ktrial.kernels.config import config_of
-
-    kernel = kernel_registry.get(name)
-    if json:
-        print_json({**kernel_json(kernel), "config_options": config_of(kernel)})
-        return
-    output().print(kernel_table(kernel))
-
-
-@app.command("remove", cls=KtrialCommand)
-@examples("ktrial kernel remove debian:6.1")
-def remove(name: Name) -> None:
-    """Take a kernel out of the cache."""
-    from ktrial.kernels import kernel_registry
-    from ktrial.kernels.files import shown
-
-    removed, freed = kernel_registry.remove(name)
-    rest = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
-    print(f"removed {removed}: {rest}")
-
-
-# `ktrial kernel build`: build a kernel from source by hand, as studies do by themselves.
-
-_SHORT_DIGEST = 12
-
-
-@examples(
-    "ktrial kernel build debian:linux-source-6.1 --name plain",
-    "ktrial kernel build . --option SLUB_DEBUG_ON=y --patch fix.patch --name fixed",
-)
-def build(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE", help="debian:linux-source-6.1, a directory, git:DIRECTORY@REVISION, a tarball."
-        ),
-    ],
-    config: Annotated[
-        str, typer.Option(metavar="guest|defconfig|debian|FILE", help="What the options are set over.")
-    ] = "guest",
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
-    ] = None,
-    patch: Annotated[
-        list[str] | None,
-        typer.Option("--patch", metavar="FILE", help="A patch to apply first (-p1); may be repeated."),
-    ] = None,
-    fuzz: Fuzz = 0,
-    make: Annotated[
-        list[str] | None,
-        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Call the kernel build:NAME too.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Build a kernel from source.
-
-    Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
-    and are compiled once.
-    """
-    from ktrial.cli.console import print_json
-    from ktrial.cli.error_handling import tell
-    from ktrial.cli.progress import step_display
-    from ktrial.cli.running.preflight import check_first
-    from ktrial.errors import Interrupted
-    from ktrial.experiment.trial import patch_warnings
-    from ktrial.kernels.build.builds import build
-    from ktrial.kernels.build.recipes import check_alias, give_alias
-    from ktrial.kernels.build.requests import requested, variable_of
-    from ktrial.kernels.files import shown
-
-    wanted = requested(
-        source,
-        config=config,
-        options=option or (),
-        patches=patch or (),
-        fuzz=fuzz,
-        make=dict(variable_of(text) for text in make or ()),
-        directory=Path.cwd(),
-    )
-    if name is not None:
-        check_alias(name)
-    check_first(kind="", builds=(wanted,))
-    try:
-        with step_display() as progress:
-            kernel = build(wanted, progress)
-    except KeyboardInterrupt:
-        what = "what was compiled is kept"
-        raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
-    for warning in patch_warnings(kernel):
-        tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
-    if name is not None:
-        give_alias(name, kernel.name)
-    if json:
-        print_json({**kernel.model_dump(mode="json"), "alias": f"build:{name}" if name else None})
-        return
-    called = f"{kernel.name} (build:{name})" if name else kernel.name
-    print(f"{called}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:_SHORT_DIGEST]}")
-
-
-app.command("build", cls=KtrialCommand)(build)
-
-
-# `ktrial kernel diff`: what differs between two kernels.
-
-_KERNEL = "debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest."
-
-
-@examples("ktrial kernel diff debian:6.1 debian:6.12")
-def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help=_KERNEL, autocompletion=kernel_names)],
-    after: Annotated[
-        str, typer.Argument(metavar="B", help="What it is compared with.", autocompletion=kernel_names)
-    ],
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
-            "directory); twice: one for each kernel.",
-            metavar="SOURCE",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="All: long lists of drivers and modules, too."),
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Show what differs between two kernels.
-
-    Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
-    """
-    from ktrial.analysis.kernel_diff import difference_between
-    from ktrial.cli.console import output, print_json, write_page
-    from ktrial.cli.progress import step_display
-    from ktrial.cli.render.kernels import print_kernel_difference
-    from ktrial.report import kernel_difference_html
-
-    if source and len(source) > 2:
-        raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
-    with step_display() as progress:
-        difference = difference_between(before, after, sources=source or (), progress=progress)
-    if html:
-        write_page(
-            html, kernel_difference_html(difference), f"ktrial kernel diff {before} {after} --html FILE"
-        )
-    if json:
-        print_json(difference.model_dump(mode="json"))
-        return
-    print_kernel_difference(difference, output(), everything=everything)
-    if html:
-        print(f"report: {html}")
-
-
-app.command("diff", cls=KtrialCommand)(diff)
-
-
-# `ktrial kernel verify`: are the cached kernels what they were when they were added?
-
-DAMAGED = 1
-"""The exit code where a file is not what it was."""
-
-
-@examples("ktrial kernel verify", "ktrial kernel verify debian:6.12")
-def verify(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Kernels' names; without, all in the cache.", metavar="[NAME…]", autocompletion=kernel_names
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Read cached kernels in full, and compare them with their digests.
-
-    Before it is booted, each kernel is looked through anyway: in full once in each boot of this system, by
-    its files' times after that. Exit code 1: something is damaged.
-    """
-    from ktrial.cli.console import messages, output, print_json
-    from ktrial.cli.render.kernels import verification_table
-    from ktrial.kernels import kernel_registry
-    from ktrial.kernels.kernel_cache import Cache
-
-    checks = []
-    with messages().status("") as status:
-        for name in names or [record.name for record in Cache().names()]:
-
-            def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
-                status.update(f"{name}: {what}" + (f" {done}/{total}" if total else ""))
-
-            checks.append(kernel_registry.verify(name, progress))
-    if json:
-        print_json([check.model_dump(mode="json") for check in checks])
-    elif checks:
-        output().print(verification_table(checks))
-    else:
-        messages().print("there are no kernels yet; add one: ktrial kernel add NAME")
-    damaged = [check.name for check in checks if check.damaged]
-    if damaged:
-        told = "what is damaged is never booted: the next use makes it whole, or refuses it. Now:"
-        messages().print(f"{told} ktrial kernel add {' '.join(damaged)}")
-        raise typer.Exit(DAMAGED)
-
-
-app.command("verify", cls=KtrialCommand)(verify)
 
 
 @contextmanager
@@ -331,9 +87,213 @@ def _progress_bar(name: str) -> "Iterator[Progress]":
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             nonlocal current
             if what != current:
-                # Without a reset, a step of unknown length would keep the total of the step before it.
+                # Without a reset, a what of unknown length would keep the total of the what before it.
                 bar.reset(task, description=f"{name}: {what}", total=total or None)
                 current = what
             bar.update(task, completed=done, total=total or None)
 
         yield progress
+
+
+@app.declare("list")
+@examples("ktrial kernel list")
+def list_kernels(json: Json = False) -> None:
+    """Show the kernels in the cache."""
+    from ktrial.cli.render.kernels import kernel_json, kernels_table
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.build.build_trees import MOST_TREES, kept_trees
+    from ktrial.kernels.files import shown
+    from ktrial.kernels.providers import all_providers
+
+    cached = kernel_registry.all_kernels()
+    if json:
+        print_json([kernel_json(kernel) for kernel in cached])
+        return
+    if not cached:
+        forms = "; ".join(provider.summary for provider in all_providers().values())
+        messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
+        return
+    console = output()
+    console.print(kernels_table(cached, console.width))
+    if trees := kept_trees():
+        size = shown(sum(tree.size for tree in trees))
+        verb = "tree is" if len(trees) == 1 else "trees are"
+        messages().print(f"{len(trees)} build {verb} kept for the next build, {size}; at most {MOST_TREES}")
+
+
+@app.declare("show")
+@examples("ktrial kernel show debian:6.12")
+def show(name: Name, json: Json = False) -> None:
+    """Show all that is known about one kernel."""
+    from ktrial.cli.render.kernels import kernel_json, kernel_table
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.config import config_of
+
+    kernel = kernel_registry.get(name)
+    if json:
+        print_json({**kernel_json(kernel), "config_options": config_of(kernel)})
+        return
+    output().print(kernel_table(kernel))
+
+
+@app.declare("remove")
+@examples("ktrial kernel remove debian:6.1")
+def remove(name: Name) -> None:
+    """Take a kernel out of the cache."""
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.files import shown
+
+    removed, freed = kernel_registry.remove(name)
+    effect = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
+    print(f"removed {removed}: {effect}")
+
+
+@app.declare("build")
+@examples(
+    "ktrial kernel build debian:linux-source-6.1 --name plain",
+    "ktrial kernel build . --option SLUB_DEBUG_ON=y --patch fix.patch --name fixed",
+)
+def build(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="debian:linux-source-6.1, a directory, git:DIRECTORY@REVISION, a tarball."
+        ),
+    ],
+    options: BuildOptions,
+    patch: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="A patch to apply first (-p1); may be repeated.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Call the kernel build:NAME too.")] = None,
+    json: Json = False,
+) -> None:
+    """Build a kernel from source.
+
+    Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
+    and are compiled once.
+    """
+    from ktrial.cli.error_handling import tell_warnings
+    from ktrial.cli.progress import step_display
+    from ktrial.cli.render.kernels import SHORT_DIGEST
+    from ktrial.cli.running.preflight import check_first
+    from ktrial.errors import Interrupted
+    from ktrial.experiment.trial import patch_warnings
+    from ktrial.kernels.build.builds import build
+    from ktrial.kernels.build.recipes import check_alias, give_alias
+    from ktrial.kernels.files import shown
+
+    requested = options.build(source, tuple(patch or ()))
+    if name is not None:
+        check_alias(name)
+    check_first(kind="", builds=(requested,))
+    try:
+        with step_display() as progress:
+            kernel = build(requested, progress)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "what was compiled is kept", hint="run the same command again: it goes on from there"
+        ) from None
+    tell_warnings(patch_warnings(kernel))
+    if name is not None:
+        give_alias(name, kernel.name)
+    if json:
+        print_json({**kernel.model_dump(mode="json"), "alias": f"build:{name}" if name else None})
+        return
+    names = f"{kernel.name} (build:{name})" if name else kernel.name
+    print(f"{names}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:SHORT_DIGEST]}")
+
+
+@app.declare("diff")
+@examples("ktrial kernel diff debian:6.1 debian:6.12")
+def diff(
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest.",
+            autocompletion=kernel_names,
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="What it is compared with.", autocompletion=kernel_names)
+    ],
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
+            "directory); twice: one for each kernel.",
+            metavar="SOURCE",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All: long lists of drivers and modules, too.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what differs between two kernels.
+
+    Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
+    """
+    from ktrial.analysis.kernel_diff import difference_between
+    from ktrial.cli.progress import step_display
+    from ktrial.cli.render.kernels import print_kernel_difference
+    from ktrial.report import kernel_difference_html
+
+    if source and len(source) > 2:
+        raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
+    with step_display() as progress:
+        difference = difference_between(before, after, sources=source or (), progress=progress)
+    if html:
+        page = kernel_difference_html(difference)
+        write_page(html, page, f"ktrial kernel diff {before} {after} --html FILE")
+    if json:
+        print_json(difference.model_dump(mode="json"))
+        return
+    print_kernel_difference(difference, output(), everything=everything)
+    if html:
+        print(f"report: {html}")
+
+
+@app.declare("verify")
+@examples("ktrial kernel verify", "ktrial kernel verify debian:6.12")
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Kernels' names; without, all in the cache.", metavar="[NAME…]", autocompletion=kernel_names
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read cached kernels in full, and compare them with their digests.
+
+    Before it is booted, each kernel is looked through anyway: in full once in each boot of this system, by
+    its files' times after that. Exit code 1: something is damaged.
+    """
+    from ktrial.cli.render.kernels import verification_table
+    from ktrial.kernels import kernel_registry
+    from ktrial.kernels.kernel_cache import Cache
+
+    checks = []
+    with messages().status("") as status:
+        for name in names or [record.name for record in Cache().names()]:
+
+            def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
+                status.update(f"{name}: {what}" + (f" {done}/{total}" if total else ""))
+
+            checks.append(kernel_registry.verify(name, progress))
+    if json:
+        print_json([check.model_dump(mode="json") for check in checks])
+    elif checks:
+        output().print(verification_table(checks))
+    else:
+        say("there are no kernels yet; add one: ktrial kernel add NAME")
+    if damaged := [check.name for check in checks if check.damaged]:
+        messages().print(
+            "what is damaged is never booted: the next use makes it whole, or refuses it. Now: ktrial kernel "
+            f"add {' '.join(damaged)}"
+        )
+        raise typer.Exit(DAMAGED)

@@ -1,34 +1,22 @@
 """`ktrial knob`: what can be set in a kernel, what it is here, and how two kernels differ in it."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.console import output, print_json, say
-from ktrial.cli.options.common import Json
+from ktrial.cli.command_line import BadUsage, command_group, examples
+from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.options.common import Json, NoWait
 from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
 from ktrial.errors import KtrialError
 
-
-class ValueMissing(KtrialError):
-    """`setting`: no value is given for it."""
-
-    text = "{setting}: no value is given for it."
-    hint = "name and value are one word: ktrial knob set {name}=VALUE"
-    exit_code = 2
-
+if TYPE_CHECKING:
+    from ktrial.model.knob import Default, Knob, KnobLocation
 
 app = command_group("Look at the kernel's settings, and change them.")
 
-_NAME_HELP = "A knob, a sysctl (vm.swappiness), a path below /proc/sys or /sys, or NAME@INSTANCE."
-Names = Annotated[
-    list[str], typer.Argument(help=_NAME_HELP, metavar="NAME…", autocompletion=knob_names, show_default=False)
-]
 
-
-@app.command("list", cls=KtrialCommand)
+@app.declare("list")
 @examples("ktrial knob list --subsystem vm")
 def list_knobs(
     subsystem: Annotated[
@@ -37,42 +25,42 @@ def list_knobs(
     json: Json = False,
 ) -> None:
     """List the knobs that ktrial knows."""
-    from ktrial.cli.render.knobs import default_text
-    from ktrial.cli.render.table import rendered
-    from ktrial.cli.studies import tell_broken
-    from ktrial.format.table import Field, table, text_field
+    from ktrial.cli.error_handling import tell_warnings
+    from ktrial.cli.render.table import texts_table
     from ktrial.knobs import catalogue
     from ktrial.knobs.errors import BadKnob
-    from ktrial.model.knob import Knob
     from ktrial.model.notation import nearest
 
-    tell_broken(catalogue.installed()[1])
-    known = catalogue.subsystems()
-    if subsystem and subsystem not in known:
+    tell_warnings(catalogue.installed()[1])
+    subsystems = catalogue.subsystems()
+    if subsystem and subsystem not in subsystems:
         raise BadKnob(
-            f"There are no knobs of {subsystem}{nearest(subsystem, known)}; there are those of "
-            f"{', '.join(known)}."
+            f"There are no knobs of {subsystem}{nearest(subsystem, subsystems)}; there are those of "
+            f"{', '.join(subsystems)}."
         )
     knobs = [knob for knob in catalogue.all_knobs() if subsystem in {None, knob.subsystem}]
     if json:
         print_json([knob.model_dump(mode="json") for knob in knobs])
         return
-    fields: tuple[Field[Knob], ...] = (
-        text_field("knob", lambda knob: knob.name, wraps=False),
-        text_field("default", default_text),
-        text_field("what it does", lambda knob: knob.summary),
-    )
-    output().print(rendered(table(fields, knobs)))
+    rows = ((knob.name, _newest_default(knob), knob.summary) for knob in knobs)
+    output().print(texts_table(("knob", "default", "what it does"), rows, unbroken=("knob",)))
 
 
-@app.command("show", cls=KtrialCommand)
+def _newest_default(knob: "Knob") -> str:
+    """With its unit; `computed` where the kernel or somebody else decides."""
+    value = next((default.value for default in knob.defaults if default.value), "")
+    if value:
+        return f"{value} {knob.unit}".strip()
+    return "computed" if knob.defaults else ""
+
+
+@app.declare("show")
 @examples("ktrial knob show vm.swappiness")
 def show(
     name: Annotated[str, typer.Argument(help="A knob's name.", autocompletion=knob_names)],
     json: Json = False,
 ) -> None:
     """Show all that is known about one knob."""
-    from ktrial.cli.render.knobs import places_text
     from ktrial.knobs import catalogue
 
     knob = catalogue.find(name.partition("@")[0])
@@ -81,14 +69,69 @@ def show(
         return
     console = output()
     console.print(f"{knob.name}: {knob.summary}\n", style="bold")
-    for what, value in places_text(knob).items():
+    for fact, value in _facts(knob).items():
         if value:
-            console.print(f"{what}: {value}", soft_wrap=True)
+            console.print(f"{fact}: {value}", soft_wrap=True)
 
 
-@app.command("get", cls=KtrialCommand)
+def _facts(knob: "Knob") -> dict[str, str]:
+    from ktrial.knobs.values import described
+    from ktrial.model.knob import version_of
+
+    after = knob.successor
+    return {
+        "subsystem": knob.subsystem,
+        "kind": f"{knob.kind}{f', in {knob.unit}' if knob.unit else ''}",
+        "allowed": described(knob, version_of("999.0")),
+        "default": "; ".join(map(_default, knob.defaults)),
+        "where": "\n       ".join(map(_place, knob.places)),
+        "changed": "at boot only" if knob.needs_reboot else "while the kernel runs",
+        "one for each": knob.instance,
+        "with it": ", ".join(knob.coupled),
+        "acts on": f"{knob.acts_on}: without any it does nothing" if knob.acts_on else "",
+        "safety": knob.safety,
+        "successor": f"{after.name}, which is not the same thing: {after.difference}" if after else "",
+        "documentation": knob.documentation,
+    }
+
+
+def _default(default: "Default") -> str:
+    computed = f"({default.computed})" if default.computed else ""
+    config = f"with {default.config}" if default.config else ""
+    return " ".join(filter(None, (default.value, computed, _versions(default.since, default.until), config)))
+
+
+def _place(place: "KnobLocation") -> str:
+    needs = " and ".join(filter(None, (place.config, place.needs)))
+    parts = (
+        place.path or f"boot parameter {place.boot}",
+        _versions(place.since, place.until),
+        f"with {needs}" if needs else "",
+        f"[{place.change}]" if place.change else "",
+    )
+    return " ".join(filter(None, parts))
+
+
+def _versions(since: str, until: str) -> str:
+    if since and until:
+        return f"in {since} to {until}"
+    return f"since {since}" if since else f"until {until}" if until else ""
+
+
+@app.declare("get")
 @examples("ktrial knob get vm.swappiness vm.dirty_ratio")
-def get(names: Names, json: Json = False) -> None:
+def get(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="A knob, a sysctl (vm.swappiness), a path below /proc/sys or /sys, or NAME@INSTANCE.",
+            metavar="NAME…",
+            autocompletion=knob_names,
+            show_default=False,
+        ),
+    ],
+    json: Json = False,
+) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
     from ktrial.knobs.lookup import System, find
@@ -100,24 +143,23 @@ def get(names: Names, json: Json = False) -> None:
     for name in names:
         try:
             readings += find(system, name)
-        except KtrialError as error:  # the others are still wanted
+        except KtrialError as error:  # the others are still read
             code = max(code, tell_error(error))
-    _print_values(readings, json)
+    if json:
+        print_json(
+            [
+                {"knob": reading.name, "path": reading.path, "value": reading.value, "text": reading.text}
+                for reading in readings
+            ]
+        )
+    else:
+        for reading in readings:
+            print(f"{reading.name} = {reading.value}")
     if code:
         raise typer.Exit(code)
 
 
-def _print_values(readings: list[Any], json: bool) -> None:
-    if json:
-        print_json(
-            [{"knob": one.name, "path": one.path, "value": one.value, "text": one.text} for one in readings]
-        )
-        return
-    for one in readings:
-        print(f"{one.name} = {one.value}")
-
-
-@app.command("set", cls=KtrialCommand)
+@app.declare("set")
 @examples("ktrial knob set vm.swappiness=10")
 def set_knobs(
     settings: Annotated[
@@ -126,29 +168,44 @@ def set_knobs(
             help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…", autocompletion=knob_settings
         ),
     ],
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not wait for another ktrial that changes knobs.")
-    ] = False,
+    no_wait: NoWait = False,
     json: Json = False,
 ) -> None:
     """Set knobs of this system; `ktrial restore` puts back what was there."""
     from ktrial.knobs.apply import changing
+    from ktrial.knobs.values import chosen
     from ktrial.target.local import LocalTarget
 
-    pairs = [_pair(setting) for setting in settings]
+    pairs = []
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            hint = f"name and value are one word: ktrial knob set {name}=VALUE"
+            raise BadUsage(f"{setting}: no value is given for it.", hint=hint)
+        pairs.append((name, value))
     with changing(LocalTarget(), "knob set", lasting=True, wait=not no_wait, say=say) as changes:
         applied = changes.apply(*pairs, exactly=False)
+    results = [
+        {
+            "knob": change.name,
+            "path": change.path,
+            "before": " ".join(chosen(change.before).split()),
+            "asked": change.asked,
+            "now": " ".join(chosen(change.now).split()),
+            "rounded": change.rounded,
+        }
+        for change in applied
+    ]
     if json:
-        print_json([_applied(one) for one in applied])
+        print_json(results)
         return
-    for one in applied:
-        facts = _applied(one)
-        rounded = f" ({one.asked} was asked for, the kernel rounds)" if one.rounded else ""
-        print(f"{one.name} = {facts['now']}, was {facts['before']}{rounded}")
+    for result in results:
+        rounded = f" ({result['asked']} was asked for, the kernel rounds)" if result["rounded"] else ""
+        print(f"{result['knob']} = {result['now']}, was {result['before']}{rounded}")
     say("to put back what was there: ktrial restore")
 
 
-@app.command("diff", cls=KtrialCommand)
+@app.declare("diff")
 @examples("ktrial knob diff debian:6.1 debian:6.12")
 def diff(
     before: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names)],
@@ -159,47 +216,28 @@ def diff(
 
     Each is booted in a guest and asked.
     """
-    from ktrial.cli.console import messages
+    from ktrial.cli.render.table import texts_table
     from ktrial.experiment import default_settings
 
+    settings = []
     with messages().status("") as status:
-        settings = []
         for name in (before, after):
             status.update(f"reading the settings of {name}")
             settings.append(default_settings.knob_values(name))
     differing = default_settings.knob_differences(*settings)
     if json:
-        print_json([{"knob": one.knob.name, "before": one.before, "after": one.after} for one in differing])
-        return
-    _print_differences(before, after, differing)
-
-
-def _print_differences(before: str, after: str, differing: Iterable[Any]) -> None:
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.table import Field, table, text_field
-
-    fields: tuple[Field[Any], ...] = (
-        text_field("knob", lambda one: one.knob.name, wraps=False),
-        text_field(before, lambda one: "absent" if one.before is None else one.before),
-        text_field(after, lambda one: "absent" if one.after is None else one.after),
-    )
-    differences = table(fields, differing)
-    if not differences.rows:
+        print_json(
+            [{"knob": knob.knob.name, "before": knob.before, "after": knob.after} for knob in differing]
+        )
+    elif not differing:
         say(f"no knob that ktrial knows differs between {before} and {after}")
-        return
-    output().print(rendered(differences))
-
-
-def _pair(setting: str) -> tuple[str, str]:
-    name, equals, value = setting.partition("=")
-    if not equals:
-        raise ValueMissing(setting=setting, name=name)
-    return name, value
-
-
-def _applied(one: Any) -> dict[str, Any]:
-    from ktrial.knobs.values import chosen
-
-    before, now = (" ".join(chosen(text).split()) for text in (one.before, one.now))
-    facts = {"knob": one.name, "path": one.path, "before": before, "asked": one.asked, "now": now}
-    return {**facts, "rounded": one.rounded}
+    else:
+        rows = [
+            (
+                knob.knob.name,
+                "absent" if knob.before is None else knob.before,
+                "absent" if knob.after is None else knob.after,
+            )
+            for knob in differing
+        ]
+        output().print(texts_table(("knob", before, after), rows, unbroken=("knob",)))

@@ -1,22 +1,22 @@
-"""`ktrial report`: what a study has measured, for people and for other programs."""
+"""`ktrial report`, `show`, `list`, `site` and `serve`: what the store has. Nothing is run."""
 
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli import output_cache, show_cache
 from ktrial.cli.command_line import BadOption, examples
-from ktrial.cli.console import json_text, output, print_json, say
 from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ktrial.model.study import StudyRecord
-    from ktrial.report.site.site import Site
+    from ktrial.serve.server import Server
     from ktrial.store.integrity import StudyName
     from ktrial.store.quick_reader import StudyRow
+
+Whys = Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")]
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
@@ -51,9 +51,11 @@ def report(
     from ktrial.cli.studies import is_bundle, open_named
     from ktrial.store.location import default_location
 
-    rows = {"--samples": samples, "--series": series, "--scaling": scaling}
-    _check(html, rows, whole=whole, markdown=markdown, csv=csv)
-    location = store or default_location()
+    _check_options(
+        {"--html": html is not None, "--markdown": markdown, "--csv": csv},
+        {"--samples": samples, "--series": series, "--scaling": scaling},
+        printable=whole,
+    )
     if study is not None and is_bundle(study) and not html:
         html = Path(study).with_suffix(".html").absolute()
     with open_named(store, study, signers) as (opened, stored):
@@ -66,44 +68,42 @@ def report(
                 print(f"report: {report_search(stored, opened, html, whole=whole)}")
             return
         record = record_of(opened, stored.id)
-        if stored.study.search and not any(rows.values()):
+        if stored.study.search and not (samples or series or scaling):
             from ktrial.cli.running.search_answer import with_confirmation
 
             record = with_confirmation(record, stored, opened)
-        reasons = () if csv else reports.whys(opened, record, explain)
+        whys = () if csv else reports.whys(opened, record, explain)
     if markdown:
-        typer.echo(reports.study_markdown(record, reasons), nl=False)
+        typer.echo(reports.study_markdown(record, whys), nl=False)
     elif csv:
+        table_of = (
+            reports.samples_csv
+            if samples
+            else reports.series_csv
+            if series
+            else reports.scaling_csv
+            if scaling
+            else reports.comparisons_csv
+        )
         # As bytes: text would have its CR LF turned into the platform's line ends.
-        makers = (reports.samples_csv, reports.series_csv, reports.scaling_csv)
-        made = next((it for it, asked in zip(makers, rows.values(), strict=True) if asked), None)
-        made = made or reports.comparisons_csv
-        table = made(record)
-        typer.echo(table.encode(), nl=False)
+        typer.echo(table_of(record).encode(), nl=False)
     else:
-        path = html or default_report(record, location)
-        print(f"report: {write_report(record, path, reasons, whole=whole)}")
+        path = html or default_report(record, store or default_location())
+        print(f"report: {write_report(record, path, whys, whole=whole)}")
 
 
-def _check(html: Path | None, rows: dict[str, bool], *, whole: bool, markdown: bool, csv: bool) -> None:
+def _check_options(forms: dict[str, bool], rows: dict[str, bool], *, printable: bool) -> None:
     """Raise BadParameter where the options contradict each other."""
-    chosen = [
-        name
-        for name, given in (("--html", html is not None), ("--markdown", markdown), ("--csv", csv))
-        if given
-    ]
-    if len(chosen) > 1:
-        raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
-    if whole and (markdown or csv):
+    form = [option for option, is_set in forms.items() if is_set]
+    if len(form) > 1:
+        raise typer.BadParameter(f"{' and '.join(form)}: one report at a time")
+    if printable and form not in ([], ["--html"]):
         raise typer.BadParameter("--whole goes with the page")
-    asked = [option for option, given in rows.items() if given]
-    if len(asked) > 1:
-        raise typer.BadParameter(f"{' and '.join(asked)}: one table at a time")
-    if asked and not csv:
-        raise typer.BadParameter(f"{asked[0]} goes with --csv")
-
-
-# `ktrial show`: what a study in the store has measured.
+    table = [option for option, is_set in rows.items() if is_set]
+    if len(table) > 1:
+        raise typer.BadParameter(f"{' and '.join(table)}: one table at a time")
+    if table and form != ["--csv"]:
+        raise typer.BadParameter(f"{table[0]} goes with --csv")
 
 
 @examples("ktrial show", "ktrial show quick --json", "ktrial show quick.zip")
@@ -117,52 +117,32 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
-    from ktrial.cli.studies import is_bundle
-    from ktrial.store.location import default_location
-
-    location = store or default_location()
-    form = "consoles" if console else "json" if json else "text"
-    key = None if console or is_bundle(study) else show_cache.key_of(location, study, form)
-    printed = key and output_cache.get(key)
-    if not printed:
-        with output_cache.warnings_heard() as warned:
-            printed = _worked_out(store, study, form, signers)
-        # While it was worked out, a trial may have ended.
-        if printed and key and not warned and key == show_cache.key_of(location, study, form):
-            output_cache.put(key, printed)
-    if printed and json:
-        print(printed, end="")
-    elif printed:
-        from ktrial.cli.render.recorded import replay
-
-        replay(printed, output())
-
-
-def _worked_out(store: str | None, study: str | None, form: str, signers: Path | None) -> str:
-    """The JSON, or the record of what is printed; empty where it was printed right away."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.render.recorded import recorded
-    from ktrial.cli.render.study_result import MOST_WORKLOADS
+    from ktrial.cli.console import output, print_json
     from ktrial.cli.running.reports import explain
     from ktrial.cli.studies import open_named
     from ktrial.report import whys
-    from ktrial.report.csv_and_json import record_as_json
 
     with open_named(store, study, signers) as (opened, stored):
-        if stored.study.search and form != "consoles":
+        if stored.study.search and not console:
             from ktrial.cli.running.search_answer import show_search
 
-            show_search(stored, opened, json=form == "json")
-            return ""
+            show_search(stored, opened, json=json)
+            return
         record = record_of(opened, stored.id)
-        if form == "consoles":
+        if console:
             _print_consoles(record)
-            return ""
-        most = None if form == "json" else MOST_WORKLOADS + 1
-        name, reasons = opened.name, whys(opened, record, explain, most, graphs=False)
-    return (
-        json_text(record_as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
-    )
+            return
+        if json:
+            from ktrial.report.csv_and_json import record_as_json
+
+            print_json(record_as_json(record, opened.name, whys=whys(opened, record, explain, graphs=False)))
+            return
+        from ktrial.cli.render.study_result import MOST_WORKLOADS, print_result, print_whys
+
+        reasons = whys(opened, record, explain, MOST_WORKLOADS + 1, graphs=False)
+    print_result(record, output())
+    print_whys(reasons, output())
 
 
 def _print_consoles(record: "StudyRecord") -> None:
@@ -178,36 +158,58 @@ def _print_consoles(record: "StudyRecord") -> None:
         print(printable(trial.console).rstrip() or "(the console is empty)")
 
 
-# `ktrial list`: the studies in the store.
-
-All = Annotated[
-    bool,
-    typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
-]
-
-
 @examples("ktrial list", "ktrial list --all")
-def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
+def list_studies(
+    store: StoreOption = None,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
+    ] = False,
+    json: Json = False,
+) -> None:
     """List the studies in the store.
 
     Exit code 1: a study is not what was stored; it is named, and the others are listed.
     """
-    name, every, damaged = _studies(store)
-    shown = [one for one in every if all_ or one.is_a_users]
+    from ktrial.cli.console import print_json, say
+
+    name, rows, damaged = _stored_studies(store)
+    # A study file can choose no name with a colon, and has a search or at least two treatments.
+    shown = [
+        row for row in rows if all_ or row.is_search or (":" not in row.name and row.treatment_count > 1)
+    ]
     if json:
-        print_json([_data(one, name) for one in shown])
-    else:
-        if shown:
-            _print(shown)
-        elif not (every or damaged):
-            say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
-        if hidden := len(every) - len(shown):
-            say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
-    _tell_damaged(damaged)
+        print_json(
+            [
+                {
+                    "id": row.id,
+                    "study": row.name,
+                    "question": row.question,
+                    "created": row.created.isoformat(),
+                    "planned": row.planned,
+                    "finished": row.finished,
+                    "failed": row.failed,
+                    "store": name,
+                }
+                for row in shown
+            ]
+        )
+    elif shown:
+        _print_list(shown)
+    elif not (rows or damaged):
+        say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
+    if not json and len(rows) > len(shown):
+        hidden = len(rows) - len(shown)
+        say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
+    if damaged:
+        from ktrial.cli.studies import DAMAGED, tell_left_out
+
+        tell_left_out([f"study {study.id}, {study.name}" for study in damaged], "listed")
+        raise typer.Exit(DAMAGED)
 
 
-def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName]]":
-    """The store's name, its studies and the damaged ones: read quickly where that can be done.
+def _stored_studies(store: str | None) -> "tuple[str, Sequence[StudyRow], Sequence[StudyName]]":
+    """The store's name, its studies and the damaged ones: without SQLAlchemy, where it is a sound file.
 
     Raises StoreError.
     """
@@ -216,62 +218,32 @@ def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName
 
     try:
         with quick_reader(store or default_location()) as reader:
-            return reader.name, [_Listed(one) for one in reader.studies()], ()
+            return reader.name, reader.studies(), ()
     except NoQuickReading:
         from ktrial.cli.studies import open_existing
 
         with open_existing(store) as opened:
             sound, damaged = opened.readable_studies()
-            return opened.name, [_Listed(row_of(one)) for one in sound], damaged
+            return opened.name, [row_of(study) for study in sound], damaged
 
 
-def _tell_damaged(damaged: "Sequence[StudyName]") -> None:
-    """A warning for each; where there is one, `list` ends here."""
-    from ktrial.cli.studies import DAMAGED, tell_left_out
-
-    if tell_left_out([f"study {one.id}, {one.name}" for one in damaged], "listed"):
-        raise typer.Exit(DAMAGED)
-
-
-class _Listed:
-    """A study, and what is said of it beside what its row has."""
-
-    def __init__(self, row: "StudyRow") -> None:
-        self.row = row
-        self.planned = row.planned
-        # A study file can choose no name with a colon, and has a search or at least two treatments.
-        self.is_a_users = row.is_search or (":" not in row.name and row.treatment_count > 1)
-
-
-def _data(one: _Listed, store: str) -> dict[str, Any]:
-    return {
-        "id": one.row.id,
-        "study": one.row.name,
-        "question": one.row.question,
-        "created": one.row.created.isoformat(),
-        "planned": one.planned,
-        "finished": one.row.finished,
-        "failed": one.row.failed,
-        "store": store,
-    }
-
-
-def _print(studies: list[_Listed]) -> None:
+def _print_list(rows: "list[StudyRow]") -> None:
+    from ktrial.cli.console import output
     from ktrial.cli.render.table import print_table
     from ktrial.format import number_format
     from ktrial.format.sanitize import one_line
 
-    def cells(one: _Listed) -> tuple[str, ...]:
-        row = one.row
-        failed = f", {row.failed} failed" if row.failed else ""
-        trials = f"{row.finished}/{one.planned or '?'}{failed}"
-        made = number_format.moment(row.created)
-        return str(row.id), one_line(row.name), made, trials, one_line(row.question)
-
-    print_table(("id", "study", "made", "trials", "question"), list(map(cells, studies)), output())
-
-
-# `ktrial site`: a static site of everything in the store.
+    cells = [
+        (
+            str(row.id),
+            one_line(row.name),
+            number_format.moment(row.created),
+            f"{row.finished}/{row.planned or '?'}" + (f", {row.failed} failed" if row.failed else ""),
+            one_line(row.question),
+        )
+        for row in rows
+    ]
+    print_table(("id", "study", "made", "trials", "question"), cells, output())
 
 
 @examples("ktrial site public", "ktrial site public --full all")
@@ -281,7 +253,7 @@ def site(
         str | None,
         typer.Option(metavar="N|all", help="How many more results get whole pages now; else 50."),
     ] = None,
-    whys: Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")] = True,
+    whys: Whys = True,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -295,6 +267,7 @@ def site(
     from ktrial.cli.console import print_json, say
     from ktrial.cli.running.reports import explain
     from ktrial.cli.studies import open_existing
+    from ktrial.report.site.front_page import A_PAGE
     from ktrial.report.site.site import MOST_AT_ONCE, build
 
     most = MOST_AT_ONCE if full is None else _most(full)
@@ -304,12 +277,20 @@ def site(
     if json:
         facts = {"pages": built.pages, "made": built.rendered, "results": built.results}
         print_json({"index": str(built.front), **facts, "in_brief": built.in_brief, "lists": built.lists})
-    else:
-        print(f"site: {built.front} ({built.pages} pages)")
-        if built.in_brief:
-            print(_in_brief(built))
-        if built.lists:
-            print(_lists(built))
+        return
+    print(f"site: {built.front} ({built.pages} pages)")
+    if built.in_brief:
+        are = "is" if built.in_brief == 1 else "are"
+        print(
+            f"{built.in_brief} of {built.results} results {are} in brief, with their verdicts alone: "
+            "the same command makes the newest of these whole, --full all makes all of them; "
+            "ktrial serve shows each one whole"
+        )
+    if built.lists:
+        print(
+            f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in "
+            "lists/ have them all, lists/names.html their names"
+        )
 
 
 def _most(text: str) -> int | None:
@@ -317,29 +298,8 @@ def _most(text: str) -> int | None:
     if text == "all":
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise BadOption(option="--full", problem=f"{text} is neither a number of results nor all")
+        raise BadOption("--full", f"{text} is neither a number of results nor all")
     return int(text)
-
-
-def _in_brief(built: "Site") -> str:
-    are = "is" if built.in_brief == 1 else "are"
-    return (
-        f"{built.in_brief} of {built.results} results {are} in brief, with their verdicts alone: "
-        "the same command makes the newest of these whole, --full all makes all of them; "
-        "ktrial serve shows each one whole"
-    )
-
-
-def _lists(built: "Site") -> str:
-    from ktrial.report.site.front_page import A_PAGE
-
-    return (
-        f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in lists/ "
-        "have them all, lists/names.html their names"
-    )
-
-
-# `ktrial serve`: the store's studies in a browser.
 
 
 @examples("ktrial serve", "ktrial serve --store lab.db --port 8001", "ktrial serve --no-whys")
@@ -359,7 +319,7 @@ def serve(
             "--name", metavar="HOST", help="A name that requests may be for, behind a proxy; may be repeated."
         ),
     ] = None,
-    whys: Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")] = True,
+    whys: Whys = True,
     store: StoreOption = None,
 ) -> None:
     """Show the store in a browser; studies that run are live.
@@ -367,16 +327,14 @@ def serve(
     The pages of ktrial site and the reports, made when asked for. Nothing is changed, and nobody logs in.
     Ctrl-C ends it.
     """
-    from contextlib import suppress
     from threading import Event
 
     from ktrial import interruption
     from ktrial.cli.console import say
-    from ktrial.cli.running.serving import serving
 
     stop = Event()
     with (
-        serving(store, address, port, names or (), stop.set, reasons=whys) as server,
+        _serving(store, address, port, names or (), stop.set, whys=whys) as server,
         suppress(KeyboardInterrupt),
         interruption.listening(stop.set),
     ):
@@ -384,3 +342,67 @@ def serve(
         print(f"serving at {server.url} (Ctrl-C ends it)", flush=True)
         stop.wait()
     say("ktrial: stopped")
+
+
+@contextmanager
+def _serving(
+    store: str | None,
+    address: str,
+    port: int,
+    names: Collection[str],
+    stop: Callable[[], None],
+    *,
+    whys: bool,
+) -> "Iterator[Server]":
+    """A server of the store that listens, to be started. It has stopped, and the store is closed, at the end.
+
+    Raises ServeError, StoreError.
+    """
+    from importlib import import_module
+
+    from ktrial.cli.error_handling import save_bug_report, tell
+    from ktrial.cli.running.reports import explain
+    from ktrial.serve.errors import ServeError
+    from ktrial.store.errors import StoreForbidden
+    from ktrial.store.location import default_location
+    from ktrial.store.store import Store, open_store
+
+    for package in ("starlette", "uvicorn"):  # of an optional part of ktrial
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise ServeError(
+                f"ktrial serve needs {package}, which is not installed.",
+                hint="install what belongs to it: pip install 'ktrial[serve]'",
+            ) from error
+    from ktrial.serve.content import Content
+    from ktrial.serve.live import Live
+    from ktrial.serve.server import Served, Server, application, is_loopback
+
+    if not is_loopback(address):
+        tell(
+            f"whoever reaches {address} can read all that is in the store: there is no login",
+            "a reverse proxy can ask for one: ktrial help serve",
+            kind="warning",
+        )
+    location = store or default_location()
+    with suppress(StoreForbidden):  # one that may only be read stays as it is
+        open_store(location, existing=store is not None).close()
+
+    def opened() -> Store:
+        return open_store(location, read_only=True, followed=True)
+
+    def tell_bug(error: Exception) -> None:
+        bug, file = save_bug_report(error)
+        tell(f"this is a bug in ktrial: {bug}", f"please report it, with the traceback in {file}")
+
+    opened().close()
+    served = Served(Content(opened, explain if whys else None), Live(opened), names, tell_bug)
+    server = Server(application(served), address, port, stop)
+    try:
+        yield server
+    finally:
+        served.stopping.set()
+        server.stop()
+        served.content.close()
+        served.live.close()

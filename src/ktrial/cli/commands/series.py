@@ -1,35 +1,81 @@
-"""`ktrial series`: what each patch of a series costs, where, and what nothing exercised."""
+"""`ktrial series` and `watch`: what each patch of a series costs, and what is new of followed kernels."""
 
-import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import (
-    BootParameters,
-    GuestMemory,
-    Jobs,
-    Json,
-    Perturbations,
-    StoreOption,
-    on_fleet_in_bisection,
-)
+from ktrial.cli.command_line import examples, users_command
+from ktrial.cli.options.common import Json, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
-    Cpus,
-    Fuzz,
+    BuildOptions,
+    GuestOptions,
     Limits,
     MeasurementOptions,
-    Workloads,
     WorkloadSets,
 )
 
 if TYPE_CHECKING:
     from ktrial.experiment.watch import TargetLook
-    from ktrial.model.study import Measurement
     from ktrial.series.commit_ranges import CommitsBetween
+
+
+@dataclass(frozen=True)
+class SeriesOptions(MeasurementOptions):
+    """Which series, and how its patches are measured."""
+
+    commits: Annotated[
+        str | None, typer.Argument(metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
+    ] = None
+    git: Annotated[
+        Path | None, typer.Option("--git", metavar="DIR", help="The git tree; else the one it stands in.")
+    ] = None
+    mbox: Annotated[
+        Path | None,
+        typer.Option("--mbox", metavar="FILE", help="Mails: git format-patch --stdout, b4 am."),
+    ] = None
+    quilt: Annotated[
+        Path | None,
+        typer.Option(
+            "--quilt", metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
+        ),
+    ] = None
+    onto: Annotated[
+        str | None,
+        typer.Option("--onto", metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…"),
+    ] = None
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option("--candidate", metavar="FILE.toml", help="A workload of yours to choose from, too."),
+    ] = None
+    maximum: Limits = None
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=2, metavar="N", help="Measure every Nth, then only where ends differ."),
+    ] = None
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="With --every: look where ends are alike too: changes may cancel."),
+    ] = False
+    each_alone: Annotated[
+        bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
+    ] = False
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
+    ] = False
+    machine: Annotated[
+        Literal["exact", "exact-parallel"],
+        typer.Option("--machine", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."),
+    ] = "exact"
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."
+        ),
+    ] = "none"
 
 
 @examples(
@@ -40,85 +86,22 @@ if TYPE_CHECKING:
 @on_fleet_in_bisection
 def series(
     context: typer.Context,
-    commits: Annotated[
-        str | None, typer.Argument(metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
-    ] = None,
-    git: Annotated[
-        Path | None, typer.Option("--git", metavar="DIR", help="The git tree; else the one it stands in.")
-    ] = None,
-    mbox: Annotated[
-        Path | None,
-        typer.Option("--mbox", metavar="FILE", help="Mails: git format-patch --stdout, b4 am."),
-    ] = None,
-    quilt: Annotated[
-        Path | None,
-        typer.Option(
-            "--quilt", metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
-        ),
-    ] = None,
-    onto: Annotated[
-        str | None,
-        typer.Option("--onto", metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…"),
-    ] = None,
-    configuration: Annotated[
-        str, typer.Option("--config", metavar="guest|defconfig|FILE", help="What is built in.")
-    ] = "guest",
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
-    ] = None,
-    make: Annotated[
-        list[str] | None,
-        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
-    ] = None,
-    fuzz: Fuzz = 0,
-    workload: Workloads = None,
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option("--candidate", metavar="FILE.toml", help="A workload of yours to choose from, too."),
-    ] = None,
-    maximum: Limits = None,
+    options: SeriesOptions,
+    build: BuildOptions,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what applies, and estimate; build and boot nothing.")
     ] = False,
-    every: Annotated[
-        int | None,
-        typer.Option("--every", min=2, metavar="N", help="Measure every Nth, then only where ends differ."),
-    ] = None,
-    thorough: Annotated[
-        bool,
-        typer.Option("--thorough", help="With --every: look where ends are alike too: changes may cancel."),
-    ] = False,
-    each_alone: Annotated[
-        bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
-    ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
-    ] = False,
     text: Annotated[
-        Path | None, typer.Option("--text", metavar="FILE", help="Write the report as plain text too.")
+        Path | None, typer.Option(metavar="FILE", help="Write the report as plain text too.")
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write it as Markdown too.")
+        Path | None, typer.Option(metavar="FILE.md", help="Write it as Markdown too.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE.html", help="Write it as one HTML page too.")
+        Path | None, typer.Option(metavar="FILE.html", help="Write it as one HTML page too.")
     ] = None,
     json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    machine: Annotated[
-        Literal["exact", "exact-parallel"],
-        typer.Option("--machine", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."),
-    ] = "exact",
-    model: Annotated[
-        str,
-        typer.Option(metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."),
-    ] = "none",
-    boot: BootParameters = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
 ) -> None:
     """Say what each patch of a series costs, where.
 
@@ -131,63 +114,29 @@ def series(
     nothing about the series.
     """
     from ktrial.cli.console import check_writable, output, print_json, write_page, write_text
-    from ktrial.cli.git_bisect import Endings, code_of
-    from ktrial.cli.options.own_command import own_words
-    from ktrial.cli.running.series import SeriesOptions, as_json, show_plan
+    from ktrial.cli.error_handling import code_of
+    from ktrial.cli.running.series import MeasuredSeries, as_json
     from ktrial.report.patch_series import as_markdown, as_text, series_page
 
-    with Endings():
-        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, own_words(context))
-        asked = SeriesOptions(
-            commits=commits,
-            git=git,
-            mbox=mbox,
-            quilt=quilt,
-            onto=onto,
-            config=configuration,
-            options=tuple(option or ()),
-            make=tuple(make or ()),
-            fuzz=fuzz,
-            given=given,
-            maximum=tuple(maximum or ()),
-            store=store,
-            jobs=jobs,
-            trust=trust,
-            each_alone=each_alone,
-            every=every or 0,
-            thorough=thorough,
-            offered=tuple(candidate or ()),
-            machine=machine,
-            model=model,
-        )
-        check_writable([path for path in (text, markdown, html) if path])
-        if dry_run:
-            show_plan(asked, json)
-            raise typer.Exit
-        result, alone = asked.run()
-        report = as_text(result, asked.command, top, alone)
-        if text:
-            write_text(text, report)
-        if markdown:
-            write_text(markdown, as_markdown(result, asked.command, top, alone))
-        if html:
-            write_page(html, series_page(result, asked.command, top, alone), asked.command)
-        if json:
-            print_json(as_json(result, asked.command, alone))
-        else:
-            output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
-        code = code_of(result.decision)
-    raise typer.Exit(code)
-
-
-# `ktrial watch`: follow kernels; what is new is fetched, run and compared.
-
-if TYPE_CHECKING:
-    CommitsByTarget = dict[str, CommitsBetween]
-
-
-if TYPE_CHECKING:
-    """Target → its commits, where it is not what it was."""
+    measured = MeasuredSeries(replace(options, words=users_command(context)), build)
+    check_writable([text, markdown, html])
+    if dry_run:
+        measured.show_plan(json=json)
+        return
+    result, alone = measured.run()
+    command = measured.command
+    report = as_text(result, command, top, alone)
+    if text:
+        write_text(text, report)
+    if markdown:
+        write_text(markdown, as_markdown(result, command, top, alone))
+    if html:
+        write_page(html, series_page(result, command, top, alone), command)
+    if json:
+        print_json(as_json(result, command, alone))
+    else:
+        output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code_of(result.decision))
 
 
 @examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
@@ -199,6 +148,7 @@ def watch(
             metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
         ),
     ],
+    guest: GuestOptions,
     workloads: WorkloadSets = None,
     maximum: Limits = None,
     once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
@@ -212,11 +162,6 @@ def watch(
         Path | None, typer.Option(metavar="FILE.md", help="Append what is found, as Markdown.")
     ] = None,
     json: Json = False,
-    perturbations: Perturbations = None,
-    memory: GuestMemory = None,
-    cpus: Cpus = None,
-    store: StoreOption = None,
-    jobs: Jobs = None,
 ) -> None:
     """Follow kernels: run and compare what is new.
 
@@ -224,87 +169,74 @@ def watch(
     difference are built and measured, as ktrial series --every does. Exit codes of --once, as in check:
     0 nothing beyond, 1 beyond, 125 where a kernel cannot be had or does not boot, or nothing can be decided.
     """
-    from ktrial.cli.commands.history import workload_names_of
-    from ktrial.cli.git_bisect import Endings, code_of
+    import time
+
+    from ktrial.cli.error_handling import code_of
     from ktrial.cli.options.common import duration
-    from ktrial.cli.options.kernel_measurement import MeasurementOptions, limits, measurement
+    from ktrial.cli.options.workloads import workload_names_of
     from ktrial.cli.running.preflight import check_first
     from ktrial.experiment.watch import worst_of
 
-    with Endings():
-        seconds = duration("--every", every)
-        names = workload_names_of(workloads or ["quick"])
-        check_first(kernels=targets, workloads=names, jobs=jobs)
-        how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
-        edges = limits(maximum or [], how.workloads)
-        while True:
-            looks, between = _looks(_named(targets), how, edges, store, jobs, commits=commits)
-            _tell(looks, between, top, summary, json=json)
-            if once:
-                break
-            time.sleep(seconds)
-        code = code_of(worst_of(looks))
-    raise typer.Exit(code)
+    seconds = duration("--every", every)
+    options = MeasurementOptions(**vars(guest), workload=workload_names_of(workloads or ["quick"]))
+    check_first(kernels=targets, workloads=options.workload, jobs=options.jobs)
+    while True:
+        looks, between = _looks(targets, options, maximum or [], commits=commits)
+        _tell(looks, between, top, summary, json=json)
+        if once:
+            raise typer.Exit(code_of(worst_of(looks)))
+        time.sleep(seconds)
 
 
 def _looks(
-    targets: list[str],
-    how: "Measurement",
-    edges: dict[str, float],
-    store: str | None,
-    jobs: int | None,
-    *,
-    commits: bool,
-) -> "tuple[list[TargetLook], CommitsByTarget]":
-    from ktrial.cli.options import kernel_measurement as measuring
+    targets: list[str], options: MeasurementOptions, maximum: list[str], *, commits: bool
+) -> "tuple[list[TargetLook], dict[str, CommitsBetween]]":
+    """A look at each kernel; of those that are not what they were, target → the commits between."""
+    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
+    from ktrial.cli.studies import registry
+    from ktrial.experiment.kernel_choice import full_name
     from ktrial.experiment.watch import look
     from ktrial.series.commit_ranges import commits_between
     from ktrial.store.location import default_location
     from ktrial.store.store import open_store
 
-    with open_store(store or default_location()) as opened, progress() as observer:
-        runs = measuring.runs(opened, observer, jobs)
-        looks = [look(target, how, edges, runs) for target in targets]
-        between = {
-            one.target: commits_between(one, how, edges, runs, observer.notice) if commits else None
-            for one in looks
-        }
-        return looks, {target: one for target, one in between.items() if one}
+    measured = kernel_measurement.measurement(options)
+    limits = kernel_measurement.limits(maximum, measured.workloads)
+    kernel_name = registry().kernel_name
+    names = (text if text.startswith("git:") else kernel_name(full_name(text)) for text in targets)
+    with open_store(options.store or default_location()) as store, progress() as observer:
+        runs = kernel_measurement.runs(store, observer, options.jobs)
+        looks = [look(target, measured, limits, runs) for target in dict.fromkeys(names)]
+        between = {}
+        for seen in looks if commits else ():
+            if new_commits := commits_between(seen, measured, limits, runs, observer.notice):
+                between[seen.target] = new_commits
+        return looks, between
 
 
 def _tell(
-    looks: "list[TargetLook]", between: "CommitsByTarget", top: int, summary: Path | None, *, json: bool
+    looks: "Sequence[TargetLook]",
+    between: "Mapping[str, CommitsBetween]",
+    top: int,
+    summary: Path | None,
+    *,
+    json: bool,
 ) -> None:
     from ktrial.cli.console import append_text, output, print_json
-    from ktrial.cli.render.regression_check import (
-        commits_as_text,
-        looks_as_json,
-        looks_as_markdown,
-        print_check,
-        sentence,
-    )
+    from ktrial.cli.render import regression_check
     from ktrial.format.sanitize import one_line
 
     if summary:
-        append_text(summary, looks_as_markdown(looks, top, between))
+        append_text(summary, regression_check.looks_as_markdown(looks, top, between))
     if json:
-        print_json(looks_as_json(looks, between))
+        print_json(regression_check.looks_as_json(looks, between))
         return
     console = output()
-    for one in looks:
-        if one.check:
-            print_check(one.check, top, console)
-        if one.target in between:
-            said = commits_as_text(between[one.target], top)
-            console.print(said, markup=False, highlight=False, soft_wrap=True)
-        console.print(one_line(sentence(one)))
-
-
-def _named(targets: list[str]) -> list[str]:
-    from ktrial.cli.studies import registry
-    from ktrial.experiment.kernel_choice import full_name
-
-    named = registry().kernel_name
-    names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)
-    return list(dict.fromkeys(names))
+    for look in looks:
+        if look.check:
+            regression_check.print_check(look.check, top, console)
+        if look.target in between:
+            text = regression_check.commits_as_text(between[look.target], top)
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(one_line(regression_check.sentence(look)))

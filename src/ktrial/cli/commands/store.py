@@ -1,262 +1,28 @@
-"""`ktrial store`: look after the store itself."""
+"""`ktrial store`: look after the store itself: verify, copy, merge, and where its large parts lie."""
 
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group, examples
+from ktrial.cli.command_line import BadOption, command_group, examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
 if TYPE_CHECKING:
     from ktrial.store.copying import Copied
     from ktrial.store.integrity import StudyCheck
-    from ktrial.store.part_files import FilePlace
     from ktrial.store.store import Store
     from ktrial.store.trial_rows import TrialCheck
 
-
 app = command_group("Look after the store of trials.")
 
-
+DAMAGED, NOT_ALL = 1, 1
+"""The exit codes where a trial is not what was stored, and where something was not copied."""
 From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a URL.")]
 
 
-# `ktrial store copy` and `ktrial store merge`: studies from one store into another.
-
-NOT_ALL = 1
-"""The exit code where something was not copied."""
-
-
-def _copied(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
-    from ktrial.cli.command_line import BadOption
-    from ktrial.cli.console import messages, output, print_json
-    from ktrial.store.copying import check_is_copy
-    from ktrial.store.store import open_store
-
-    with open_store(source, existing=True) as first, open_store(target) as second:
-        if first.name == second.name:
-            raise BadOption(option="FROM", problem=f"both stores are {first.name}")
-        if keeps_number:
-            check_is_copy(first, second)
-        with messages().status("") as status:
-            copied, left_out = _each(first, second, status.update, keeps_number=keeps_number)
-    if json:
-        print_json({"studies": [one._asdict() for one in copied], "damaged_studies": left_out})
-    else:
-        output().print(_store_copying_table(copied))
-        for line in _store_copying_lines(copied, left_out):
-            messages().print(line)
-    if left_out or any(one.damaged or one.differing for one in copied):
-        raise typer.Exit(NOT_ALL)
-
-
-def _each(
-    first: "Store", second: "Store", show: "object", *, keeps_number: bool
-) -> "tuple[list[Copied], list[str]]":
-    """Every study; the damaged ones, which are left out."""
-    from ktrial.store.copying import copy_study
-    from ktrial.store.errors import StudyDamaged
-
-    copied, left_out = [], []
-    for study in first.check_studies():
-
-        def tell(done: int, name: str = study.name) -> None:
-            show(f"{name}: {done} trials")  # type: ignore[operator]
-
-        try:
-            copied.append(copy_study(first, second, study.id, keeps_number=keeps_number, tell=tell))
-        except StudyDamaged:
-            left_out.append(f"study {study.id}, {study.name}")
-    return copied, left_out
-
-
-def _store_copying_lines(copied: "list[Copied]", left_out: list[str]) -> list[str]:
-    """What was not copied, and why."""
-    return [
-        *(f"not copied: {one}: it is not what was stored" for one in left_out),
-        *(
-            f"not copied: {one.name}, {what}: it is not what was stored"
-            for one in copied
-            for what in one.damaged
-        ),
-        *(
-            f"not copied: {one.name}, {what}: the other store has it, and says something else"
-            for one in copied
-            for what in one.differing
-        ),
-    ]
-
-
-def _store_copying_table(copied: "list[Copied]") -> object:
-    from rich.table import Table
-
-    table = Table("number", "study", "copied", "there", "damaged", "differ", box=None, pad_edge=False)
-    for one in copied:
-        counts = (one.copied, one.there, len(one.damaged), len(one.differing))
-        table.add_row(str(one.number), one.name, *map(str, counts))
-    return table
-
-
-@examples("ktrial store copy ktrial.db postgresql://me@db.example.org/ktrial")
-def copy(
-    source: From,
-    target: Annotated[str, typer.Argument(metavar="TO", help="A new store, or a copy that was interrupted.")],
-    json: Json = False,
-) -> None:
-    """Copy a store, from a file to a server or back: numbers, moments and digests stay as they are.
-
-    Each trial is compared with its digest on the way. Interrupted, the same command goes on where it was.
-    Exit code 1: something is damaged, and was not copied.
-    """
-    _copied(source, target, json=json, keeps_number=True)
-
-
-app.command("copy", cls=KtrialCommand)(copy)
-
-
-@examples("ktrial store merge colleague.db postgresql://me@db.example.org/ktrial")
-def merge(
-    source: From,
-    target: Annotated[str, typer.Argument(metavar="INTO", help="The store that is added to.")],
-    json: Json = False,
-) -> None:
-    """Add a store's studies to another one, under new numbers; of a study that both have, what is missing.
-
-    Nothing in INTO is changed. Exit code 1: something is damaged, or both have it and say different things.
-    """
-    _copied(source, target, json=json, keeps_number=False)
-
-
-app.command("merge", cls=KtrialCommand)(merge)
-
-
-# `ktrial store files` and `collect`: where a store's large parts lie, and what is left over there.
-
-NONE = "none"
-
-
-_Above = Annotated[
-    str | None, typer.Option("--above", metavar="8K", help="Smaller parts stay inside; else 8K, a page.")
-]
-
-
-_PlaceName = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
-    ),
-]
-
-
-_TakeOver = Annotated[
-    bool, typer.Option("--take-over", help="The store was moved: its files are this one's from now on.")
-]
-
-
-def _forget(opened: "Store") -> None:
-    from ktrial.store.file_maintenance import forget_file_place
-
-    forget_file_place(opened)
-
-
-def _line(opened: "Store", place: "FilePlace | None", parts: int, count: int, size: int) -> str:
-    from ktrial.format.number_format import counted
-    from ktrial.format.number_format import size as shown
-
-    if place is None:
-        return "all of it is inside; ktrial store files PLACE keeps large profiles and series in files"
-    there = f"{counted(parts, 'part')} in {counted(count, 'file')}, {shown(size)}"
-    return f"{opened.files.shown(place)}: parts above {shown(place.above)}; {there}"
-
-
-def _name(opened: "Store", given: str | None, above: str | None, *, take_over: bool) -> None:
-    from ktrial.cli.command_line import BadOption
-    from ktrial.model.notation import size_bytes
-    from ktrial.store import part_files
-    from ktrial.store.file_maintenance import name_file_place
-    from ktrial.store.part_files import ABOVE
-
-    before = opened.transactions.read(part_files.read_place)
-    if given is None and before is None:
-        raise BadOption(option="PLACE", problem="this store has no files: where are they to be?")
-    try:
-        size = size_bytes(above, bare=True) if above else before.above if before else ABOVE
-    except ValueError as error:
-        raise BadOption(option="--above", problem=error) from None
-    name_file_place(opened, given, size, take_over=take_over)
-
-
-def _tell(opened: "Store", *, json: bool) -> None:
-    from ktrial.cli.console import print_json
-    from ktrial.store import part_files
-
-    place = opened.transactions.read(part_files.read_place)
-    outside = opened.transactions.read(part_files.parts_outside)
-    if json:
-        told = {"place": opened.files.shown(place), "above": place.above} if place else {"place": None}
-        print_json(told | outside._asdict())
-        return
-    print(_line(opened, place, *outside))
-
-
-@examples("ktrial store files ktrial.files", "ktrial store files s3://lab/ktrial --above 64K")
-def files(
-    place: _PlaceName = None,
-    above: _Above = None,
-    take_over: _TakeOver = False,
-    store: StoreOption = None,
-    json: Json = False,
-) -> None:
-    """Keep large profiles and series of trials in files, outside the store; or say where they are kept.
-
-    Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
-    moves it). `none`: nothing more goes there.
-    """
-    from ktrial.store.store import open_store
-
-    if place is None and not take_over and above is None:
-        with open_store(store, read_only=True) as opened:
-            _tell(opened, json=json)
-        return
-    with open_store(store) as opened:
-        if place == NONE:
-            _forget(opened)
-        else:
-            _name(opened, place, above, take_over=take_over)
-        _tell(opened, json=json)
-
-
-app.command("files", cls=KtrialCommand)(files)
-
-
-@examples("ktrial store collect")
-def collect(store: StoreOption = None, json: Json = False) -> None:
-    """Take away files that no trial names any more: of trials that were removed, and of killed writes.
-
-    Others may use the store meanwhile.
-    """
-    from ktrial.cli.console import messages, print_json
-    from ktrial.format.number_format import counted, size
-    from ktrial.store.file_maintenance import collect as collect_files
-    from ktrial.store.store import open_store
-
-    with open_store(store, existing=True) as opened, messages().status("reading what is there"):
-        collected = collect_files(opened)
-    if json:
-        print_json(collected._asdict())
-    else:
-        print(f"{counted(collected.files, 'file')} taken away, {size(collected.size)}")
-
-
-app.command("collect", cls=KtrialCommand)(collect)
-
-
-DAMAGED = 1
-"""The exit code where a trial is not what was stored."""
-
-
-@app.command("verify", cls=KtrialCommand)
+@app.declare("verify")
 @examples("ktrial store verify", "ktrial store verify quick --remove-damaged")
 def verify(
     studies: Annotated[
@@ -279,120 +45,304 @@ def verify(
     from ktrial.store.store import open_store
 
     with open_store(store, read_only=not remove_damaged) as opened:
-        checked, missing = [], {}
+        checked: list[CheckedStudy] = []
         with messages().status("") as status:
-            for study in _wanted(opened, studies or []):
-                status.update(f"{study.name}: reading its trials")
-                checked.append((study, opened.check_trials(study.id)))
-                if problem := opened.missing_trials(study.id):
-                    missing[study.id] = problem
-        damaged = [check for _, checks in checked for check in checks if check.damaged]
-        parts = [study for study, _ in checked if study.damaged]
+            for check in _chosen(opened, studies or []):
+                status.update(f"{check.name}: reading its trials")
+                trials = opened.check_trials(check.id)
+                checked.append(CheckedStudy(check, trials, opened.missing_trials(check.id)))
+        damaged = [trial for study in checked for trial in study.damaged]
         if remove_damaged:
-            opened.remove_trials([check.trial_id for check in damaged])
-            for study, checks in checked:
-                if study.id in missing or any(check.damaged for check in checks):
-                    opened.accept_missing_trials(study.id)
-            for study in parts:
-                opened.remove_damaged(study)
+            opened.remove_trials([trial.trial_id for trial in damaged])
+            for study in checked:
+                if study.missing or study.damaged:
+                    opened.accept_missing_trials(study.check.id)
+            for study in checked:
+                if study.check.damaged:
+                    opened.remove_damaged(study.check)
     if json:
-        print_json(
-            [
-                {**_data(study, checks, removed=remove_damaged), "missing": missing.get(study.id, "")}
-                for study, checks in checked
-            ]
-        )
+        print_json([study.data(removed=remove_damaged) for study in checked])
     else:
-        output().print(_table(checked, missing))
-        for line in _lines(checked, missing):
+        output().print(_verified_table(checked))
+        for line in _verified_lines(checked):
             print(line)
-    if missing and not remove_damaged:
+    parts = [part for study in checked for part in study.check.damaged]
+    missing = any(study.missing for study in checked)
+    if remove_damaged:
+        if missing:
+            messages().print("the command that ran the study runs the missing trials again")
+        if damaged or parts:
+            count = len(damaged) + len(parts)
+            messages().print(f"{count} removed: the command that ran the study runs them again")
+        return
+    if missing:
         messages().print(
             "what is missing was in the store: put a copy of it back if there is one; or ktrial store verify "
             "--remove-damaged takes the trials that are there for all, and the command that ran the study "
             "runs the others again"
         )
-    if (damaged or parts) and not remove_damaged:
-        rest = "the command that ran the study then runs them again"
-        messages().print(f"take them away: ktrial store verify --remove-damaged; {rest}")
-        if any("(its file " in what for one in damaged for what in one.damaged):
+    if damaged or parts:
+        messages().print(
+            "take them away: ktrial store verify --remove-damaged; the command that ran the study then runs "
+            "them again"
+        )
+        if any("(its file " in part for trial in damaged for part in trial.damaged):
             messages().print(
                 "where a file is lost, the trial's numbers and verdicts are whole: put the file back from a "
                 "backup, under its name, and nothing has to be taken away"
             )
-        if any("study" in study.damaged for study in parts):
+        if "study" in parts:
             messages().print(
                 "what a study asks for is put right by the command that ran it, and its trials stay; "
                 "--remove-damaged takes them away with it"
             )
-    if (damaged or parts or missing) and not remove_damaged:
+    if damaged or parts or missing:
         raise typer.Exit(DAMAGED)
-    if missing:
-        messages().print("the command that ran the study runs the missing trials again")
-    if damaged or parts:
-        count = len(damaged) + sum(len(study.damaged) for study in parts)
-        messages().print(f"{count} removed: the command that ran the study runs them again")
 
 
-def _wanted(opened: "Store", names: list[str]) -> "list[StudyCheck]":
-    """Those that are named, or all. Raises StudyNotStored."""
-    every = opened.check_studies()
-    if not names:
-        return list(every)
-    wanted = []
-    for name in names:
-        named = [each for each in every if each.name == name] or [
-            each for each in every if str(each.id) == name
-        ]
-        wanted.append(named[-1] if named else _missing(opened, name))
-    return wanted
+class CheckedStudy:
+    """A study, its trials as they were checked, and what is said of trials that are missing."""
+
+    def __init__(self, check: "StudyCheck", trials: "tuple[TrialCheck, ...]", missing: str) -> None:
+        self.check, self.trials, self.missing = check, trials, missing
+        self.damaged = [trial for trial in trials if trial.damaged]
+
+    def data(self, *, removed: bool) -> dict[str, Any]:
+        """What `store verify --json` prints of it."""
+        return {
+            "number": self.check.id,
+            "study": self.check.name,
+            "damaged_parts": list(self.check.damaged),
+            "trials": len(self.trials),
+            "damaged": [
+                {"trial": trial.key, "what": list(trial.damaged), "removed": removed}
+                for trial in self.damaged
+            ],
+            "missing": self.missing,
+        }
 
 
-def _missing(opened: "Store", name: str) -> NoReturn:
+def _chosen(store: "Store", names: list[str]) -> "list[StudyCheck]":
+    """The studies that are named, or all. Raises StudyNotStored."""
     from ktrial.store.errors import StudyNotStored
 
-    raise StudyNotStored(store=opened.name, study=name, similar="")
+    studies = list(store.check_studies())
+    chosen = []
+    for name in names:
+        named = [study for study in studies if study.name == name]
+        named = named or [study for study in studies if str(study.id) == name]
+        if not named:
+            raise StudyNotStored(store=store.name, study=name, similar="")
+        chosen.append(named[-1])
+    return chosen if names else studies
 
 
-def _data(study: "StudyCheck", checks: "tuple[TrialCheck, ...]", *, removed: bool) -> dict[str, Any]:
-    return {
-        "number": study.id,
-        "study": study.name,
-        "damaged_parts": list(study.damaged),
-        "trials": len(checks),
-        "damaged": [
-            {"trial": check.key, "what": list(check.damaged), "removed": removed}
-            for check in checks
-            if check.damaged
-        ],
-    }
-
-
-def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> Any:
+def _verified_table(checked: list[CheckedStudy]) -> Any:
     from rich.table import Table
 
     table = Table("number", "study", "trials", "damaged", box=None, pad_edge=False)
-    for study, checks in checked:
-        counts = (
-            len(checks),
-            sum(bool(each.damaged) for each in checks) + len(study.damaged) + (study.id in missing),
-        )
-        table.add_row(str(study.id), study.name, *map(str, counts))
+    for study in checked:
+        damaged = len(study.damaged) + len(study.check.damaged) + bool(study.missing)
+        counts = (len(study.trials), damaged)
+        table.add_row(str(study.check.id), study.check.name, *map(str, counts))
     return table
 
 
-def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]", missing: dict[int, str]) -> list[str]:
+def _verified_lines(checked: list[CheckedStudy]) -> list[str]:
     """Each damaged trial, and each damaged part of a study."""
-    lines = [f"damaged: {study.name}: {missing[study.id]}" for study, _ in checked if study.id in missing]
+    lines = [f"damaged: {study.check.name}: {study.missing}" for study in checked if study.missing]
     lines += [
-        f"damaged: {study.name}, {what}: it is not what was stored"
-        for study, _ in checked
-        for what in study.damaged
+        f"damaged: {study.check.name}, {part}: it is not what was stored"
+        for study in checked
+        for part in study.check.damaged
     ]
     lines += [
-        f"damaged: {study.name}, trial {check.key}: {', '.join(check.damaged)}"
-        for study, checks in checked
-        for check in checks
-        if check.damaged
+        f"damaged: {study.check.name}, trial {trial.key}: {', '.join(trial.damaged)}"
+        for study in checked
+        for trial in study.damaged
     ]
     return lines
+
+
+@app.declare("copy")
+@examples("ktrial store copy ktrial.db postgresql://me@db.example.org/ktrial")
+def copy(
+    source: From,
+    target: Annotated[str, typer.Argument(metavar="TO", help="A new store, or a copy that was interrupted.")],
+    json: Json = False,
+) -> None:
+    """Copy a store, from a file to a server or back: numbers, moments and digests stay as they are.
+
+    Each trial is compared with its digest on the way. Interrupted, the same command goes on where it was.
+    Exit code 1: something is damaged, and was not copied.
+    """
+    _copy(source, target, json=json, keeps_number=True)
+
+
+@app.declare("merge")
+@examples("ktrial store merge colleague.db postgresql://me@db.example.org/ktrial")
+def merge(
+    source: From,
+    target: Annotated[str, typer.Argument(metavar="INTO", help="The store that is added to.")],
+    json: Json = False,
+) -> None:
+    """Add a store's studies to another one, under new numbers; of a study that both have, what is missing.
+
+    Nothing in INTO is changed. Exit code 1: something is damaged, or both have it and say different things.
+    """
+    _copy(source, target, json=json, keeps_number=False)
+
+
+def _copy(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
+    from ktrial.cli.console import messages, output, print_json
+    from ktrial.store.copying import check_is_copy
+    from ktrial.store.store import open_store
+
+    with open_store(source, existing=True) as first, open_store(target) as second:
+        if first.name == second.name:
+            raise BadOption("FROM", f"both stores are {first.name}")
+        if keeps_number:
+            check_is_copy(first, second)
+        with messages().status("") as status:
+            copied, left_out = _copy_studies(first, second, status.update, keeps_number=keeps_number)
+    if json:
+        print_json({"studies": [study._asdict() for study in copied], "damaged_studies": left_out})
+    else:
+        output().print(_copied_table(copied))
+        for line in _not_copied_lines(copied, left_out):
+            messages().print(line)
+    if left_out or any(study.damaged or study.differing for study in copied):
+        raise typer.Exit(NOT_ALL)
+
+
+def _copy_studies(
+    source: "Store", target: "Store", show: Callable[[str], None], *, keeps_number: bool
+) -> "tuple[list[Copied], list[str]]":
+    """Every study; the damaged ones, which are left out."""
+    from ktrial.store.copying import copy_study
+    from ktrial.store.errors import StudyDamaged
+
+    copied, left_out = [], []
+    for study in source.check_studies():
+
+        def tell(trials: int, name: str = study.name) -> None:
+            show(f"{name}: {trials} trials")
+
+        try:
+            copied.append(copy_study(source, target, study.id, keeps_number=keeps_number, tell=tell))
+        except StudyDamaged:
+            left_out.append(f"study {study.id}, {study.name}")
+    return copied, left_out
+
+
+def _copied_table(copied: "list[Copied]") -> object:
+    from rich.table import Table
+
+    table = Table("number", "study", "copied", "there", "damaged", "differ", box=None, pad_edge=False)
+    for study in copied:
+        counts = (study.copied, study.there, len(study.damaged), len(study.differing))
+        table.add_row(str(study.number), study.name, *map(str, counts))
+    return table
+
+
+def _not_copied_lines(copied: "list[Copied]", left_out: list[str]) -> list[str]:
+    """What was not copied, and why."""
+    lines = [f"not copied: {name}: it is not what was stored" for name in left_out]
+    for study in copied:
+        lines += [f"not copied: {study.name}, {part}: it is not what was stored" for part in study.damaged]
+    for study in copied:
+        problem = "the other store has it, and says something else"
+        lines += [f"not copied: {study.name}, {part}: {problem}" for part in study.differing]
+    return lines
+
+
+@app.declare("files")
+@examples("ktrial store files ktrial.files", "ktrial store files s3://lab/ktrial --above 64K")
+def files(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
+        ),
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option(metavar="8K", help="Smaller parts stay inside; else 8K, a page.")
+    ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="The store was moved: its files are this one's from now on."),
+    ] = False,
+    store: StoreOption = None,
+    json: Json = False,
+) -> None:
+    """Keep large profiles and series of trials in files, outside the store; or say where they are kept.
+
+    Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
+    moves it). `none`: nothing more goes there.
+    """
+    from ktrial.store import file_maintenance
+    from ktrial.store.store import open_store
+
+    if place is None and not take_over and above is None:
+        with open_store(store, read_only=True) as opened:
+            _print_place(opened, json=json)
+        return
+    with open_store(store) as opened:
+        if place == "none":
+            file_maintenance.forget_file_place(opened)
+        else:
+            _name_place(opened, place, above, take_over=take_over)
+        _print_place(opened, json=json)
+
+
+def _name_place(store: "Store", place: str | None, above: str | None, *, take_over: bool) -> None:
+    from ktrial.model.notation import size_bytes
+    from ktrial.store import file_maintenance, part_files
+    from ktrial.store.part_files import ABOVE
+
+    before = store.transactions.read(part_files.read_place)
+    if place is None and before is None:
+        raise BadOption("PLACE", "this store has no files: where are they to be?")
+    try:
+        size = size_bytes(above, bare=True) if above else before.above if before else ABOVE
+    except ValueError as error:
+        raise BadOption("--above", error) from None
+    file_maintenance.name_file_place(store, place, size, take_over=take_over)
+
+
+def _print_place(store: "Store", *, json: bool) -> None:
+    from ktrial.cli.console import print_json
+    from ktrial.format.number_format import counted, size
+    from ktrial.store import part_files
+
+    place = store.transactions.read(part_files.read_place)
+    outside = store.transactions.read(part_files.parts_outside)
+    if json:
+        facts = {"place": store.files.shown(place), "above": place.above} if place else {"place": None}
+        print_json(facts | outside._asdict())
+    elif place is None:
+        print("all of it is inside; ktrial store files PLACE keeps large profiles and series in files")
+    else:
+        parts, count, total = outside
+        stored = f"{counted(parts, 'part')} in {counted(count, 'file')}, {size(total)}"
+        print(f"{store.files.shown(place)}: parts above {size(place.above)}; {stored}")
+
+
+@app.declare("collect")
+@examples("ktrial store collect")
+def collect(store: StoreOption = None, json: Json = False) -> None:
+    """Take away files that no trial names any more: of trials that were removed, and of killed writes.
+
+    Others may use the store meanwhile.
+    """
+    from ktrial.cli.console import messages, print_json
+    from ktrial.format.number_format import counted, size
+    from ktrial.store import file_maintenance
+    from ktrial.store.store import open_store
+
+    with open_store(store, existing=True) as opened, messages().status("reading what is there"):
+        collected = file_maintenance.collect(opened)
+    if json:
+        print_json(collected._asdict())
+    else:
+        print(f"{counted(collected.files, 'file')} taken away, {size(collected.size)}")

@@ -1,70 +1,34 @@
-"""`ktrial workload`: the workloads, and what each does."""
+"""`ktrial workload`: the workloads, what each does, and a command of the user's as one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.console import output, print_json
-from ktrial.cli.options.common import Json, OwnMetrics
+from ktrial.cli.command_line import BadOption, command_group, examples
+from ktrial.cli.console import output, print_json, say, write_text
+from ktrial.cli.options.common import Json, MetricsFormat, duration
 from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
     from ktrial.model.workload import Parameter, WorkloadDescription
     from ktrial.workloads.capture import Captured
 
-
 app = command_group("List and show the workloads; capture a command of your own.")
 
 
-# `ktrial workload capture`: a command of one's own becomes the file of a workload.
-
-Command = Annotated[
-    list[str],
-    typer.Argument(metavar="-- COMMAND…", help="The command, and its arguments.", show_default=False),
-]
-
-
-def _as_json(captured: "Captured", place: Path) -> dict[str, object]:
-    """What `workload capture --json` prints; docs/workloads.md names every field."""
-    from ktrial.workloads.capture import table
-
-    return {
-        "file": str(place),
-        "workload": table(captured.use),
-        "notes": [note.model_dump() for note in captured.notes],
-        "files": captured.files,
-        "bytes": captured.size,
-        "seconds": captured.seconds,
-        "memory_mib": captured.memory_mib,
-    }
-
-
-def _print(captured: "Captured", place: Path, console: object) -> None:
-    from ktrial.workloads.capture import USUAL_MEMORY_MIB, summary
-
-    print(f"{place}: {summary(captured)}")
-    for note in captured.notes:
-        print(f"note: {note.text}")
-        if note.advice:
-            print(f"  {note.advice}")
-    memory = ""
-    if captured.memory_mib > USUAL_MEMORY_MIB:
-        memory = f" --memory {captured.memory_mib}M"
-        print(f"its files need a guest of {captured.memory_mib} MiB")
-    named = place if place.is_absolute() else f"./{place}"
-    print(f"next: ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload {named}{memory}")
-
-
+@app.declare("capture")
 @examples(
     "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
     "ktrial workload capture --output mine.toml --include data -- ./bench.sh",
     "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
 )
 def capture(
-    command: Command,
-    output: Annotated[
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND…", help="The command, and its arguments.", show_default=False),
+    ],
+    file: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.toml", help="Where to write it; else NAME.toml here."),
     ] = None,
@@ -79,7 +43,7 @@ def capture(
         list[Path] | None,
         typer.Option(metavar="PATH", help="A file or directory to take along, keys too; repeated."),
     ] = None,
-    metrics: OwnMetrics = None,
+    metrics: MetricsFormat = None,
     limit: Annotated[
         str, typer.Option(metavar="10min", help="End the command after so long, with an error.")
     ] = "10min",
@@ -92,39 +56,58 @@ def capture(
     runs under strace, without input, with PATH and HOME and no other variable of yours. Keys and passwords
     are left out, and told.
     """
-    from ktrial.cli.command_line import BadOption
-    from ktrial.cli.console import output as out
-    from ktrial.cli.console import print_json, say, write_text
-    from ktrial.cli.options.common import duration
-    from ktrial.cli.options.own_command import check_name, file_text
+    from ktrial.cli.options.workloads import check_name, file_text
     from ktrial.cli.studies import registry
     from ktrial.program_outputs import find
-    from ktrial.workloads.capture import CaptureOptions, capture_command, name_of, with_format
+    from ktrial.workloads import capture as capturing
 
     if metrics:
         find(metrics)
     taken = frozenset(registry().workloads)
-    called = check_name(name, taken) if name else name_of(command[0], taken)
-    place = output or Path(f"{called}.toml")
+    name = check_name(name, taken) if name else capturing.name_of(command[0], taken)
+    place = file or Path(f"{name}.toml")
     if place.exists() and not force:
-        raise BadOption(option="--output", problem=f"{place} is there already: name another, or --force")
+        raise BadOption("--output", f"{place} is there already: name another, or --force")
     if not json:
         say(f"running it once here, under strace: {' '.join(command)}")
-    options = CaptureOptions(
-        called, tuple(env or ()), tuple(str(path) for path in include or ()), duration("--limit", limit)
+    options = capturing.CaptureOptions(
+        name, tuple(env or ()), tuple(str(path) for path in include or ()), duration("--limit", limit)
     )
-    captured = with_format(capture_command(tuple(command), Path.cwd(), options), metrics)
-    write_text(place, file_text(captured))
-    if json:
-        print_json(_as_json(captured, place))
+    workload = capturing.with_format(capturing.capture_command(tuple(command), Path.cwd(), options), metrics)
+    write_text(place, file_text(workload))
+    if json:  # docs/workloads.md names every field
+        print_json(
+            {
+                "file": str(place),
+                "workload": capturing.table(workload.use),
+                "notes": [note.model_dump() for note in workload.notes],
+                "files": workload.files,
+                "bytes": workload.size,
+                "seconds": workload.seconds,
+                "memory_mib": workload.memory_mib,
+            }
+        )
         return
-    _print(captured, place, out())
+    _print_captured(workload, place)
 
 
-app.command("capture", cls=KtrialCommand)(capture)
+def _print_captured(workload: "Captured", place: Path) -> None:
+    from ktrial.workloads.capture import USUAL_MEMORY_MIB, summary
+
+    print(f"{place}: {summary(workload)}")
+    for note in workload.notes:
+        print(f"note: {note.text}")
+        if note.advice:
+            print(f"  {note.advice}")
+    memory = ""
+    if workload.memory_mib > USUAL_MEMORY_MIB:
+        memory = f" --memory {workload.memory_mib}M"
+        print(f"its files need a guest of {workload.memory_mib} MiB")
+    file = place if place.is_absolute() else f"./{place}"
+    print(f"next: ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload {file}{memory}")
 
 
-@app.command("list", cls=KtrialCommand)
+@app.declare("list")
 @examples("ktrial workload list")
 def list_workloads(json: Json = False) -> None:
     """List the workloads.
@@ -133,36 +116,30 @@ def list_workloads(json: Json = False) -> None:
     """
     from ktrial.workloads import descriptions
 
-    known = descriptions()
+    workloads = list(descriptions().values())
     if json:
-        print_json([description.model_dump(mode="json") for description in known.values()])
+        print_json([description.model_dump(mode="json") for description in workloads])
         return
-    for group in dict.fromkeys(description.group for description in known.values()):
-        _print_group(group, [one for one in known.values() if one.group == group])
+    for group in dict.fromkeys(description.group for description in workloads):
+        _print_group(group, [description for description in workloads if description.group == group])
 
 
-def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.table import Field, table, text_field
+def _print_group(group: str, workloads: "list[WorkloadDescription]") -> None:
+    from ktrial.cli.render.table import texts_table
 
-    names = [{parameter.name for parameter in one.parameters} for one in known]
-    shared = set.intersection(*names) if len(names) > 1 else set()
-
-    def own_parameters(description: "WorkloadDescription") -> str:
-        return ", ".join(one.name for one in description.parameters if one.name not in shared)
-
-    fields: tuple[Field[WorkloadDescription], ...] = (
-        text_field(group, lambda one: one.name),
-        text_field("one operation", lambda one: one.summary),
-        text_field("parameters", own_parameters),
+    names = [[parameter.name for parameter in description.parameters] for description in workloads]
+    shared = set.intersection(*map(set, names)) if len(names) > 1 else set()
+    rows = (
+        (description.name, description.summary, ", ".join(name for name in parameters if name not in shared))
+        for description, parameters in zip(workloads, names, strict=True)
     )
-    output().print(rendered(table(fields, known)))
+    output().print(texts_table((group, "one operation", "parameters"), rows))
     if shared:
         output().print(f"every one of them also has: {', '.join(sorted(shared))}")
     output().print()
 
 
-@app.command("formats", cls=KtrialCommand)
+@app.declare("formats")
 @examples("ktrial workload formats")
 def formats(json: Json = False) -> None:
     """List what a command's metrics can be read from.
@@ -171,19 +148,39 @@ def formats(json: Json = False) -> None:
     `ktrial analyze` reads files of the same formats.
     """
     from ktrial import program_outputs
-    from ktrial.cli.error_handling import tell
-    from ktrial.cli.render.output_formats import as_json, print_formats
+    from ktrial.cli.error_handling import tell_warnings
+    from ktrial.cli.render.table import texts_table
 
-    known, warnings = program_outputs.installed()
-    for warning in warnings:
-        tell(warning.text, warning.advice, kind="warning")
+    installed, warnings = program_outputs.installed()
+    tell_warnings(warnings)
     if json:
-        print_json([as_json(each) for each in known.values()])
+        print_json(
+            [
+                {
+                    "name": format.name,
+                    "summary": format.summary,
+                    "metrics": [
+                        {"name": column.metric, "unit": column.unit, "direction": column.direction.value}
+                        for column in format.columns
+                    ],
+                    "remarks": format.remarks,
+                }
+                for format in installed.values()
+            ]
+        )
         return
-    print_formats(list(known.values()), output())
+    rows = []
+    for format in installed.values():
+        metrics = (
+            f"{column.metric} ({column.unit})" if column.unit else column.metric for column in format.columns
+        )
+        rows.append((format.name, format.summary, ", ".join(metrics)))
+    output().print(texts_table(("format", "printed by", "metrics"), rows))
+    for format in installed.values():
+        output().print(f"{format.name}: {format.remarks}.")
 
 
-@app.command("show", cls=KtrialCommand)
+@app.declare("show")
 @examples("ktrial workload show fork")
 def show(
     name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
@@ -200,16 +197,13 @@ def show(
     console = output()
     console.print(f"{description.name}: {description.summary}\n", style="bold")
     console.print(f"{description.does}\n")
-    facts = {
-        "system calls": ", ".join(description.system_calls) or "none",
-        "metrics": "; ".join(
-            f"{metric.name} ({metric.unit}), {metric.direction} is better" for metric in description.metrics
-        ),
-        "source": description.source or "ktrial",
-        "group": description.group,
-    }
-    for what, value in facts.items():
-        console.print(f"{what}: {value}")
+    metrics = (
+        f"{metric.name} ({metric.unit}), {metric.direction} is better" for metric in description.metrics
+    )
+    console.print(f"system calls: {', '.join(description.system_calls) or 'none'}")
+    console.print(f"metrics: {'; '.join(metrics)}")
+    console.print(f"source: {description.source or 'ktrial'}")
+    console.print(f"group: {description.group}")
     for parameter in description.parameters:
         console.print(f"parameter {parameter.name}: {parameter.summary} ({_allowed(parameter)})")
 

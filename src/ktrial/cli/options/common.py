@@ -1,127 +1,68 @@
-"""Options that several commands share."""
+"""Options that several commands share: a type is an option with its help, a dataclass a family of them."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ktrial.cli.command_line import BadOption
-from ktrial.cli.options.completion import format_names, own_hosts, study_names, workload_names
+from ktrial.cli.command_line import BadOption, with_added
+from ktrial.cli.options.completion import format_names, host_names, study_names, workload_names
 from ktrial.model import notation
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
 
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-
-
 StoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="FILE|URL", help="The store; else KTRIAL_STORE, else the user's own."),
 ]
-
-
 Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Where to write the report; else reports/ beside the store."),
 ]
-
-
 NoHtml = Annotated[bool, typer.Option("--no-html", help="Write no report.")]
-
-
+PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Trials at once; else one a core."),
 ]
-
-
 Perturbations = Annotated[
     int | None,
     typer.Option(
-        min=1, max=1000, metavar="N", help="Perturbations of each treatment; else 3, or the study's."
+        "--perturbations",
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Perturbations of each treatment; else 3, or the study's.",
     ),
 ]
-
-
 Margin = Annotated[
     str | None, typer.Option("--margin", metavar="1%", help="The smallest change that matters; else 1%.")
 ]
-
-
 GuestMemory = Annotated[
     str | None, typer.Option("--memory", metavar="512M", help="The guest's memory; else 512M.")
 ]
-
-
 AllowHostChanges = Annotated[
     bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
 ]
-
-
 Count = Annotated[
     Literal["plugin", "clock"] | None,
     typer.Option(
+        "--count",
         metavar="plugin|clock",
         help="What counts instructions: the QEMU plugin where it loads, else the clock.",
     ),
 ]
-
-
 StoredStudyName = Annotated[
     str | None,
     typer.Argument(
         metavar="[STUDY]", help="A study's name, number or file; else the latest.", autocompletion=study_names
     ),
 ]
-
-
-WorkloadName = Annotated[
-    str,
-    typer.Option(
-        "--workload", metavar="W", help="A workload: ktrial workload list.", autocompletion=workload_names
-    ),
-]
-
-
-OwnWorkloadName = Annotated[
-    str | None,
-    typer.Option(
-        "--workload",
-        metavar="W",
-        help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
-        autocompletion=workload_names,
-    ),
-]
-
-
-OwnMetrics = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        metavar="FORMAT",
-        help="What the command prints: fio-json… (ktrial workload formats).",
-        autocompletion=format_names,
-    ),
-]
-
-
-Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")]
-
-
-Memory = Annotated[str, typer.Option(metavar="512M", help="The guest's memory.")]
-
-
-BootParameters = Annotated[
-    list[str] | None, typer.Option("--boot", metavar="PARAMETER", help="A boot parameter; may be repeated.")
-]
-
-
 StudyOrBundle = Annotated[
     str | None,
     typer.Argument(
@@ -130,8 +71,6 @@ StudyOrBundle = Annotated[
         autocompletion=study_names,
     ),
 ]
-
-
 Signers = Annotated[
     Path | None,
     typer.Option(
@@ -140,9 +79,44 @@ Signers = Annotated[
         help="A bundle must be signed by one of these (ssh-keygen's allowed signers).",
     ),
 ]
+MetricsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="FORMAT",
+        help="What the command prints: fio-json… (ktrial workload formats).",
+        autocompletion=format_names,
+    ),
+]
+MeasuredWorkloads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        metavar="W1,W2…",
+        help="Workloads, or files of such; your own command stands at the end.",
+        autocompletion=workload_names,
+    ),
+]
+BootParameters = Annotated[
+    list[str] | None, typer.Option("--boot", metavar="PARAMETER", help="A boot parameter; may be repeated.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for another ktrial that changes knobs.")]
 
 
-# Quantities on the command line: what cannot be read is told with the option that it stands behind.
+@dataclass(frozen=True)
+class RunOptions:
+    """How a study is run, and where its result goes."""
+
+    json: Json = False
+    store: StoreOption = None
+    html: Html = None
+    no_html: NoHtml = False
+    jobs: Jobs = None
+    retry_failed: bool = False
+    allow_host_changes: bool = False
+    each_trial: bool = False
+    """Whether each trial's numbers are told as it ends."""
 
 
 def share(option: str, value: str, *, least: float, most: float) -> float:
@@ -164,15 +138,15 @@ def duration(option: str, text: str, *, bare: bool = False) -> float:
     try:
         return notation.seconds(text, bare=bare)
     except ValueError as error:
-        raise BadOption(option=option, problem=f"{text} is no time: {error}") from None
+        raise BadOption(option, f"{text} is no time: {error}") from None
 
 
 def margin_of(text: str | None) -> float | None:
-    """`1%` → 0.01; None where nothing was given. Raises BadOption."""
+    """`1%` → 0.01; None where there is none. Raises BadOption."""
     try:
         return None if text is None else notation.margin(text)
     except ValueError as error:
-        raise BadOption(option="--margin", problem=error) from None
+        raise BadOption("--margin", error) from None
 
 
 def memory_of(text: str) -> int:
@@ -180,37 +154,10 @@ def memory_of(text: str) -> int:
     try:
         return notation.memory_mib(text)
     except ValueError as error:
-        raise BadOption(option="--memory", problem=error) from None
+        raise BadOption("--memory", error) from None
 
 
-# Give a command one more option, which is in force around all that the command does.
-
-
-def with_added(
-    command: Callable[..., None],
-    name: str,
-    annotation: object,
-    around: Callable[[Any], AbstractContextManager[object]],
-) -> Callable[..., None]:
-    """The command with the keyword `name`, None unless it is given; `around` is entered with its value."""
-
-    @wraps(command)
-    def performed(*arguments: Any, **options: Any) -> None:
-        with around(options.pop(name, None)):
-            command(*arguments, **options)
-
-    own = inspect.signature(command, eval_str=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    option = inspect.Parameter(name, kind, default=None, annotation=annotation)
-    parameters = [one.replace(kind=kind) for one in own.parameters.values()]
-    performed.__signature__ = own.replace(parameters=[*parameters, option])  # type: ignore[attr-defined]
-    performed.__annotations__ = {one.name: one.annotation for one in [*parameters, option]}
-    return performed
-
-
-# The option `--fleet` of commands that measure: their trials are performed by many machines.
-
-_OPTION = typer.Option(
+_FLEET = typer.Option(
     "--fleet",
     metavar="local:N|ADDRESS|FILE",
     help="Who performs the trials: ktrial help fleet. Else KTRIAL_FLEET; none: this system.",
@@ -218,51 +165,44 @@ _OPTION = typer.Option(
 
 
 def on_fleet(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option; its trials are performed by the fleet that is named there."""
-    return _with_option(command, nullcontext)
+    """Give a command the option --fleet: the fleet that is named there performs its trials."""
+    return _on_fleet(command, nullcontext)
 
 
 def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
     """The same for a command whose exit code is a verdict: a fleet that cannot be had is none."""
 
     def endings() -> AbstractContextManager[object]:
-        from ktrial.cli.git_bisect import Endings
+        from ktrial.cli.error_handling import CheckEndings
 
-        return Endings()
+        return CheckEndings()
 
-    return _with_option(command, endings)
+    return _on_fleet(command, endings)
 
 
-def _with_option(
-    command: Callable[..., None], around: Callable[[], AbstractContextManager[object]]
+def _on_fleet(
+    command: Callable[..., None], endings: Callable[[], AbstractContextManager[object]]
 ) -> Callable[..., None]:
     @contextmanager
-    def performed(fleet: str | None) -> Iterator[None]:
-        with around(), _performed_by(fleet):
-            yield
+    def performed_by_fleet(name: str | None) -> Iterator[None]:
+        from ktrial.fleet.settings import asked_for
 
-    return with_added(command, "fleet", Annotated[str | None, _OPTION], performed)
+        with endings():
+            settings = asked_for(name)
+            if settings is None:
+                yield
+                return
+            from ktrial.cli.console import say
+            from ktrial.experiment.executor import performed_by
+            from ktrial.fleet.fleet import Fleet
 
+            with Fleet(settings, say) as fleet, performed_by(fleet):
+                yield
 
-@contextmanager
-def _performed_by(named: str | None) -> Iterator[None]:
-    from ktrial.fleet.settings import asked_for
-
-    settings = asked_for(named)
-    if settings is None:
-        yield
-        return
-    from ktrial.cli.console import say
-    from ktrial.experiment.executor import performed_by
-    from ktrial.fleet.fleet import Fleet
-
-    with Fleet(settings, say) as fleet, performed_by(fleet):
-        yield
+    return with_added(command, "fleet", Annotated[str | None, _FLEET], performed_by_fleet)
 
 
-# The option `--wait` of commands that measure on real machines: one that somebody has is waited for.
-
-_MACHINE_WAIT_OPTION = typer.Option(
+_WAIT = typer.Option(
     "--wait",
     metavar="TIME",
     help="Machine ssh: so long for a machine that somebody else has: 30min, 2h; else that is an error.",
@@ -270,22 +210,20 @@ _MACHINE_WAIT_OPTION = typer.Option(
 
 
 def waits_for_machine(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option."""
-    return with_added(command, "wait", Annotated[str | None, _MACHINE_WAIT_OPTION], _waiting)
+    """Give a command the option --wait: a real machine that somebody else has is waited for."""
 
+    @contextmanager
+    def waiting_for(time: str | None) -> Iterator[None]:
+        if time is None:
+            yield
+            return
+        from ktrial.experiment.machine_lease import waiting
 
-@contextmanager
-def _waiting(given: str | None) -> Iterator[None]:
-    if given is None:
-        yield
-        return
-    from ktrial.experiment.machine_lease import waiting
+        with waiting(duration("--wait", time)):
+            yield
 
-    with waiting(duration("--wait", given)):
-        yield
+    return with_added(command, "wait", Annotated[str | None, _WAIT], waiting_for)
 
-
-# `--host H1,H2`: on which machines, that ssh reaches, a study is run.
 
 Hosts = Annotated[
     list[str] | None,
@@ -293,39 +231,30 @@ Hosts = Annotated[
         "--host",
         metavar="H1,H2…",
         help="Machine ssh: this one in place of the study's; several: on all at once, and compared.",
-        autocompletion=own_hosts,
+        autocompletion=host_names,
     ),
 ]
 
 
-_SSH = "ssh"
-
-
-def on_hosts(study: "Study", given: Sequence[str]) -> "dict[str, Study]":
-    """Each of the machines → the study there. Raises BadOption."""
+def on_hosts(study: "Study", texts: Sequence[str]) -> "dict[str, Study]":
+    """Each of the machines of `--host` → the study there. Raises BadOption."""
     from ktrial.experiment.single_kernel import study_on
-    from ktrial.model import machine
+    from ktrial.model.machine import ALLOWED, is_host_name
 
-    if study.machine.kind != _SSH:
-        raise BadOption(
-            option="--host",
-            problem=f'the study\'s machine is {study.machine.kind}; it goes with kind = "ssh"',
-        )
-    hosts = [host for text in given for host in text.split(",")]
-    for place, host in enumerate(hosts):
-        if not machine.is_host_name(host):
-            raise BadOption(option="--host", problem=f"{host!r} is no name of a machine: {machine.ALLOWED}")
-        if _machine(host) in map(_machine, hosts[:place]):
-            raise BadOption(option="--host", problem=f"{_machine(host)} is named twice")
+    if study.machine.kind != "ssh":
+        problem = f'the study\'s machine is {study.machine.kind}; it goes with kind = "ssh"'
+        raise BadOption("--host", problem)
+    hosts = [host for text in texts for host in text.split(",")]
+    machines: set[str] = set()
+    for host in hosts:
+        if not is_host_name(host):
+            raise BadOption("--host", f"{host!r} is no name of a machine: {ALLOWED}")
+        machine = host.rpartition("@")[2]  # without the user
+        if machine in machines:
+            raise BadOption("--host", f"{machine} is named twice")
+        machines.add(machine)
     return {host: study_on(study, host) for host in hosts}
 
-
-def _machine(host: str) -> str:
-    """Without the user."""
-    return host.rpartition("@")[2]
-
-
-# `--user NAME`: as whom a study's own commands run, where ktrial is root.
 
 User = Annotated[
     str | None,
@@ -336,14 +265,14 @@ User = Annotated[
 
 
 def with_user(study: "Study", user: str | None) -> "Study":
-    """The study, each command that names no user of its own with this one. Raises BadOption."""
+    """The study, each command that names no user with the one of `--user`. Raises BadOption."""
     if user is None:
         return study
     if study.machine.kind != "host":
         problem = f"it is for the machine host; a guest on the machine {study.machine.kind} has only its root"
-        raise BadOption(option="--user", problem=problem)
+        raise BadOption("--user", problem)
     if not any(use.command for use in study.workloads):
-        raise BadOption(option="--user", problem="no workload of the study is a command of yours")
+        raise BadOption("--user", "no workload of the study is a command of yours")
     uses = tuple(
         use.model_copy(update={"command": use.command.model_copy(update={"user": use.command.user or user})})
         if use.command

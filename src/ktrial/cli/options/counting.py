@@ -1,7 +1,8 @@
-"""Options that say on which machine instructions are counted by function."""
+"""How instructions are counted by function, and the files of it: options of `profile` and `explain`."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +11,8 @@ import typer
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import write_text
-from ktrial.model.notation import nearest
+from ktrial.cli.options.common import BootParameters, GuestMemory, memory_of
+from ktrial.cli.options.completion import export_formats
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
@@ -19,129 +21,116 @@ if TYPE_CHECKING:
     from ktrial.model.study import MachineSettings
     from ktrial.report.exports import ProfileExport
 
-
-# Options that say on which machine instructions are counted by function.
-
-_EXACT = "exact"
-
-
-_PARALLEL = "exact-parallel"
+_EXACT, _PARALLEL = "exact", "exact-parallel"
+_LARGEST_CACHE = 1 << 30
+_LEAST_LINE, _LONGEST_LINE = 8, 4096
 
 
-CountedOn = Annotated[
-    Literal["exact", "exact-parallel"] | None,
-    typer.Option(
-        "--machine",
-        metavar="exact|exact-parallel",
-        help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
-    ),
-]
+@dataclass(frozen=True)
+class CountingOptions:
+    """The guest in which instructions are counted by function."""
 
+    memory: GuestMemory = None
+    boot: BootParameters = None
+    machine: Annotated[
+        Literal["exact", "exact-parallel"] | None,
+        typer.Option(
+            "--machine",
+            metavar="exact|exact-parallel",
+            help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
+        ),
+    ] = None
+    cpus: Annotated[
+        int | None,
+        typer.Option("--cpus", min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1."),
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact.",
+        ),
+    ] = None
+    by: Annotated[
+        Literal[
+            "cycles",
+            "code-misses",
+            "data-misses",
+            "second-misses",
+            "last-misses",
+            "translation-misses",
+            "walks",
+            "mispredictions",
+        ]
+        | None,
+        typer.Option(
+            "--by",
+            metavar="KIND",
+            help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses.",
+        ),
+    ] = None
+    words: tuple[str, ...] = ()
+    """A command of the user's, behind `--`, which is counted."""
 
-CountedCpus = Annotated[
-    int | None,
-    typer.Option("--cpus", min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1."),
-]
+    def check_system(self, kernels: Sequence[str]) -> None:
+        """Look for what tracing the command and counting it need here. Raises SystemNotReady."""
+        from ktrial.cli.running.preflight import check_first
 
+        if self.words:
+            kind = self.machine or (_PARALLEL if (self.cpus or 1) > 1 else _EXACT)
+            check_first(kind=kind, kernels=kernels, words=self.words)
 
-CountedModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact.",
-    ),
-]
+    def settings(self, kernel: str = "") -> "MachineSettings":
+        """The machine. Raises BadOption, StudyError for mistakes in a model's file."""
+        from ktrial.cli.options.workloads import memory_for
+        from ktrial.model.study import MachineSettings
 
-
-RankedBy = Annotated[
-    Literal[
-        "cycles",
-        "code-misses",
-        "data-misses",
-        "second-misses",
-        "last-misses",
-        "translation-misses",
-        "walks",
-        "mispredictions",
-    ]
-    | None,
-    typer.Option(
-        "--by", metavar="KIND", help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses."
-    ),
-]
+        memory = memory_of(memory_for(self.words, self.memory) or "512M")
+        settings = MachineSettings(kernel=kernel, memory_mib=memory, boot=tuple(self.boot or ()))
+        machine = self.machine or (_EXACT if self.cpus is None else _PARALLEL)
+        if self.cpus is not None and machine == _EXACT:
+            problem = f"the machine {_EXACT} counts on one CPU; several are for --machine {_PARALLEL}"
+            raise BadOption("--cpus", problem)
+        return on_model(settings.model_copy(update={"kind": machine, "cpus": self.cpus or 1}), self.model)
 
 
 def on_model(settings: "MachineSettings", model: str | None) -> "MachineSettings":
     """The settings with the machine that cycles are modelled on. Raises BadOption, StudyError."""
-    from ktrial.studyfile.machine_model_files import machine_model
-
-    if model is None:
-        return settings
-    if settings.kind != _EXACT:
-        raise BadOption(option="--model", problem=f"cycles are modelled on the machine {_EXACT}, on one CPU")
-    return settings.model_copy(update={"model": machine_model(model, Path.cwd())})
-
-
-def on_machine(settings: "MachineSettings", machine: str | None, cpus: int | None) -> "MachineSettings":
-    """The settings with the machine that was asked for. Raises BadOption."""
-    machine = machine or (_EXACT if cpus is None else _PARALLEL)
-    if cpus is not None and machine == _EXACT:
-        problem = f"the machine {_EXACT} counts on one CPU; several are for --machine {_PARALLEL}"
-        raise BadOption(option="--cpus", problem=problem)
-    return settings.model_copy(update={"kind": machine, "cpus": cpus or 1})
-
-
-def with_model(settings: "MachineSettings", model: str) -> "MachineSettings":
-    """The settings with what cycles are modelled on. Raises BadOption, StudyError for a file's mistakes."""
-    from pathlib import Path
-
     from ktrial.model.machine import NO_MODEL
     from ktrial.studyfile.machine_model_files import machine_model
 
-    if model == NO_MODEL:
+    if model is None or model == NO_MODEL:
         return settings
     if settings.kind != _EXACT or settings.cpus > 1:
-        problem = f"cycles are modelled on the machine {_EXACT}, with one CPU"
-        raise BadOption(option="--model", problem=problem)
+        raise BadOption("--model", f"cycles are modelled on the machine {_EXACT}, on one CPU")
     return settings.model_copy(update={"model": machine_model(model, Path.cwd())})
 
 
-# The options of modelled caches: `--caches`, and their shapes as SIZE:WAYS[:LINE].
+@dataclass(frozen=True)
+class CacheOptions:
+    """The caches that are modelled, each with its shape as SIZE:WAYS[:LINE]."""
 
-_LARGEST = 1 << 30
+    caches: Annotated[
+        bool, typer.Option("--caches", help="Model caches, too: misses by function. Several times slower.")
+    ] = False
+    l1i: Annotated[
+        str | None, typer.Option("--l1i", metavar="32K:8:64", help="Instruction cache: size:ways:line.")
+    ] = None
+    l1d: Annotated[
+        str | None, typer.Option("--l1d", metavar="32K:8:64", help="Data cache: size:ways:line.")
+    ] = None
+    llc: Annotated[
+        str | None, typer.Option("--llc", metavar="8M:16:64", help="Last-level cache: size:ways:line.")
+    ] = None
 
+    def shapes(self) -> "CacheShapes | None":
+        """The caches, if they are modelled: a shape asks for all of them. Raises BadOption."""
+        from ktrial.machines.qemu.plugin import CacheShapes
 
-_LINES = (8, 4096)
-
-
-Caches = Annotated[
-    bool, typer.Option("--caches", help="Model caches, too: misses by function. Several times slower.")
-]
-
-
-FirstCode = Annotated[
-    str | None, typer.Option("--l1i", metavar="32K:8:64", help="Instruction cache: size:ways:line.")
-]
-
-
-FirstData = Annotated[
-    str | None, typer.Option("--l1d", metavar="32K:8:64", help="Data cache: size:ways:line.")
-]
-
-
-LastLevel = Annotated[
-    str | None, typer.Option("--llc", metavar="8M:16:64", help="Last-level cache: size:ways:line.")
-]
-
-
-def shapes(caches: bool, l1i: str | None, l1d: str | None, llc: str | None) -> "CacheShapes | None":
-    """The caches that were asked for: a shape asks for all of them. Raises BadOption."""
-    from ktrial.machines.qemu.plugin import CacheShapes
-
-    given = {"l1i": l1i, "l1d": l1d, "llc": llc}
-    read = {name: _shape(f"--{name}", text) for name, text in given.items() if text is not None}
-    return CacheShapes(**read) if caches or read else None
+        texts = {"l1i": self.l1i, "l1d": self.l1d, "llc": self.llc}
+        shapes = {name: _shape(f"--{name}", text) for name, text in texts.items() if text is not None}
+        return CacheShapes(**shapes) if self.caches or shapes else None
 
 
 def _shape(option: str, text: str) -> "CacheShape":
@@ -151,40 +140,39 @@ def _shape(option: str, text: str) -> "CacheShape":
     match = re.fullmatch(r"([^:]+):(\d{1,4})(?::(\d{1,4}))?", text)
     problem = f"'{text}' is not SIZE:WAYS or SIZE:WAYS:LINE, like 32K:8:64"
     if not match:
-        raise BadOption(option=option, problem=problem)
+        raise BadOption(option, problem)
     try:
         size = size_bytes(match[1], bare=True)
     except ValueError as error:
-        raise BadOption(option=option, problem=f"{problem}: {error}") from None
+        raise BadOption(option, f"{problem}: {error}") from None
     ways, line = int(match[2]), int(match[3] or 64)
-    if not _LINES[0] <= line <= _LINES[1] or line & (line - 1):
-        problem = f"a line of {line} bytes: it has {_LINES[0]} to {_LINES[1]}, a power of two"
-        raise BadOption(option=option, problem=problem)
-    sets, rest = divmod(size, ways * line) if ways else (0, 0)
-    if not sets or rest or sets & (sets - 1) or size > _LARGEST:
+    if not _LEAST_LINE <= line <= _LONGEST_LINE or line & (line - 1):
+        problem = f"a line of {line} bytes: it has {_LEAST_LINE} to {_LONGEST_LINE}, a power of two"
+        raise BadOption(option, problem)
+    sets, remainder = divmod(size, ways * line) if ways else (0, 0)
+    if not sets or remainder or sets & (sets - 1) or size > _LARGEST_CACHE:
         problem = (
             f"{text}: size / (ways × line) must be a power of two, and the size at most 1G; "
             f"48K:12:64 has 64 sets"
         )
-        raise BadOption(option=option, problem=problem)
+        raise BadOption(option, problem)
     return CacheShape(size, ways, line)
 
 
-# Files that `profile` and `explain` write beside what they print.
-
-
-def formats() -> list[tuple[str, str]]:
-    """What `--export` takes, with what reads it, for the shell."""
-    from ktrial.report.exports import exports
-
-    return [(f"{name}:", export.summary) for name, export in exports()[0].items()]
-
-
-Folded = Annotated[Path | None, typer.Option(metavar="FILE", help="Write call stacks there, one a line.")]
-
-
+Folded = Annotated[
+    Path | None, typer.Option("--folded", metavar="FILE", help="Write call stacks there, one a line.")
+]
 FlameGraph = Annotated[
     Path | None, typer.Option("--flame-graph", metavar="FILE", help="Write a flame graph there (SVG).")
+]
+Exports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--export",
+        metavar="FORMAT:FILE",
+        help="Write it in another format: speedscope, perf-script, folded, flame-graph, vector.",
+        autocompletion=export_formats,
+    ),
 ]
 
 
@@ -195,60 +183,49 @@ class WidthOf(StrEnum):
     TO = "to"
 
 
-FlameWidth = Annotated[
-    WidthOf,
-    typer.Option("--width", help="A flame graph's frames are as wide as this kernel's instructions."),
-]
-
-
-Exports = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--export",
-        metavar="FORMAT:FILE",
-        help="Write it in another format: speedscope, perf-script, folded, flame-graph, vector.",
-        autocompletion=formats,
-    ),
-]
-
-
-def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list[tuple[ProfileExport, Path]]":
-    """What `--export FORMAT:FILE` and the options for single formats ask for. Raises BadOption."""
+def export_files(
+    texts: Sequence[str], shorthands: Mapping[str, Path | None]
+) -> "list[tuple[ProfileExport, Path]]":
+    """The files of `--export FORMAT:FILE` and of the options for single formats. Raises BadOption."""
+    from ktrial.model.notation import nearest
     from ktrial.report.exports import exports
 
-    known, warnings = exports()
-    asked = [(known[name], path) for name, path in shorthands.items() if path]
+    formats, warnings = exports()
+    files = [(formats[name], path) for name, path in shorthands.items() if path]
     for text in texts:
         name, colon, file = text.partition(":")
-        if name not in known:
-            allowed = ", ".join(known)
+        if name not in formats:
             broken = "".join(f"; {warning.text}" for warning in warnings)
-            problem = f"there is no format {name}{nearest(name, known)}; there are {allowed}{broken}"
-            raise BadOption(option="--export", problem=problem)
+            problem = (
+                f"there is no format {name}{nearest(name, formats)}; there are {', '.join(formats)}{broken}"
+            )
+            raise BadOption("--export", problem)
         if not colon or not file:
-            raise BadOption(option="--export", problem=f"{text} names no file: --export {name}:FILE")
-        asked.append((known[name], Path(file)))
-    return asked
+            raise BadOption("--export", f"{text} names no file: --export {name}:FILE")
+        files.append((formats[name], Path(file)))
+    return files
 
 
-def write_difference(
-    before: "Profile",
-    after: "Profile",
-    explanation: "Explanation",
-    *,
-    folded: Path | None,
-    flame_graph: Path | None,
-    width: WidthOf = WidthOf.TO,
-) -> None:
-    """Write the files of a difference that were asked for. Raises FileNotWritten."""
-    from ktrial.report import call_tree
-    from ktrial.report.call_tree import aligned
-    from ktrial.report.flame_graph import Width, of_difference
+@dataclass(frozen=True)
+class DifferenceFiles:
+    """The files of a difference between two kernels."""
 
-    if folded:
-        old, new = call_tree.stacks_of_both(before, after, explanation)
-        lines = call_tree.folded_pair(aligned(old, new), new, after.operations)
-        write_text(folded, "".join(f"{line}\n" for line in lines))
-    if flame_graph:
-        side = Width.BEFORE if width is WidthOf.FROM else Width.AFTER
-        write_text(flame_graph, of_difference(before, after, explanation, side))
+    folded: Folded = None
+    flame_graph: FlameGraph = None
+    width: Annotated[
+        WidthOf,
+        typer.Option("--width", help="A flame graph's frames are as wide as this kernel's instructions."),
+    ] = WidthOf.TO
+
+    def write(self, before: "Profile", after: "Profile", explanation: "Explanation") -> None:
+        """Write the files that are named. Raises FileNotWritten."""
+        from ktrial.report import call_tree
+        from ktrial.report.flame_graph import Width, of_difference
+
+        if self.folded:
+            old, new = call_tree.stacks_of_both(before, after, explanation)
+            lines = call_tree.folded_pair(call_tree.aligned(old, new), new, after.operations)
+            write_text(self.folded, "".join(f"{line}\n" for line in lines))
+        if self.flame_graph:
+            side = Width.BEFORE if self.width is WidthOf.FROM else Width.AFTER
+            write_text(self.flame_graph, of_difference(before, after, explanation, side))

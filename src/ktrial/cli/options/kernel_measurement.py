@@ -1,4 +1,4 @@
-"""What `check`, `baseline save` and `counters` have in common: how kernels are measured, and where."""
+"""Which kernels are measured, and how: options of `check`, `baseline`, `counters`, `bisect` and `series`."""
 
 import re
 from dataclasses import dataclass, replace
@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.errors import CheckUsageError
+from ktrial.cli.command_line import BadOption
+from ktrial.cli.options.common import (
+    BootParameters,
+    GuestMemory,
+    Jobs,
+    MetricsFormat,
+    Perturbations,
+    StoreOption,
+    memory_of,
+)
 from ktrial.cli.options.completion import kernel_names, workload_names, workload_sets
 
 if TYPE_CHECKING:
@@ -20,13 +30,10 @@ if TYPE_CHECKING:
     from ktrial.model.workload import WorkloadUse
     from ktrial.store.store import Store
 
-
 Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
 ]
-
-
 WorkloadSets = Annotated[
     list[str] | None,
     typer.Option(
@@ -36,143 +43,142 @@ WorkloadSets = Annotated[
         autocompletion=workload_sets,
     ),
 ]
-
-
 Limits = Annotated[
     list[str] | None,
     typer.Option("--max", metavar="+1%", help="The largest change for the worse, else 1%; or fork=+2%."),
 ]
-
-
 Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs; else 1.")]
-
-
 _OF_A_BASELINE = "a saved baseline has its own workloads: name a kernel as --against for a command of yours"
-
-
 _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
 
 
 @dataclass(frozen=True)
-class MeasurementOptions:
-    """The options that say how kernels are measured, as they were given."""
+class GuestOptions:
+    """The guest in which kernels are measured, how often, and where the trials are kept."""
 
-    workloads: tuple[str, ...] = ()
-    memory: str | None = None
-    cpus: int | None = None
-    boot: tuple[str, ...] = ()
-    perturbations: int | None = None
+    perturbations: Perturbations = None
+    memory: GuestMemory = None
+    cpus: Cpus = None
+    store: StoreOption = None
+    jobs: Jobs = None
+
+
+@dataclass(frozen=True)
+class MeasurementOptions(GuestOptions):
+    """How kernels are measured."""
+
+    workload: Workloads = None
+    boot: BootParameters = None
+    metrics: str | None = None
+    """The format of what the user's command prints, which is measured; None: its instructions are."""
     words: tuple[str, ...] = ()
-    """A command of one's own, behind `--`."""
-    format: str | None = None
-    """What the command prints, and is measured by; None: its instructions are."""
+    """A command of the user's, behind `--`."""
 
-    @classmethod
-    def of(
-        cls,
-        workloads: list[str] | None,
-        memory: str | None,
-        cpus: int | None,
-        boot: list[str] | None,
-        perturbations: int | None,
-        words: tuple[str, ...] = (),
-        format: str | None = None,
-    ) -> "MeasurementOptions":
-        """From a command's parameters: `--workload` may be repeated, and hold commas."""
-        names = [name.strip() for text in workloads or () for name in text.split(",")]
-        once = tuple(dict.fromkeys(filter(None, names)))
-        return cls(once, memory, cpus, tuple(boot or ()), perturbations, words, format)
+    @property
+    def workload_names(self) -> tuple[str, ...]:
+        """`--workload` may be repeated, and hold commas."""
+        names = [name.strip() for text in self.workload or () for name in text.split(",")]
+        return tuple(dict.fromkeys(filter(None, names)))
 
 
-def measurement(given: MeasurementOptions) -> "Measurement":
-    """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
-    from ktrial.cli.options.own_command import asked, memory_for
+@dataclass(frozen=True)
+class CommandMeasurementOptions(MeasurementOptions):
+    """How kernels are measured, also by what a command of the user's prints."""
+
+    metrics: MetricsFormat = None
+
+
+def measurement(options: MeasurementOptions) -> "Measurement":
+    """How kernels are measured: as the options say, else as a study is. Raises WorkloadError, BadOption."""
+    from ktrial.cli.options.workloads import memory_for, named_workloads
     from ktrial.model.study import Measurement
 
-    uses = asked(given.workloads, given.words).printing(given.format).uses()
-    how = Measurement(uses, _settings(replace(given, memory=memory_for(given.words, given.memory))))
-    return replace(how, perturbations=given.perturbations) if given.perturbations else how
+    uses = named_workloads(options.workload, options.words).printing(options.metrics).uses()
+    settings = _settings(replace(options, memory=memory_for(options.words, options.memory)))
+    measured = Measurement(uses, settings)
+    return replace(measured, perturbations=options.perturbations) if options.perturbations else measured
 
 
-def _settings(given: MeasurementOptions) -> "MachineSettings":
-    """The machine that was asked for. Raises BadOption."""
-    from ktrial.cli.options.common import memory_of
+def _settings(options: MeasurementOptions) -> "MachineSettings":
+    """The machine that the options describe. Raises BadOption."""
     from ktrial.model.study import MachineSettings
 
-    settings = MachineSettings(boot=given.boot)
-    if given.cpus is not None:
-        settings = settings.model_copy(update={"cpus": given.cpus})
-    if given.memory is None:
+    settings = MachineSettings(boot=tuple(options.boot or ()))
+    if options.cpus is not None:
+        settings = settings.model_copy(update={"cpus": options.cpus})
+    if options.memory is None:
         return settings
-    return settings.model_copy(update={"memory_mib": memory_of(given.memory)})
+    return settings.model_copy(update={"memory_mib": memory_of(options.memory)})
 
 
-def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measurement":
-    """How a saved baseline was measured; a part of its workloads, where some were given.
+def measurement_like(baseline: "Baseline", options: MeasurementOptions) -> "Measurement":
+    """How a saved baseline was measured; a part of its workloads, where some are named.
 
-    Raises BaselineLacks where an option asks for something else.
+    Raises CheckUsageError where an option says otherwise.
     """
-    from ktrial.cli.command_line import BadOption
-
-    if given.words:
-        raise BadOption(option="--", problem=_OF_A_BASELINE)
-    if given.format:
-        raise BadOption(option="--metrics", problem=_OF_A_BASELINE)
-    there = baseline.measurement
-    labels = {use.label: use for use in there.workloads}
-    for name in given.workloads:
+    if options.words:
+        raise BadOption("--", _OF_A_BASELINE)
+    if options.metrics:
+        raise BadOption("--metrics", _OF_A_BASELINE)
+    measured = baseline.measurement
+    labels = {use.label: use for use in measured.workloads}
+    for name in options.workload_names:
         if name not in labels:
-            raise CheckUsageError(
-                f"Baseline {baseline.label} was not measured with workload {name}; it has "
-                f"{', '.join(labels)}.",
-                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
-            )
-    if given.workloads:
-        there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
-    wanted = _settings(given)
+            raise _not_of(baseline, f"workload {name}", ", ".join(labels))
+    if options.workload_names:
+        measured = replace(measured, workloads=tuple(labels[name] for name in options.workload_names))
+    settings = _settings(options)
     pairs = {
-        "--memory": (given.memory, wanted.memory_mib, there.settings.memory_mib),
-        "--cpus": (given.cpus, wanted.cpus, there.settings.cpus),
-        "--boot": (given.boot, wanted.boot, there.settings.boot),
-        "--perturbations": (given.perturbations, given.perturbations, there.perturbations),
+        "--memory": (options.memory, settings.memory_mib, measured.settings.memory_mib),
+        "--cpus": (options.cpus, settings.cpus, measured.settings.cpus),
+        "--boot": (options.boot, settings.boot, measured.settings.boot),
+        "--perturbations": (options.perturbations, options.perturbations, measured.perturbations),
     }
-    for option, (asked, new, old) in pairs.items():
-        if asked and new != old:
-            raise CheckUsageError(
-                f"Baseline {baseline.label} was not measured with {option} {_words(new)}; it has "
-                f"{_words(old)}.",
-                hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
-            )
-    return there
+    for option, (value, new, old) in pairs.items():
+        if value and new != old:
+            raise _not_of(baseline, f"{option} {_words(new)}", _words(old))
+    return measured
+
+
+def _not_of(baseline: "Baseline", option: str, measured: str) -> CheckUsageError:
+    return CheckUsageError(
+        f"Baseline {baseline.label} was not measured with {option}; it has {measured}.",
+        hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
+    )
+
+
+def _words(value: object) -> str:
+    return " ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
 def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
-    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises BadLimit."""
+    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises CheckUsageError."""
     from ktrial.experiment.regression_check import DEFAULT_LIMIT
     from ktrial.model import notation
 
     labels = [use.label for use in uses]
-    common, own = DEFAULT_LIMIT, {}
+    common = DEFAULT_LIMIT
+    by_workload: dict[str, float] = {}
     for text in texts:
         match = _LIMIT.fullmatch(text.strip())
         try:
             size = notation.margin(match["size"] if match else text)
         except ValueError as error:
-            problem = str(error).replace("a margin", "a limit")
-            raise CheckUsageError(
-                f"--max {text}: {problem}.", hint="write --max +1%, or for one workload --max fork=+2%"
-            ) from None
+            raise _bad_limit(text, str(error).replace("a margin", "a limit")) from None
         workload = match["workload"] if match else None
         if workload is None:
             common = size
         elif workload in labels:
-            own[workload] = size
+            by_workload[workload] = size
         else:
-            raise CheckUsageError(
-                f"--max {text}: the workloads are {', '.join(labels)}.",
-                hint="write --max +1%, or for one workload --max fork=+2%",
-            )
-    return {label: own.get(label, common) for label in labels}
+            raise _bad_limit(text, f"the workloads are {', '.join(labels)}")
+    return {label: by_workload.get(label, common) for label in labels}
+
+
+def _bad_limit(text: str, problem: str) -> CheckUsageError:
+    return CheckUsageError(
+        f"--max {text}: {problem}.", hint="write --max +1%, or for one workload --max fork=+2%"
+    )
 
 
 def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
@@ -182,46 +188,67 @@ def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
     return Runs(store, observer, jobs)
 
 
-def _words(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(value) or "none"
-    return str(value)
-
-
-# Which kernel a command is about: one that has a name, or one to be built from a source tree first.
-
-KernelName = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="NAME", help="The kernel.", autocompletion=kernel_names),
-]
-
-
-SourceTree = Annotated[
-    str | None,
+Fuzz = Annotated[
+    int,
     typer.Option(
-        "--source",
-        metavar="[DIR]",
-        help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current one.",
+        "--fuzz", min=0, max=2, metavar="N", help="How many lines around a patch's hunk may differ."
     ),
 ]
 
 
-Config = Annotated[
-    str | None,
-    typer.Option("--config", metavar="guest|defconfig|FILE", help="With --source: what is built in."),
-]
+@dataclass(frozen=True)
+class KernelOptions:
+    """The kernel that a command is about: one that has a name, or one to be built from a source first."""
 
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="The kernel.", autocompletion=kernel_names),
+    ] = None
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="[DIR]",
+            help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current "
+            "one.",
+        ),
+    ] = None
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="guest|defconfig|FILE", help="With --source: what is built in."),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."),
+    ] = None
 
-BuildOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."),
-]
+    def selection(self) -> "KernelSelection":
+        """What is no kernel or source is refused here, before anything is booted.
 
+        Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
+        SourceUnusable.
+        """
+        from ktrial.cli.studies import registry
+        from ktrial.kernels.build.builds import check_request
+        from ktrial.kernels.build.requests import build_request, requested
+        from ktrial.model.kernel import GUEST
 
-Fuzz = Annotated[
-    int,
-    typer.Option(min=0, max=2, metavar="N", help="How many lines around a patch's hunk may differ."),
-]
+        if self.kernel is not None and self.source is not None:
+            raise BadOption("--kernel and --source", "give one of the two")
+        if self.source is None:
+            if self.config is not None or self.option:
+                raise BadOption("--config and --option", "they go with --source")
+            if self.kernel is None:
+                raise BadOption("--kernel or --source", "give one of the two: which kernel")
+            return KernelSelection(kernel=registry().kernel_name(self.kernel))
+        kind, colon, _ = self.source.partition(":")
+        options, config = self.option or [], self.config or GUEST
+        if Path(self.source).is_file() or (colon and "/" not in kind):
+            build = requested(self.source, config=config, options=options, directory=Path.cwd())
+            return KernelSelection(build=build)
+        request = build_request(Path(self.source), config, tuple(options))
+        check_request(request)
+        return KernelSelection(source=request)
 
 
 @dataclass(frozen=True)
@@ -233,41 +260,6 @@ class KernelSelection:
     """In a directory that is kept for the tree."""
     build: "Build | None" = None
     """By content: a commit, a tarball, a package."""
-
-    @classmethod
-    def of(
-        cls, kernel: str | None, source: str | None, config: str | None, options: list[str] | None
-    ) -> "KernelSelection":
-        """From a command's options; what is no source is refused here, before anything is booted.
-
-        Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
-        SourceUnusable.
-        """
-        from ktrial.cli.command_line import BadOption
-        from ktrial.cli.studies import registry
-        from ktrial.model.kernel import GUEST
-
-        if kernel is not None and source is not None:
-            raise BadOption(option="--kernel and --source", problem="give one of the two")
-        if source is not None:
-            return cls._of_source(source, config or GUEST, options or [])
-        if config is not None or options:
-            raise BadOption(option="--config and --option", problem="they go with --source")
-        if kernel is None:
-            raise BadOption(option="--kernel or --source", problem="give one of the two: which kernel")
-        return cls(kernel=registry().kernel_name(kernel))
-
-    @classmethod
-    def _of_source(cls, source: str, config: str, options: list[str]) -> "KernelSelection":
-        from ktrial.kernels.build.builds import check_request
-        from ktrial.kernels.build.requests import build_request, requested
-
-        kind, colon, _ = source.partition(":")
-        if Path(source).is_file() or (colon and "/" not in kind):
-            return cls(build=requested(source, config=config, options=options, directory=Path.cwd()))
-        request = build_request(Path(source), config, tuple(options))
-        check_request(request)
-        return cls(source=request)
 
     @property
     def builds(self) -> "tuple[Build, ...]":
@@ -293,3 +285,39 @@ class KernelSelection:
             name = name_of(self.source.source)
             return add(self.source, progress)
         return runs.kernel(self.kernel)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How a source is configured and compiled, for `bisect patches`, `series` and `kernel build`."""
+
+    config: Annotated[
+        str,
+        typer.Option(
+            "--config",
+            metavar="guest|defconfig|debian|FILE",
+            help="What is built in, and options set over it.",
+        ),
+    ] = "guest"
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
+    ] = None
+    make: Annotated[
+        list[str] | None,
+        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
+    ] = None
+    fuzz: Fuzz = 0
+
+    def build(self, source: str, patches: "tuple[str, ...]" = (), *, fuzz: int | None = None) -> "Build":
+        """The build of a source. Raises BuildError."""
+        from ktrial.kernels.build.requests import requested, variable_of
+
+        return requested(
+            source,
+            config=self.config,
+            options=self.option or [],
+            patches=patches,
+            make=dict(variable_of(text) for text in self.make or ()),
+            fuzz=self.fuzz if fuzz is None else fuzz,
+            directory=Path.cwd(),
+        )

@@ -1,16 +1,24 @@
 """Explanations as tables for the terminal: functions, subsystems, and whether they add up."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ktrial.analysis.attribution.costs import CostKind, cost_rows, profile_rows
+from ktrial.analysis.attribution.costs import CostKind, cost_rows
 from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable
+from ktrial.cli.render.profile import (
+    MODELLED_NOT_TIME,
+    UNIT_AS_JSON,
+    guest_time_difference_as_json,
+    print_guest_time_difference,
+    words_of,
+)
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
@@ -19,40 +27,63 @@ from ktrial.model.attribution import (
     Attribution,
     Candidate,
     Cost,
+    Count,
     Differences,
     Explanation,
     FunctionDifference,
     Match,
     OptionDifference,
+    ProfileSide,
     Proof,
     ValueDifference,
 )
 from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
 from ktrial.model.profile import Profile
-from ktrial.model.workload import MODELLED_CYCLES
+from ktrial.model.workload import MODELLED_CYCLES, Mode
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import attribution as tables
 from ktrial.report.attribution import CAUSES, causes
-from ktrial.report.call_tree import CALL_TREE_MEANING, CallTree, call_tree_table
+from ktrial.report.call_tree import CALL_TREE_MEANING, CallTree, call_tree, call_tree_table
 from ktrial.report.kernel_diff import followers_of, option_change
-from ktrial.report.proof import causes_table, closing, headline, known_so_far
+from ktrial.report.proof import causes_table, closing, headline, known_so_far, proof_as_json
 
 # Explanations as tables for the terminal: functions, subsystems, and whether they add up.
 
 _LABEL_COLUMNS = 24
-
-
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
-
-
 _COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
-
-
 _MOST_EVIDENCE = 5
-
-
 _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
+
+
+def print_explained(
+    attribution: Attribution,
+    citations: Mapping[str, FidelityCitation | None],
+    proof: Proof | None,
+    console: Console,
+    *,
+    by: str | None,
+    top: int | None,
+    everything: bool,
+) -> None:
+    """What `explain` prints: functions, modelled costs, what they are in time, what differs, the proof."""
+    explanation = attribution.explanation
+    print_explanation(
+        explanation,
+        top,
+        console,
+        counted_anew=attribution.counted_anew,
+        tree=call_tree(attribution.before, attribution.after, explanation),
+    )
+    print_costs(explanation, by, top, console)
+    for count, citation in citations.items():
+        if sentence := cited(citation, UNITS[count]):
+            console.print(one_line(f"{count}: {sentence}"))
+    print_guest_time_difference(attribution.before, attribution.after, console)
+    print_differences(attribution, console, everything=everything)
+    if proof:
+        print_proof(proof, console)
 
 
 def print_explanation(
@@ -118,8 +149,8 @@ def _closing(explanation: Explanation, shown: Iterable[FunctionDifference]) -> I
     medians = f"{number_format.number(before.median)} → {number_format.number(after.median)}"
     yield f"Measured: {means}, the mean over the operations; the median is {medians}."
     unexplained = number_format.number(left)
-    explained, whole = number_format.signed(total - left), number_format.signed(total)
-    yield f"The rows sum to {explained} of {whole}; unexplained: {unexplained}."
+    explained, total_change = number_format.signed(total - left), number_format.signed(total)
+    yield f"The rows sum to {explained} of {total_change}; unexplained: {unexplained}."
     yield from _bytes(explanation)
     matches = {row.match for row in shown}
     if matches & {Match.ONLY_FROM, Match.ONLY_TO}:
@@ -154,26 +185,12 @@ def _bytes(explanation: Explanation) -> Iterable[str]:
 # What differs around an explanation, as tables: levels, options, boot parameters, settings, counters.
 
 _NAME_COLUMNS = 50
-
-
 _VALUE_COLUMNS = 24
-
-
 _OPTIONS_A_LINE = 6
-
-
 _MOST_VALUES = 15
-
-
 _MOST_COUNTERS = 8
-
-
 _LEGEND = f"+ set in the second only, {number_format.MINUS} in the first only"
-
-
 _SYSCTL = "/proc/sys/"
-
-
 _LIST = 6
 """A value of that many words is a list: only the words that differ are shown."""
 
@@ -203,25 +220,25 @@ def print_differences(why: Attribution, console: Console, *, everything: bool = 
 
 
 def _levels(differences: Differences) -> Iterable[str]:
-    for one in differences.levels:
-        yield one_line(f"{one.factor}: {one.before} → {one.after}")
+    for level in differences.levels:
+        yield one_line(f"{level.factor}: {level.before} → {level.after}")
 
 
 def _options(differences: Differences, everything: bool) -> Iterable[RichTable | Text | str]:
-    owned = [one for one in differences.options if one.owners]
-    others = [one for one in differences.options if not one.owners]
+    owned = [option for option in differences.options if option.owners]
+    unowned = [option for option in differences.options if not option.owners]
     grouped: dict[str, list[OptionDifference]] = {}
-    for one in owned:
-        grouped.setdefault(one.owners[0], []).append(one)
+    for option in owned:
+        grouped.setdefault(option.owners[0], []).append(option)
     if grouped:
         yield _grouped(grouped, everything)
         yield Text(_LEGEND, style="dim")
-    if others and everything:
+    if unowned and everything:
         yield "others:"
-        yield from (f"  {option_change(one)}{followers_of(one)}" for one in others)
-    elif others:
-        total = breakable(number_format.counted(len(others), "other option"))
-        yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
+        yield from (f"  {option_change(option)}{followers_of(option)}" for option in unowned)
+    elif unowned:
+        total = breakable(number_format.counted(len(unowned), "other option"))
+        yield f"{total} differ{'s' if len(unowned) == 1 else ''}; --all shows them."
 
 
 def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> RichTable:
@@ -230,7 +247,7 @@ def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Ri
     for owner, options in grouped.items():
         shown = options if everything else options[:_OPTIONS_A_LINE]
         left = len(options) - len(shown)
-        texts = [f"{option_change(one)}{followers_of(one)}" for one in shown] + (
+        texts = [f"{option_change(option)}{followers_of(option)}" for option in shown] + (
             [f"and {left} more"] if left else []
         )
         by_owner[owner] = ("\n" if everything else ", ").join(texts)
@@ -245,14 +262,14 @@ def _boot(differences: Differences) -> Iterable[str]:
 
 def _values(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
     differences = why.differences
-    both = [one for one in differences.values if None not in (one.before, one.after)]
-    single = [one for one in differences.values if None in (one.before, one.after)]
+    both = [value for value in differences.values if None not in (value.before, value.after)]
+    single = [value for value in differences.values if None in (value.before, value.after)]
     groups = _alike(both)
     shown = groups if everything else groups[:_MOST_VALUES]
     if shown:
         yield _sides("setting", why.explanation, ((_path(alike), *_texts(alike[0])) for alike in shown))
     if everything and single:
-        paths = ((shortened(_name(one.path), _NAME_COLUMNS), *_texts(one)) for one in single)
+        paths = ((shortened(_name(value.path), _NAME_COLUMNS), *_texts(value)) for value in single)
         yield _sides("in one of the two only", why.explanation, paths)
         return
     left = sum(len(alike) for alike in groups[len(shown) :])
@@ -265,8 +282,8 @@ def _values(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
 def _alike(values: Sequence[ValueDifference]) -> list[list[ValueDifference]]:
     """Values of one name that differ in the same way: `net.ipv6.conf.all` and `.default`; in order."""
     groups: dict[tuple[str, str | None, str | None], list[ValueDifference]] = {}
-    for one in values:
-        groups.setdefault((one.path.rpartition("/")[2], one.before, one.after), []).append(one)
+    for value in values:
+        groups.setdefault((value.path.rpartition("/")[2], value.before, value.after), []).append(value)
     return list(groups.values())
 
 
@@ -282,17 +299,17 @@ def _name(path: str) -> str:
     return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
 
 
-def _texts(one: ValueDifference) -> tuple[str, str]:
+def _texts(setting: ValueDifference) -> tuple[str, str]:
     """The two values; of two lists, the words that only one of them has."""
-    words, others = ((value or "").split() for value in (one.before, one.after))
-    if min(len(words), len(others)) >= _LIST:
-        old = " ".join(f"-{word}" for word in words if word not in others)
-        new = " ".join(f"+{word}" for word in others if word not in words)
+    values = (setting.before, setting.after)
+    before, after = ((value or "").split() for value in values)
+    if min(len(before), len(after)) >= _LIST:
+        old = " ".join(f"-{word}" for word in before if word not in after)
+        new = " ".join(f"+{word}" for word in after if word not in before)
         if old or new:
             return old or number_format.NONE, new or number_format.NONE
     old, new = (
-        number_format.NONE if value is None else shortened(value, _VALUE_COLUMNS) or '""'
-        for value in (one.before, one.after)
+        number_format.NONE if value is None else shortened(value, _VALUE_COLUMNS) or '""' for value in values
     )
     return old, new
 
@@ -302,7 +319,7 @@ def _counters(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
     shown = differences.counters if everything else differences.counters[:_MOST_COUNTERS]
     if shown:
         number = number_format.number
-        rows = ((one.counter, number(one.before), number(one.after)) for one in shown)
+        rows = ((counter.counter, number(counter.before), number(counter.after)) for counter in shown)
         yield _sides("counter", why.explanation, rows)
     if left := len(differences.counters) - len(shown):
         more = breakable(number_format.counted(left, "more counter"))
@@ -325,14 +342,11 @@ def _sides(heading: str, explanation: Explanation, rows: Iterable[tuple[str, str
 _MODELLED_COSTS_NAME_COLUMNS = 40
 
 
-_NOT_TIME = "modelled, not measured: how far its changes are changes of time says `ktrial help fidelity`"
-
-
 def check_modelled(explanation: Explanation, by: str | None) -> None:
     """Raise BadOption where something is asked for that was not modelled."""
     if by and explanation.prices is None:
         problem = "cycles of both sides were not modelled: --model desktop, or [machine] model of a study"
-        raise BadOption(option="--by", problem=problem)
+        raise BadOption("--by", problem)
 
 
 def print_costs(explanation: Explanation, by: str | None, top: int | None, console: Console) -> None:
@@ -341,8 +355,8 @@ def print_costs(explanation: Explanation, by: str | None, top: int | None, conso
     rows = cost_rows(explanation, kind)
     if not rows:
         return
-    whole = sum(row.difference for row in rows)
-    share = [number_format.share(row.difference / whole if whole else None) for row in rows]
+    total = sum(row.difference for row in rows)
+    share = [number_format.share(row.difference / total if total else None) for row in rows]
     texts = [
         (
             shortened(row.name, _MODELLED_COSTS_NAME_COLUMNS),
@@ -357,35 +371,10 @@ def print_costs(explanation: Explanation, by: str | None, top: int | None, conso
     headings = ("function", "before", "after", "difference", "share, %", "what moved")
     console.print()
     console.print(
-        Text(f"by {_words(kind)}, an operation: {number_format.signed(whole)} in all", style="bold")
+        Text(f"by {words_of(kind)}, an operation: {number_format.signed(total)} in all", style="bold")
     )
-    console.print(Text(_NOT_TIME, style="dim"))
+    console.print(Text(MODELLED_NOT_TIME, style="dim"))
     console.print(rendered(of_texts(headings, texts).adapted("number-4", numeric=False)))
-
-
-def print_profile_costs(profile: Profile, by: str | None, top: int, console: Console) -> None:
-    """The functions with the most modelled cycles, or misses."""
-    kind = CostKind(by or CostKind.CYCLES)
-    rows = profile_rows(profile, kind)
-    if not rows:
-        return
-    whole = sum(amount for _, amount in rows)
-    texts = [
-        (
-            shortened(one_line(name), _MODELLED_COSTS_NAME_COLUMNS),
-            number_format.number(amount),
-            number_format.share(amount / whole),
-        )
-        for name, amount in rows[:top]
-    ]
-    console.print()
-    console.print(Text(f"by {_words(kind)}, an operation; the kernel's functions alone", style="bold"))
-    console.print(Text(_NOT_TIME, style="dim"))
-    console.print(rendered(of_texts(("function", _words(kind), "%"), texts)))
-
-
-def _words(kind: CostKind) -> str:
-    return "modelled cycles" if kind is CostKind.CYCLES else kind.value.replace("-", " ")
 
 
 # Proofs for the terminal and as JSON: what was taken back, what that changed, what remains unexplained.
@@ -399,11 +388,11 @@ def estimate(cost: Cost, candidates: Sequence[Candidate], *, in_groups: bool = F
     parts = [f"some {trials} where two of them matter" if in_groups else f"at most {trials}"]
     parts += [f"{number_format.counted(cost.boots, 'system')} to boot"] if cost.boots else []
     parts += [f"{number_format.counted(cost.builds, 'kernel')} to build"] if cost.builds else []
-    things = number_format.counted(len(candidates), "thing")
+    count = number_format.counted(len(candidates), "thing")
     differs = "differs" if len(candidates) == 1 else "differ"
-    how = ", first together, then by halves" if in_groups else ""
+    order = ", first together, then by halves" if in_groups else ""
     seconds = number_format.duration(max(1.0, cost.seconds))
-    text = f"{things} {differs} and can be taken back{how}: {', '.join(parts)}, about {seconds} of CPU time"
+    text = f"{count} {differs} and can be taken back{order}: {', '.join(parts)}, about {seconds} of CPU time"
     return breakable(text)
 
 
@@ -447,12 +436,12 @@ UNITS = {_INSTRUCTIONS: _INSTRUCTIONS, MODELLED_CYCLES.name: MODELLED_CYCLES.uni
 
 def citations(why: Attribution, tables: Iterable[FidelityTable]) -> dict[str, FidelityCitation | None]:
     """Of what an explanation counts, what is known of changes as large as its own."""
-    known = tuple(tables)
+    known_tables = tuple(tables)
     ratios = {
         _INSTRUCTIONS: _ratio(_instructions(why.before), _instructions(why.after)),
         MODELLED_CYCLES.name: _ratio(_cycles(why.before), _cycles(why.after)),
     }
-    return {count: cite(known, count, ratio) for count, ratio in ratios.items() if ratio}
+    return {count: cite(known_tables, count, ratio) for count, ratio in ratios.items() if ratio}
 
 
 def _instructions(profile: Profile) -> float:
@@ -466,3 +455,66 @@ def _cycles(profile: Profile) -> float:
 def _ratio(before: float, after: float) -> float | None:
     """None where one of the two was not counted."""
     return after / before if before and after else None
+
+
+def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
+    """An explanation, without what differs around it."""
+    return {
+        "workload": explanation.workload,
+        "mode": Mode.EXACT_PLUGIN.value,
+        "unit": UNIT_AS_JSON,
+        "from": _side(explanation.before),
+        "to": _side(explanation.after),
+        "difference": float(explanation.total),
+        "unexplained": float(explanation.unexplained),
+        "string_bytes_difference": float(explanation.byte_total),
+        "functions": [_row_as_json(explanation, row) for row in explanation.rows],
+        "subsystems": [
+            {"subsystem": name, **_part(explanation, part)} for name, part in explanation.subsystems.items()
+        ],
+    }
+
+
+def _side(side: ProfileSide) -> dict[str, Any]:
+    return {**side.model_dump(mode="json"), "mean": side.mean}
+
+
+def _row_as_json(explanation: Explanation, row: FunctionDifference) -> dict[str, Any]:
+    return {
+        "function": row.function,
+        "module": row.module,
+        "subsystem": row.subsystem,
+        "file": row.file,
+        "match": row.match.value,
+        "evidence": row.evidence,
+        "from": _count(row.before, explanation.before),
+        "to": _count(row.after, explanation.after),
+        "string_bytes_difference": float(explanation.byte_difference(row)),
+        "weight": float(explanation.weight(row)),
+        **_part(explanation, explanation.difference(row)),
+    }
+
+
+def _count(count: Count, side: ProfileSide) -> dict[str, Any]:
+    return {**count.model_dump(mode="json"), "per_operation": count.instructions / side.operations}
+
+
+def _part(explanation: Explanation, part: Fraction) -> dict[str, Any]:
+    return {"difference": float(part), "share": explanation.share(part)}
+
+
+def explained_as_json(
+    attribution: Attribution, citations: Mapping[str, FidelityCitation | None], proof: Proof | None
+) -> dict[str, Any]:
+    """What `explain --json` prints: functions, what differs around them, what that is in time, its proof."""
+    tree = call_tree(attribution.before, attribution.after, attribution.explanation)
+    return {
+        **explanation_as_json(attribution.explanation),
+        "tree": [row._asdict() for row in tree.rows] if tree else None,
+        **({"mode": Mode.EXACT_PARALLEL.value} if attribution.before.region.cpus else {}),
+        "counted_anew": list(attribution.counted_anew),
+        "differences": attribution.differences.model_dump(mode="json"),
+        **guest_time_difference_as_json(attribution.before, attribution.after),
+        "fidelity": {count: citation_as_json(citation) for count, citation in citations.items()},
+        **({"proof": proof_as_json(proof)} if proof else {}),
+    }

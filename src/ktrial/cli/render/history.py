@@ -19,8 +19,6 @@ from ktrial.report.history import versions
 from ktrial.report.matrix import answer_of, heat_map
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
-
-
 _LEAST_TO_JUDGE = 16
 
 
@@ -82,41 +80,39 @@ def sentence(change: ChangePoint) -> str:
     by = number_format.change(change.ratio)
     if change.ratio is None:
         by = f"{number_format.number(change.before)} → {number_format.number(change.after)}"
-    how = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
+    steps = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
     chance = f", p {change.p:.2g}" if change.p is not None else ""
-    return f"{words.symbol} {change.version}: {by} against {change.since}{how}, {words.word}{chance}"
+    return f"{words.symbol} {change.version}: {by} against {change.since}{steps}, {words.word}{chance}"
 
 
 # A matrix for the terminal: coloured ratios with the marks of their verdicts, readable without colour.
 
 _MOST_WHYS = 5
-
-
 _HEADING_COLUMNS = 18
 
 
-def print_matrix(whole: Matrix, console: Console) -> None:
+def print_matrix(matrix: Matrix, console: Console) -> None:
     """The table, what the marks mean, what went wrong, the largest changes' commands, and the answer."""
-    console.print(Text(one_line(f"{whole.study}: change against {whole.baseline}"), style="bold"))
+    console.print(Text(one_line(f"{matrix.study}: change against {matrix.baseline}"), style="bold"))
     console.print()
-    console.print(rendered(_table(whole)))
+    console.print(rendered(_table(matrix)))
     console.print()
     marks = ", ".join(f"{words.symbol} {words.word}" for words in VERDICTS.values())
-    if whole.has_scatter:
+    if matrix.has_scatter:
         marks += f", {SCATTER_MARK} {SCATTER_MEANING}"
-    console.print(Text(f"{marks}; margin {breakable(number_format.percentage(whole.margin))}", style="dim"))
-    for problem in whole.problems:
+    console.print(Text(f"{marks}; margin {breakable(number_format.percentage(matrix.margin))}", style="dim"))
+    for problem in matrix.problems:
         console.print(Text(one_line(problem), style="red"))
-    largest = sorted((cell for row in whole.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]
+    largest = sorted((cell for row in matrix.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]
     if largest:
         console.print("why, of the largest changes:")
         for cell in largest:
             console.print(f"  {cell.why}", soft_wrap=True)
-    sentences = answer_of(whole)
+    sentences = answer_of(matrix)
     for sentence in sentences:
         console.print(Text(one_line(sentence), style="bold"))
     if len(sentences) > 1:
-        console.print(f"in words: ktrial show {whole.study_id}")
+        console.print(f"in words: ktrial show {matrix.study_id}")
 
 
 def _size(cell: MatrixCell) -> float:
@@ -124,12 +120,12 @@ def _size(cell: MatrixCell) -> float:
     return -max(ratio, 1 / ratio) if ratio else -1.0
 
 
-def _table(whole: Matrix) -> Table:
+def _table(matrix: Matrix) -> Table:
     """The heat map with short headings."""
-    made = heat_map(whole, {}, {}).adapted("baseline", heading=_short(whole.baseline))
-    for place, treatment in enumerate(whole.columns):
-        made = made.adapted(f"treatment-{place}", heading=_short(told_apart(treatment, whole.baseline)))
-    return made
+    table = heat_map(matrix, {}, {}).adapted("baseline", heading=_short(matrix.baseline))
+    for place, treatment in enumerate(matrix.columns):
+        table = table.adapted(f"treatment-{place}", heading=_short(told_apart(treatment, matrix.baseline)))
+    return table
 
 
 def _short(label: str) -> str:
@@ -143,13 +139,15 @@ def print_across(row: Across, console: Console) -> None:
     """One change, with a line for each machine."""
     chance = f", p {row.p:.2g}" if row.p is not None else ""
     reason = f" ({row.reason})" if row.reason else ""
-    what = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
-    console.print(one_line(f"{what}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
-    for one in row.systems:
-        system = one.system
+    change_of = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
+    console.print(one_line(f"{change_of}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
+    for machine in row.systems:
+        system = machine.system
         about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
-        change = f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
-        console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
+        change = (
+            f"{number_format.change(machine.ratio)} ({number_format.interval(machine.low, machine.high)})"
+        )
+        console.print(one_line(f"  {change}  {about}; study {machine.study_id}"))
     if over := row.over_machines:
         change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
         apart = f"their own changes differ by {number_format.change(over.between)}"

@@ -22,7 +22,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     percent = f"{analysis.confidence * 100:g} %"
     for family in analysis.families:
         console.print(Text(one_line(f"{family.source}: {family.name}"), style="bold"))
-        console.print(Text(_what(family), style="dim"))
+        console.print(Text(_unit_and_direction(family), style="dim"))
         console.print(rendered(_groups(family, percent)))
         for line in _tests(family):
             console.print(Text(line))
@@ -41,7 +41,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     console.print(Text(one_line(analysis.answer), style="bold"))
 
 
-def _what(family: FamilyAnalysis) -> str:
+def _unit_and_direction(family: FamilyAnalysis) -> str:
     direction = DIRECTIONS[family.direction] if family.direction else "which way is better is not known"
     unit = family.unit or family.metric
     blocks = "; compared within blocks" if family.blocked else ""
@@ -92,25 +92,29 @@ def _f(test: Anova) -> str:
 def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
     pairs = {pair.group: pair for pair in family.pairs}
 
-    def difference(one: Comparison) -> Cell:
-        return own(_difference(pairs.get(one.treatment)))
+    def difference(comparison: Comparison) -> Cell:
+        return own(_difference(pairs.get(comparison.treatment)))
 
-    def probability(one: Comparison) -> Cell:
-        return own(_p(pairs[one.treatment].p) if one.treatment in pairs else "")
+    def probability(comparison: Comparison) -> Cell:
+        return own(_p(pairs[comparison.treatment].p) if comparison.treatment in pairs else "")
 
     fields: tuple[Field[Comparison], ...] = (
         Field(
             Column("treatment", shortened(f"against {family.baseline}", _LABEL_COLUMNS), wraps=True),
-            lambda one: name(shortened(one.treatment, _LABEL_COLUMNS)),
+            lambda comparison: name(shortened(comparison.treatment, _LABEL_COLUMNS)),
         ),
-        Field(Column("change", "change", numeric=True, wraps=True), lambda one: change(one.ratio)),
+        Field(
+            Column("change", "change", numeric=True, wraps=True), lambda comparison: change(comparison.ratio)
+        ),
         Field(
             Column("interval", f"{percent}, in %", numeric=True, wraps=True),
-            lambda one: own(number_format.interval(one.low, one.high) or number_format.NONE),
+            lambda comparison: own(
+                number_format.interval(comparison.low, comparison.high) or number_format.NONE
+            ),
         ),
         Field(Column("difference", "difference, Games-Howell", numeric=True, wraps=True), difference),
         Field(Column("p", "p", numeric=True, wraps=True), probability),
-        Field(Column("verdict", "verdict"), lambda one: verdict(one.verdict)),
+        Field(Column("verdict", "verdict"), lambda comparison: verdict(comparison.verdict)),
     )
     return table(fields, family.comparisons)
 

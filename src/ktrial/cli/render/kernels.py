@@ -28,12 +28,8 @@ from ktrial.report.kernel_diff import shown as change_shown
 
 SHORT_DIGEST = 12
 """How many digits of a digest are shown."""
-
-
 _GAP, _SHORTEST_NAME = 2, 24
 """Columns between two columns of a table; what a name has at least."""
-
-
 _TELLING_OPTIONS = (
     "CONFIG_HZ",
     "CONFIG_NR_CPUS",
@@ -64,10 +60,10 @@ def kernels_table(cached: tuple[Kernel, ...], columns: int) -> RichTable:
         text_field("added", lambda kernel: f"{kernel_registry.record(kernel.name).added:%Y-%m-%d}"),
         text_field("digest", lambda kernel: kernel.digest[:SHORT_DIGEST]),
     )
-    others = table(fields, cached)
+    without_names = table(fields, cached)
     texts = [
-        [column.heading for column in others.columns],
-        *([one.text for one in row.cells] for row in others.rows),
+        [column.heading for column in without_names.columns],
+        *([cell.text for cell in row.cells] for row in without_names.rows),
     ]
     left = columns - sum(max(map(len, column)) + _GAP for column in zip(*texts, strict=True))
     name: Field[Kernel] = text_field("name", lambda kernel: shortened(kernel.name, max(_SHORTEST_NAME, left)))
@@ -123,7 +119,7 @@ def _recipe(origin: Origin) -> dict[str, str]:
     set_over = " ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in build.options.items())
     return {
         "built with": f"configuration {build.config}{f'; {set_over}' if set_over else ''}",
-        "patches": "\n".join(f"{one.path}, sha256 {one.digest[:SHORT_DIGEST]}" for one in build.patches)
+        "patches": "\n".join(f"{patch.path}, sha256 {patch.digest[:SHORT_DIGEST]}" for patch in build.patches)
         or "-",
         **({"new options": options_shown(origin.new_options)} if origin.new_options else {}),
         "flags": " ".join(f"{name}={value}" for name, value in build.make.items()) or "-",
@@ -169,19 +165,11 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
 
 _FEW = 8
 """Lines of a menu, and names of a list, that are shown of what is cut."""
-
-
 _CUT_NAMES = 40
 """Names of a list of which nothing is cut, whatever it lists."""
-
-
 _CUT_LINES = 100
 """Lines of options, in all menus together, of which nothing is cut."""
-
-
 _CUT = "drivers, file systems, modules and the like"
-
-
 _LEGEND = "+ set in the second only, − in the first only; indented: what follows from it"
 
 
@@ -200,14 +188,14 @@ class _Shown:
     def lines(self, group: MenuGroup) -> tuple[OptionLine, ...]:
         if self._everything or self._lines_fit:
             return group.lines
-        others = [line for line in group.lines if not line.matters]
-        hidden = others[_FEW:] if len(others) > _FEW + 1 else []
+        minor = [line for line in group.lines if not line.matters]
+        hidden = minor[_FEW:] if len(minor) > _FEW + 1 else []
         self.left_out += len(hidden)
         return tuple(line for line in group.lines if line not in hidden)
 
     def names(self, names: Sequence[str], *, matter: bool = False) -> str:
-        whole = self._everything or matter or len(names) <= _CUT_NAMES
-        few = names if whole else names[:_FEW]
+        all_fit = self._everything or matter or len(names) <= _CUT_NAMES
+        few = names if all_fit else names[:_FEW]
         left = len(names) - len(few)
         self.left_out += left
         return ", ".join(few) + (f" and {left:,} more (--all)" if left else "")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from ktrial.analysis.attribution.costs import CostKind, profile_rows
 from ktrial.analysis.attribution.subsystems import kernel_entries, subsystem
 from ktrial.analysis.guest_time import (
     CpuTime,
@@ -23,34 +23,27 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
-from ktrial.model.attribution import Attribution, Count, Explanation, FunctionDifference, ProfileSide
 from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount, Profile
 from ktrial.model.workload import Mode
-from ktrial.report.call_tree import call_tree
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.plugin import CacheShapes
 
 
+MODELLED_NOT_TIME = (
+    "modelled, not measured: how far its changes are changes of time says `ktrial help fidelity`"
+)
 _NAME_COLUMNS = 60
-
-
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
-
-
 _UNIT_OF_SEVERAL = "instructions per operation, of all CPUs; a repeated string instruction counts each pass"
-
-
 _NO_FILE = "(vDSO, generated code)"
-
-
 _MOST_SYSTEM_CALLS = 10
 
 
 def print_profile(profile: Profile, top: int, console: Console) -> None:
     """The functions with the most instructions of their own, the rest, the sum; then other views of it."""
-    whole = number_format.number(profile.per_operation(profile.region.instructions))
-    headline = f"{profile.workload} on {profile.label}: {whole} instructions per operation"
+    total = number_format.number(profile.per_operation(profile.region.instructions))
+    headline = f"{profile.workload} on {profile.label}: {total} instructions per operation"
     console.print(Text(one_line(headline), style="bold"))
     console.print(Text(_UNIT if profile.region.cpus is None else _UNIT_OF_SEVERAL, style="dim"))
     for table in (_functions(profile, top), _modes(profile), _entries(profile), _tasks(profile)):
@@ -61,7 +54,7 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     region = profile.region
     left = number_format.number(profile.per_operation(region.instructions - region.kernel - region.program))
     moved = number_format.number(profile.per_operation(region.strings.bytes))
-    console.print(f"The rows sum to {whole}; {left} belong to no row.")
+    console.print(f"The rows sum to {total}; {left} belong to no row.")
     if region.operations.count > 1:
         median = number_format.number(profile.median)
         console.print(f"That is the mean over the operations; the median is {median}.")
@@ -70,15 +63,29 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     print_guest_time(profile, console)
 
 
+def _ranked(profile: Profile) -> list[FunctionCount]:
+    """The functions, those with the most instructions first."""
+    functions = profile.region.functions
+    return sorted(functions, key=lambda count: (-count.instructions, count.symbol, count.module))
+
+
 def _functions(profile: Profile, top: int) -> Table:
-    ranked = sorted(profile.region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
+    ranked = sorted(
+        profile.region.functions,
+        key=lambda function: (-function.instructions, function.symbol, function.module),
+    )
     rows: list[tuple[str, ...]] = []
-    for each in ranked[:top]:
-        own, called = _of_whole(profile, each.instructions), _each(profile, each.inclusive, each.entered)
-        rows.append((_name(each), *own, *called, subsystem(each.symbol, each.module)))
-    rest = ranked[top:]
-    others = number_format.counted(len(rest), "other function")
-    rows.append((others, *_of_whole(profile, sum(each.instructions for each in rest)), "", "", ""))
+    for function in ranked[:top]:
+        instructions, called = (
+            _of_whole(profile, function.instructions),
+            _calls(profile, function.inclusive, function.entered),
+        )
+        rows.append((_name(function), *instructions, *called, subsystem(function.symbol, function.module)))
+    hidden = ranked[top:]
+    hidden_name = number_format.counted(len(hidden), "other function")
+    rows.append(
+        (hidden_name, *_of_whole(profile, sum(function.instructions for function in hidden)), "", "", "")
+    )
     for program in profile.programs:
         name = one_line(f"{PROGRAM} {program.program or _NO_FILE}")
         rows.append((name, *_of_whole(profile, program.instructions), "", "", ""))
@@ -94,18 +101,18 @@ def _modes(profile: Profile) -> Table:
 
 def _entries(profile: Profile) -> Table:
     every = kernel_entries(profile.region)
-    ways = [each for each in every if not each.system_call]
-    calls = [each for each in every if each.system_call]
+    ways = [entry for entry in every if not entry.system_call]
+    calls = [entry for entry in every if entry.system_call]
     rows: list[tuple[str, ...]] = []
-    for each in (*ways, *calls[:_MOST_SYSTEM_CALLS]):
-        shown = shortened(each.name, _NAME_COLUMNS)
-        name = f"  {shown}" if each.system_call else shown
-        share = "" if each.inclusive is None else _of_whole(profile, each.inclusive)[1]
-        inclusive, entered = _each(profile, each.inclusive, each.entered)
+    for entry in (*ways, *calls[:_MOST_SYSTEM_CALLS]):
+        shown = shortened(entry.name, _NAME_COLUMNS)
+        name = f"  {shown}" if entry.system_call else shown
+        share = "" if entry.inclusive is None else _of_whole(profile, entry.inclusive)[1]
+        inclusive, entered = _calls(profile, entry.inclusive, entry.entered)
         rows.append((name, entered, inclusive, share))
     if len(calls) > _MOST_SYSTEM_CALLS:
-        others = number_format.counted(len(calls) - _MOST_SYSTEM_CALLS, "other system call")
-        rows.append((f"  {others}", "", "", ""))
+        hidden_name = number_format.counted(len(calls) - _MOST_SYSTEM_CALLS, "other system call")
+        rows.append((f"  {hidden_name}", "", "", ""))
     return of_texts(("entry", "entered", "inclusive", "%"), rows)
 
 
@@ -126,7 +133,7 @@ def _name(function: FunctionCount) -> str:
     return shortened(name, _NAME_COLUMNS)
 
 
-def _each(profile: Profile, inclusive: int | None, entered: int) -> tuple[str, str]:
+def _calls(profile: Profile, inclusive: int | None, entered: int) -> tuple[str, str]:
     counted = None if inclusive is None else profile.per_operation(inclusive)
     return number_format.number(counted), number_format.number(profile.per_operation(entered))
 
@@ -139,25 +146,15 @@ def _of_whole(profile: Profile, instructions: int) -> tuple[str, str]:
 # The guest time of several CPUs as tables for the terminal, and as JSON.
 
 _GUEST_TIME_NAME_COLUMNS = 70
-
-
 _MOST = 8
 """Places that are shown of each part."""
-
-
 _GUEST_TIME_UNIT = "simulated nanoseconds per operation: an instruction takes one, a pause 50"
-
-
 _HEADINGS = {
     TimePart.WAITING: "waiting in a loop ← for",
     TimePart.LINES: "waiting for cache lines in",
     TimePart.IDLE: "idle after a task slept in ← called by",
 }
-
-
 _TIMES = ("work", "waiting", "lines", "idle")
-
-
 _EVENTS = ("interrupts", "switches", "wakeups", "migrations")
 
 
@@ -169,12 +166,12 @@ def print_guest_time(profile: Profile, console: Console) -> None:
     console.print()
     console.print(Text(_GUEST_TIME_UNIT, style="dim"))
     console.print(rendered(_cpus(cpus)))
-    whole = together(cpus).whole
+    total = together(cpus).whole
     for part in _HEADINGS:
         rows = [(place.name, time) for place, time in list(places(profile, part).items())[:_MOST]]
         if rows:
             console.print()
-            console.print(rendered(_places(_HEADINGS[part], rows, whole)))
+            console.print(rendered(_places(_HEADINGS[part], rows, total)))
 
 
 def print_guest_time_difference(before: Profile, after: Profile, console: Console) -> None:
@@ -198,8 +195,8 @@ def guest_time_as_json(profile: Profile) -> dict[str, Any]:
     if not cpus:
         return {}
     rows = [{"cpu": number, **vars(cpu)} for number, cpu in enumerate(cpus)]
-    told = {part.value: _places_as_json(profile, part) for part in _HEADINGS}
-    return {"guest_time": {"unit": "ns/operation", "cpus": rows, "all": vars(together(cpus)), **told}}
+    parts = {part.value: _places_as_json(profile, part) for part in _HEADINGS}
+    return {"guest_time": {"unit": "ns/operation", "cpus": rows, "all": vars(together(cpus)), **parts}}
 
 
 def guest_time_difference_as_json(before: Profile, after: Profile) -> dict[str, Any]:
@@ -244,12 +241,12 @@ def _cpus(cpus: tuple[CpuTime, ...]) -> Table:
     return of_texts(("CPU", *shown), rows)
 
 
-def _places(heading: str, rows: list[tuple[str, float]], whole: float) -> Table:
+def _places(heading: str, rows: list[tuple[str, float]], total: float) -> Table:
     texts = [
         (
             shortened(name, _GUEST_TIME_NAME_COLUMNS),
             number_format.number(time),
-            number_format.share(time / (whole or 1)),
+            number_format.share(time / (total or 1)),
         )
         for name, time in rows
     ]
@@ -276,14 +273,8 @@ def _from_to(name: str, before: float, after: float) -> tuple[str, ...]:
 # What modelled caches missed, by function, as a table for the terminal.
 
 _CACHE_MISSES_NAME_COLUMNS = 48
-
-
 _COSTS = CycleModel()
-
-
 _NONE = CacheCounts()
-
-
 _CACHE_MISSES_HEADINGS = ("function", "modelled cycles", "%", "L1i misses", "L1d misses", "last-level misses")
 
 
@@ -301,13 +292,13 @@ class _Row:
 def print_caches(profile: Profile, top: int, shapes: "CacheShapes", console: Console) -> None:
     """The functions with the most modelled cycles, the rest, the sum; and what a cycle is made of."""
     region = profile.region
-    functions = [_row(_cache_misses_name(each), [each]) for each in region.functions]
+    functions = [_row(_cache_misses_name(function), [function]) for function in region.functions]
     ranked = sorted([*functions, _row(PROGRAM, region.pages)], key=lambda row: (-row.cycles, row.name))
-    whole = _row("the sum", [*region.functions, *region.pages])
-    others = breakable(number_format.counted(len(ranked[top:]), "other row"))
-    rows = (*ranked[:top], _together(others, ranked[top:]), whole)
+    total = _row("the sum", [*region.functions, *region.pages])
+    hidden_name = breakable(number_format.counted(len(ranked[top:]), "other row"))
+    rows = (*ranked[:top], _together(hidden_name, ranked[top:]), total)
     console.print()
-    console.print(rendered(of_texts(_CACHE_MISSES_HEADINGS, (_texts(profile, row, whole) for row in rows))))
+    console.print(rendered(of_texts(_CACHE_MISSES_HEADINGS, (_texts(profile, row, total) for row in rows))))
     console.print()
     console.print(
         f"Modelled caches, as bytes:ways:line: L1i {shapes.l1i}, L1d {shapes.l1d}, last level {shapes.llc}."
@@ -321,9 +312,9 @@ def print_caches(profile: Profile, top: int, shapes: "CacheShapes", console: Con
 
 def _row(name: str, counts: Iterable[FunctionCount | PageCount]) -> _Row:
     rows = []
-    for each in counts:
-        caches = each.caches or _NONE
-        cycles = _COSTS.cycles(each.instructions, each.strings, caches)
+    for count in counts:
+        caches = count.caches or _NONE
+        cycles = _COSTS.cycles(count.instructions, count.strings, caches)
         rows.append(_Row(name, cycles, caches.code_misses, caches.data_misses, caches.last_misses))
     return _together(name, rows)
 
@@ -339,10 +330,13 @@ def _together(name: str, rows: Iterable[_Row]) -> _Row:
     )
 
 
-def _texts(profile: Profile, row: _Row, whole: _Row) -> list[str]:
-    numbers = (row.cycles / profile.operations, *(profile.per_operation(one) for one in (row.code, row.data)))
+def _texts(profile: Profile, row: _Row, total: _Row) -> list[str]:
+    numbers = (
+        row.cycles / profile.operations,
+        *(profile.per_operation(misses) for misses in (row.code, row.data)),
+    )
     cycles, code, data = map(number_format.number, numbers)
-    share = f"{row.cycles / (whole.cycles or 1) * 100:.1f}"
+    share = f"{row.cycles / (total.cycles or 1) * 100:.1f}"
     return [row.name, cycles, share, code, data, number_format.number(profile.per_operation(row.last))]
 
 
@@ -353,114 +347,82 @@ def _cache_misses_name(function: FunctionCount) -> str:
 
 # Profiles and explanations as JSON, for other programs; docs/explain.md names the fields.
 
-_PROFILE_JSON_UNIT = "instructions/operation"
+UNIT_AS_JSON = "instructions/operation"
 
 
 def profile_as_json(profile: Profile) -> dict[str, Any]:
     """What `profile --json` prints."""
     region = profile.region
-    ranked = sorted(region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
+    ranked = sorted(
+        region.functions, key=lambda function: (-function.instructions, function.symbol, function.module)
+    )
     return {
         **profile.model_dump(mode="json", exclude={"region", "programs"}),
         "mode": (Mode.EXACT_PARALLEL if region.cpus else Mode.EXACT_PLUGIN).value,
-        "unit": _PROFILE_JSON_UNIT,
+        "unit": UNIT_AS_JSON,
         "instructions": region.instructions,
         "per_operation": profile.per_operation(region.instructions),
         "median_per_operation": profile.median if region.operations.count else None,
         "string_bytes": region.strings.bytes,
-        "functions": [_function(profile, each) for each in ranked if each.instructions],
+        "functions": [_function(profile, function) for function in ranked if function.instructions],
         "programs": [
             {
-                "program": each.program,
-                "instructions": each.instructions,
-                "per_operation": profile.per_operation(each.instructions),
+                "program": program.program,
+                "instructions": program.instructions,
+                "per_operation": profile.per_operation(program.instructions),
             }
-            for each in profile.programs
+            for program in profile.programs
         ],
         "cpu_modes": {"kernel": region.kernel, "user": region.program},
-        "entries": [each.model_dump(mode="json") for each in kernel_entries(region)],
-        "tasks": [each.model_dump(mode="json") for each in region.tasks],
+        "entries": [entry.model_dump(mode="json") for entry in kernel_entries(region)],
+        "tasks": [task.model_dump(mode="json") for task in region.tasks],
         **guest_time_as_json(profile),
     }
 
 
-def _function(profile: Profile, each: FunctionCount) -> dict[str, Any]:
+def _function(profile: Profile, function: FunctionCount) -> dict[str, Any]:
     return {
-        **_caches(each),
-        "function": each.symbol,
-        "module": each.module,
-        "subsystem": subsystem(each.symbol, each.module),
-        "instructions": each.instructions,
-        "inclusive": each.inclusive,
-        "entered": each.entered,
-        "string_bytes": each.strings.bytes,
-        "per_operation": profile.per_operation(each.instructions),
+        **_caches(function),
+        "function": function.symbol,
+        "module": function.module,
+        "subsystem": subsystem(function.symbol, function.module),
+        "instructions": function.instructions,
+        "inclusive": function.inclusive,
+        "entered": function.entered,
+        "string_bytes": function.strings.bytes,
+        "per_operation": profile.per_operation(function.instructions),
     }
 
 
-def _caches(each: FunctionCount) -> dict[str, Any]:
+def _caches(function: FunctionCount) -> dict[str, Any]:
     """Only where caches were modelled."""
-    if each.caches is None:
+    if function.caches is None:
         return {}
-    cycles = CycleModel().cycles(each.instructions, each.strings, each.caches)
-    return {"caches": each.caches.model_dump(mode="json"), "modelled_cycles": cycles}
+    cycles = CycleModel().cycles(function.instructions, function.strings, function.caches)
+    return {"caches": function.caches.model_dump(mode="json"), "modelled_cycles": cycles}
 
 
-def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
-    """An explanation, without what differs around it."""
-    return {
-        "workload": explanation.workload,
-        "mode": Mode.EXACT_PLUGIN.value,
-        "unit": _PROFILE_JSON_UNIT,
-        "from": _side(explanation.before),
-        "to": _side(explanation.after),
-        "difference": float(explanation.total),
-        "unexplained": float(explanation.unexplained),
-        "string_bytes_difference": float(explanation.byte_total),
-        "functions": [_profile_json_row(explanation, row) for row in explanation.rows],
-        "subsystems": [
-            {"subsystem": name, **_part(explanation, part)} for name, part in explanation.subsystems.items()
-        ],
-    }
+def print_profile_costs(profile: Profile, by: str | None, top: int, console: Console) -> None:
+    """The functions with the most modelled cycles, or misses."""
+    kind = CostKind(by or CostKind.CYCLES)
+    rows = profile_rows(profile, kind)
+    if not rows:
+        return
+    total = sum(amount for _, amount in rows)
+    texts = [
+        (
+            shortened(one_line(name), _NAME_COLUMNS),
+            number_format.number(amount),
+            number_format.share(amount / total),
+        )
+        for name, amount in rows[:top]
+    ]
+    console.print()
+    console.print(Text(f"by {words_of(kind)}, an operation; the kernel's functions alone", style="bold"))
+    console.print(Text(MODELLED_NOT_TIME, style="dim"))
+    console.print(rendered(of_texts(("function", words_of(kind), "%"), texts)))
 
 
-def why_as_json(why: Attribution) -> dict[str, Any]:
-    """What `explain --json` prints: the explanation, and what differs around it."""
-    differences = why.differences.model_dump(mode="json")
-    tree = call_tree(why.before, why.after, why.explanation)
-    return {
-        **explanation_as_json(why.explanation),
-        "tree": [one._asdict() for one in tree.rows] if tree else None,
-        **({"mode": Mode.EXACT_PARALLEL.value} if why.before.region.cpus else {}),
-        "counted_anew": list(why.counted_anew),
-        "differences": differences,
-        **guest_time_difference_as_json(why.before, why.after),
-    }
-
-
-def _side(side: ProfileSide) -> dict[str, Any]:
-    return {**side.model_dump(mode="json"), "mean": side.mean}
-
-
-def _profile_json_row(explanation: Explanation, row: FunctionDifference) -> dict[str, Any]:
-    return {
-        "function": row.function,
-        "module": row.module,
-        "subsystem": row.subsystem,
-        "file": row.file,
-        "match": row.match.value,
-        "evidence": row.evidence,
-        "from": _count(row.before, explanation.before),
-        "to": _count(row.after, explanation.after),
-        "string_bytes_difference": float(explanation.byte_difference(row)),
-        "weight": float(explanation.weight(row)),
-        **_part(explanation, explanation.difference(row)),
-    }
-
-
-def _count(count: Count, side: ProfileSide) -> dict[str, Any]:
-    return {**count.model_dump(mode="json"), "per_operation": count.instructions / side.operations}
-
-
-def _part(explanation: Explanation, part: Fraction) -> dict[str, Any]:
-    return {"difference": float(part), "share": explanation.share(part)}
+def words_of(kind: CostKind) -> str:
+    """`modelled cycles`, `code misses`."""
+    return "modelled cycles" if kind is CostKind.CYCLES else kind.value.replace("-", " ")

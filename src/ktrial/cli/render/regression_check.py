@@ -9,8 +9,7 @@ from rich.text import Text
 
 from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.console import breakable
-from ktrial.cli.render.explanation import citation_as_json, cited
-from ktrial.cli.render.profile import explanation_as_json
+from ktrial.cli.render.explanation import citation_as_json, cited, explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.cli.running import series
 from ktrial.experiment.watch import News, TargetLook, worst_of
@@ -26,8 +25,7 @@ from ktrial.model.regression_check import CheckedMetric, Decision, RegressionChe
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
-from ktrial.report import patch_series as markdown
-from ktrial.report import patch_series as text
+from ktrial.report import patch_series as commits_report
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.series.commit_ranges import CommitsBetween
 
@@ -37,20 +35,10 @@ _AS_VERDICT = {
     Decision.UNDECIDED: Verdict.INCONCLUSIVE,
 }
 """A decision has the symbol and the colour of a verdict."""
-
-
 _DECIDED = (Verdict.BETTER, Verdict.WORSE)
-
-
 _INSTRUCTIONS = "instructions"
-
-
 _NAME_COLUMNS = 60
-
-
 _CONSOLE_LINES = 12
-
-
 _LEAST_OF_THE_LARGEST = Fraction(1, 100)
 """What is smaller than this part of the largest difference explains nothing: a timer tick more, or less."""
 
@@ -59,13 +47,13 @@ def print_check(check: RegressionCheck, top: int, console: Console) -> None:
     """A line a metric, what makes the difference where it is beyond, and the answer."""
     console.print(Text(one_line(f"{check.kernel} ({check.release}) against {check.baseline}"), style="bold"))
     if check.rows:
-        console.print(Text(_what(check), style="dim"))
+        console.print(Text(_modes(check), style="dim"))
         console.print()
         console.print(rendered(_table(check)))
     for row in check.rows:
         _print_reason(row, top, console)
-    for said in _cited(check):
-        console.print(one_line(said))
+    for citation in _cited(check):
+        console.print(one_line(citation))
     console.print()
     if check.console.strip():
         console.print("the guest's console ends with:")
@@ -113,12 +101,12 @@ def as_markdown(check: RegressionCheck, top: int) -> str:
         f"### ktrial check: {_decision(check.decision).text}",
         f"{code(check.kernel)} ({prose(check.release)}) against {code(check.baseline)}",
         f"**{prose(answer(check))}**",
-        *(f"{_kind(one)}: {prose(one.text)}; {prose(one.advice)}" for one in check.warnings),
+        *(f"{_kind(warning)}: {prose(warning.text)}; {prose(warning.advice)}" for warning in check.warnings),
         grid(_table(check)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
-        *(prose(said) for said in _cited(check)),
+        *(prose(citation) for citation in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
-        prose(_what(check)) if check.rows else "",
+        prose(_modes(check)) if check.rows else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -133,7 +121,7 @@ def as_json(check: RegressionCheck) -> dict[str, Any]:
         "answer": breakable(answer(check)),
         "problem": check.problem,
         "console": check.console,
-        "warnings": [one.model_dump(mode="json") for one in check.warnings],
+        "warnings": [warning.model_dump(mode="json") for warning in check.warnings],
         "rows": [_row_as_json(row, check) for row in check.rows],
     }
 
@@ -141,14 +129,18 @@ def as_json(check: RegressionCheck) -> dict[str, Any]:
 def _cited(check: RegressionCheck) -> list[str]:
     """Of each change that is decided, how often such changes were changes of time."""
     decided = [row for row in check.rows if row.comparison.verdict in _DECIDED]
-    said = ((_name(row), cited(_fidelity(row, check), row.comparison.unit)) for row in decided)
-    return [f"{name}: {sentence}" for name, sentence in said if sentence]
+    sentences = ((_name(row), cited(_fidelity(row, check), row.comparison.unit)) for row in decided)
+    return [f"{name}: {sentence}" for name, sentence in sentences if sentence]
 
 
 def _fidelity(row: CheckedMetric, check: RegressionCheck) -> FidelityCitation | None:
     """What is known of changes of the row's size; counts are called as fidelity calls them."""
-    one = row.comparison
-    return cite(check.fidelity, one.unit if one.unit == _INSTRUCTIONS else one.metric, one.ratio)
+    comparison = row.comparison
+    return cite(
+        check.fidelity,
+        comparison.unit if comparison.unit == _INSTRUCTIONS else comparison.metric,
+        comparison.ratio,
+    )
 
 
 def _row_as_json(row: CheckedMetric, check: RegressionCheck) -> dict[str, Any]:
@@ -162,7 +154,7 @@ def _row_as_json(row: CheckedMetric, check: RegressionCheck) -> dict[str, Any]:
     }
 
 
-def _what(check: RegressionCheck) -> str:
+def _modes(check: RegressionCheck) -> str:
     modes = dict.fromkeys(MODE_NAMES[row.comparison.mode] for row in check.rows)
     return "; ".join(["only changes for the worse are limited", *modes])
 
@@ -179,8 +171,12 @@ def _decision(decision: Decision) -> Cell:
 
 
 def _name(row: CheckedMetric) -> str:
-    one = row.comparison
-    return f"{one.workload} {one.metric}" if row.secondary or _is_told(row) else one.workload
+    comparison = row.comparison
+    return (
+        f"{comparison.workload} {comparison.metric}"
+        if row.secondary or _is_told(row)
+        else comparison.workload
+    )
 
 
 def _is_told(row: CheckedMetric) -> bool:
@@ -240,8 +236,8 @@ def _is_bytes(row: CheckedMetric) -> bool:
 
 
 def _markdown_causes(row: CheckedMetric, explanation: Explanation, top: int) -> str:
-    made = table(_CAUSE_FIELDS, _causes(row, explanation, top))
-    return f"{prose(_cause_title(row))}:\n\n{grid(made)}"
+    causes = table(_CAUSE_FIELDS, _causes(row, explanation, top))
+    return f"{prose(_cause_title(row))}:\n\n{grid(causes)}"
 
 
 def _console_end(check: RegressionCheck) -> list[str]:
@@ -263,55 +259,53 @@ _FIELDS: tuple[Field[CheckedMetric], ...] = (
     ),
     Field(Column("verdict", "verdict"), lambda row: _decision(row.decision)),
 )
-
-
 _CAUSE_FIELDS: tuple[Field[_Cause], ...] = (
-    Field(Column("function", "function"), lambda it: Cell(it.function, it.function, Kind.CODE)),
-    Field(Column("difference", "difference", numeric=True), lambda it: own(it.difference)),
-    Field(Column("share", "share", numeric=True), lambda it: own(it.share)),
+    Field(Column("function", "function"), lambda cause: Cell(cause.function, cause.function, Kind.CODE)),
+    Field(Column("difference", "difference", numeric=True), lambda cause: own(cause.difference)),
+    Field(Column("share", "share", numeric=True), lambda cause: own(cause.share)),
 )
 
 
 # What looks at followed kernels say: in a sentence, as Markdown, and as JSON.
 
 
-def sentence(one: TargetLook) -> str:
+def sentence(look: TargetLook) -> str:
     """One target, in one line."""
-    match one.news:
+    match look.news:
         case News.FIRST:
-            return f"{one.target}: first look, {one.kernel}: nothing to compare with yet."
+            return f"{look.target}: first look, {look.kernel}: nothing to compare with yet."
         case News.UNCHANGED:
-            return f"{one.target}: nothing new, still {one.kernel}."
+            return f"{look.target}: nothing new, still {look.kernel}."
         case News.NOT_HAD:
-            return f"{one.target}: not to be had: {one.problem.rstrip('.')}."
+            return f"{look.target}: not to be had: {look.problem.rstrip('.')}."
         case _:
-            verdict = answer(one.check) if one.check else f"Not compared: {one.problem}."
-            return f"{one.target}: {one.kernel} after {one.before}: {verdict}"
+            verdict = answer(look.check) if look.check else f"Not compared: {look.problem}."
+            return f"{look.target}: {look.kernel} after {look.before}: {verdict}"
 
 
 def commits_as_text(commits: CommitsBetween, top: int) -> str:
     """What the commits between two looks cost, or why nobody knows."""
     if commits.result is None:
         return f"The commits between were not measured: {one_line(commits.problem)}.\n"
-    return text.as_text(commits.result, commits.command, top)
+    return commits_report.as_text(commits.result, commits.command, top)
 
 
 def looks_as_markdown(looks: Sequence[TargetLook], top: int, between: Mapping[str, CommitsBetween]) -> str:
     """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
-    lines = [f"- {code(one.target)}: {prose(sentence(one).partition(': ')[2])}" for one in looks]
+    lines = [f"- {code(look.target)}: {prose(sentence(look).partition(': ')[2])}" for look in looks]
     parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
-    for one in looks:
-        if one.check:
-            parts.append(as_markdown(one.check, top).rstrip("\n"))
-        if one.target in between:
-            parts.append(_commits_as_markdown(between[one.target], top).rstrip("\n"))
+    for look in looks:
+        if look.check:
+            parts.append(as_markdown(look.check, top).rstrip("\n"))
+        if look.target in between:
+            parts.append(_commits_as_markdown(between[look.target], top).rstrip("\n"))
     return "\n\n".join(parts) + "\n"
 
 
 def _commits_as_markdown(commits: CommitsBetween, top: int) -> str:
     if commits.result is None:
         return prose(commits_as_text(commits, top))
-    return markdown.as_markdown(commits.result, commits.command, top)
+    return commits_report.as_markdown(commits.result, commits.command, top)
 
 
 def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetween]) -> dict[str, Any]:
@@ -320,16 +314,16 @@ def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetw
         "decision": worst_of(looks).value,
         "targets": [
             {
-                "target": one.target,
-                "news": one.news.value,
-                "kernel": one.kernel,
-                "before": one.before,
-                "decision": one.decision.value,
-                "problem": one.problem,
-                "check": as_json(one.check) if one.check else None,
-                "commits": _commits_as_json(between[one.target]) if one.target in between else None,
+                "target": look.target,
+                "news": look.news.value,
+                "kernel": look.kernel,
+                "before": look.before,
+                "decision": look.decision.value,
+                "problem": look.problem,
+                "check": as_json(look.check) if look.check else None,
+                "commits": _commits_as_json(between[look.target]) if look.target in between else None,
             }
-            for one in looks
+            for look in looks
         ],
     }
 

@@ -18,23 +18,14 @@ from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report import comparisons, scaling, sparkline, study_summary
-from ktrial.report import scaling as waits_table
 from ktrial.report.attribution import Why
 from ktrial.report.comparisons import one_below_another, side_by_side
 from ktrial.report.proof import shares
 
 _NAME_COLUMNS = 60
-
-
 _QUESTION_COLUMNS = 400
-
-
 _MOST_FAILURES = 20
-
-
 _MOST_INTERACTIONS = 3
-
-
 _MOST_VARIABILITY = 10
 
 
@@ -47,8 +38,8 @@ def print_result(record: StudyRecord, console: Console) -> None:
     if groups:
         console.print(_what_is_shown(record))
         console.print()
-        made = side_by_side(record, groups[0]) if len(groups) == 1 else one_below_another(record)
-        console.print(rendered(made))
+        verdicts = side_by_side(record, groups[0]) if len(groups) == 1 else one_below_another(record)
+        console.print(rendered(verdicts))
         console.print()
     _print_variability(record, console)
     _print_interactions(record, console)
@@ -63,7 +54,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
 
 def _print_scaling(record: StudyRecord, console: Console) -> None:
     """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
-    tables = (*(scaling.scaling_tables(curves(record)) or ()), waits_table.waits_table(waits(record)))
+    tables = (*(scaling.scaling_tables(curves(record)) or ()), scaling.waits_table(waits(record)))
     for table in tables:
         if table and table.rows:
             console.print(rendered(table))
@@ -83,10 +74,10 @@ def _what_is_shown(record: StudyRecord) -> Text:
 def _print_variability(record: StudyRecord, console: Console) -> None:
     several = len(study_summary.groups(record)) > 1
     unsteady = record.result.variability
-    for one in unsteady[:_MOST_VARIABILITY]:
-        treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
-        what = f"{treatment}{one.workload}, {one.metric}"
-        console.print(one_line(f"{SCATTER_MARK} {what}: {comparisons.scatter_text(one)}"))
+    for scatter in unsteady[:_MOST_VARIABILITY]:
+        treatment = f"{told_apart(scatter.treatment, scatter.baseline)}: " if several else ""
+        metric = f"{treatment}{scatter.workload}, {scatter.metric}"
+        console.print(one_line(f"{SCATTER_MARK} {metric}: {comparisons.scatter_text(scatter)}"))
     if len(unsteady) > _MOST_VARIABILITY:
         left = breakable(number_format.counted(len(unsteady) - _MOST_VARIABILITY, "more treatment"))
         console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
@@ -97,9 +88,9 @@ def _print_variability(record: StudyRecord, console: Console) -> None:
 def _print_interactions(record: StudyRecord, console: Console) -> None:
     """For every two factors: what the first changes, beside each level of the second."""
     every = comparisons.interaction_tables(record)
-    for one in every[:_MOST_INTERACTIONS]:
-        console.print(one_line(f"{one.title}: what the first changes, with and without the second"))
-        console.print(rendered(one.table))
+    for interaction in every[:_MOST_INTERACTIONS]:
+        console.print(one_line(f"{interaction.title}: what the first changes, with and without the second"))
+        console.print(rendered(interaction.table))
         console.print()
     if len(every) > _MOST_INTERACTIONS:
         left = number_format.counted(len(every) - _MOST_INTERACTIONS, "more table")
@@ -131,16 +122,16 @@ def _print_failures(record: StudyRecord, console: Console) -> None:
         return
     count = breakable(number_format.counted(len(failed), "trial"))
     console.print(Text(f"{count} of {record.planned} failed:", style="red"))
-    told: dict[tuple[str, str], list[int]] = {}
+    perturbations: dict[tuple[str, str], list[int]] = {}
     for trial in failed:
-        numbers = told.setdefault((trial.planned.treatment.label, how(trial)), [])
+        numbers = perturbations.setdefault((trial.planned.treatment.label, failure_text(trial)), [])
         numbers.append(trial.planned.perturbation.number)
-    for (treatment, what), numbers in list(told.items())[:_MOST_FAILURES]:
+    for (treatment, ending), numbers in list(perturbations.items())[:_MOST_FAILURES]:
         listed = ", ".join(map(str, sorted(numbers)))
         word = "perturbation" if len(numbers) == 1 else "perturbations"
-        console.print(f"  {one_line(f'{treatment}, {word} {listed}: {what}')}")
-    if len(told) > _MOST_FAILURES:
-        console.print(f"  and {len(told) - _MOST_FAILURES} more")
+        console.print(f"  {one_line(f'{treatment}, {word} {listed}: {ending}')}")
+    if len(perturbations) > _MOST_FAILURES:
+        console.print(f"  and {len(perturbations) - _MOST_FAILURES} more")
     if any(trial.console for trial in failed):
         console.print(f"  what the guest said: ktrial show {record.id} --console")
 
@@ -148,13 +139,15 @@ def _print_failures(record: StudyRecord, console: Console) -> None:
 def failure(trial: Trial) -> str:
     """Which trial failed, and how, on one line."""
     planned = trial.planned
-    return one_line(f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {how(trial)}")
+    return one_line(
+        f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {failure_text(trial)}"
+    )
 
 
-def how(trial: Trial) -> str:
+def failure_text(trial: Trial) -> str:
     """How a trial failed."""
-    what = OUTCOMES[trial.outcome].sentence
-    return f"{what}: {trial.reason}" if trial.reason else what
+    outcome = OUTCOMES[trial.outcome].sentence
+    return f"{outcome}: {trial.reason}" if trial.reason else outcome
 
 
 def _print_warnings(record: StudyRecord, console: Console) -> None:
@@ -177,8 +170,6 @@ def _print_warnings(record: StudyRecord, console: Console) -> None:
 
 MOST_WORKLOADS = 12
 """Lines that are printed."""
-
-
 _MOST_FUNCTIONS = 3
 
 

@@ -1,6 +1,6 @@
 """Any table for the terminal: no lines, headings in bold, readable without colour."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -9,15 +9,13 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ktrial.cli.console import breakable, without_columns
+from ktrial.cli.console import breakable
 from ktrial.format import labels
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
 
 _BAR = 24
 """Character cells of a whole bar."""
-
-
 _EMPHASIS = {
     Emphasis.PLAIN: "",
     Emphasis.MUTED: "dim",
@@ -31,7 +29,7 @@ _EMPHASIS = {
 def rendered(table: Table, *, heading_style: str = "bold") -> RichTable:
     """What the terminal shows of the table."""
     shown = table.shown(Output.TERMINAL)
-    drawn = without_columns(heading_style)
+    drawn = FittedTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
     drawn.show_header = any(column.heading and not column.hidden for column in shown.columns)
     for column in shown.columns:
         drawn.add_column(
@@ -43,6 +41,26 @@ def rendered(table: Table, *, heading_style: str = "bold") -> RichTable:
     for row in shown.rows:
         drawn.add_row(*_cells(row, shown.columns), style=_style(row))
     return drawn
+
+
+def texts_table(
+    headings: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    numeric: Container[str] = (),
+    unbroken: Container[str] = (),
+) -> RichTable:
+    """A table of texts. By their headings: columns that are set flush right, and those that stay unbroken."""
+    columns = tuple(
+        Column(
+            heading,
+            heading,
+            numeric=heading in numeric,
+            wraps=heading not in numeric and heading not in unbroken,
+        )
+        for heading in headings
+    )
+    return rendered(Table(columns, tuple(Row(tuple(Cell(text, text) for text in texts)) for texts in rows)))
 
 
 def _heading(column: Column) -> str:
@@ -89,11 +107,8 @@ def _cell_style(cell: Cell) -> str:
     return f"{colour} reverse" if colour and cell.emphasis is Emphasis.STRONG else colour
 
 
-# A table for terminals that are too narrow for it.
-
-
 class FittedTable(RichTable):
-    """A table whose rows keep their names, however narrow the terminal is."""
+    """A table without lines whose rows keep their names, however narrow the terminal is."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """As it is; where names would be cut, each on a line of its own, above what its row says."""
@@ -113,28 +128,24 @@ class FittedTable(RichTable):
 
     def _without_names(self, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
         """The lines of all other columns, one a row; none where the table fits, or has no such lines."""
-        others = self.columns[1:]
-        if not others or not all(column.no_wrap for column in others):
+        columns = self.columns[1:]
+        if not columns or not all(column.no_wrap for column in columns):
             return []
-        rest = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=self.header_style)
-        rest.show_header = self.show_header
-        rest.columns = [replace(column, _index=place) for place, column in enumerate(others)]
-        rest.rows = self.rows
+        table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=self.header_style)
+        table.show_header = self.show_header
+        table.columns = [replace(column, _index=place) for place, column in enumerate(columns)]
+        table.rows = self.rows
         words = [word for cell in self.columns[0].cells for word in str(cell).split()]
         needed = max(map(len, words), default=0) + 2
-        room = options.max_width - Measurement.get(console, options, rest).maximum
+        room = options.max_width - Measurement.get(console, options, table).maximum
         if room >= needed:
             return []
-        lines = console.render_lines(rest, options.update_width(options.max_width - 2), pad=False)
+        lines = console.render_lines(table, options.update_width(options.max_width - 2), pad=False)
         return lines if len(lines) == len(self.rows) + self.show_header else []
 
 
-# Tables of any length: Rich lays out a hundred rows well, and ten thousand in a minute.
-
 _LONG = 200
-"""Rows from which each has one line, cut at the console's width: Rich would take seconds."""
-
-
+"""Rows from which each has one line, cut at the console's width: Rich lays out ten thousand in a minute."""
 _BETWEEN = "  "
 
 
@@ -152,9 +163,10 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], console:
 def _lines(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     from rich.cells import cell_len, set_cell_size
 
-    every = (headings, *rows)
-    widths = [max(map(cell_len, column)) for column in zip(*every, strict=True)]
-    for row in every:
-        cells = (one + " " * (wide - cell_len(one)) for one, wide in zip(row[:-1], widths[:-1], strict=True))
+    lines = (headings, *rows)
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
+        pairs = zip(row[:-1], widths[:-1], strict=True)
+        cells = (cell + " " * (width_of_column - cell_len(cell)) for cell, width_of_column in pairs)
         line = _BETWEEN.join((*cells, row[-1])).rstrip()
         yield line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"

@@ -1,9 +1,8 @@
-"""What the commands of `ktrial bisect` have in common: how candidates are measured, plan, progress, end."""
+"""What `ktrial bisect` runs and prints: how candidates are measured, the plan, the progress, the result."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,12 +10,16 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.bisect.search import SearchPlan
+from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable, messages, output, print_json, say
+from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.common import margin_of
-from ktrial.cli.options.kernel_measurement import MeasurementOptions, measurement
+from ktrial.cli.options.kernel_measurement import measurement
 from ktrial.cli.progress import StepLog
-from ktrial.cli.render.profile import explanation_as_json
+from ktrial.cli.render.explanation import explanation_as_json
 from ktrial.cli.render.table import rendered
+from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import study_at
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Observer
 from ktrial.format import number_format
@@ -31,138 +34,138 @@ from ktrial.model.trial import Trial
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
     from ktrial.bisect.decision import Terms
+    from ktrial.cli.commands.bisect import BisectOptions
     from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels import Progress
     from ktrial.model.kernel import Build
-    from ktrial.model.study import Measurement, Study
+    from ktrial.model.study import Measurement
     from ktrial.store.store import Store
     from ktrial.system_tools import Tool
 
 
-@dataclass(frozen=True)
-class BisectOptions:
-    """The options that all kinds of bisections share, as they were given."""
+class Bisection:
+    """What the kinds of bisections have in common: how candidates are measured, plan, progress, result."""
 
-    given: MeasurementOptions
-    study: "Study | None" = None
-    margin: str | None = None
-    metrics: tuple[str, ...] = ()
-    limit: int | None = None
-    json: bool = False
-    dry_run: bool = False
-    store: str | None = None
-    jobs: int | None = None
-    top: int = 5
-    machine: str | None = None
-    alpha: float = 0.05
-    blocks: int = 60
-    allow_host_changes: bool = False
-
-    def how(self) -> "Measurement":
-        """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
-        said = self._as_said()
-        if self.machine is None:
-            return said
-        return replace(said, settings=said.settings.model_copy(update={"kind": self.machine}))
-
-    def check_system(
-        self, *, kernels: "Iterable[str]" = (), builds: "Iterable[Build]" = (), tools: "Iterable[Tool]" = ()
-    ) -> None:
-        """Look for all that the bisection needs here, before anything is done. Raises SystemNotReady."""
-        from ktrial.cli.running.preflight import check_first
-
-        check_first(
-            kind=self._kind(),
-            settings=self.study.machine.model_copy(update={"kind": self._kind()}) if self.study else None,
-            kernels=kernels,
-            builds=builds,
-            anew=True,
-            workloads=self.given.workloads,
-            words=self.given.words,
-            tools=tools,
-            jobs=self.jobs,
-        )
-
-    @property
-    def in_time(self) -> bool:
-        """Whether candidates are measured in real time. Raises UnknownMachine."""
-        from ktrial import machines
-
-        return not machines.find(self._kind()).mode.value.startswith("exact")
+    def __init__(self, options: "BisectOptions") -> None:
+        self.options = options
+        self.study = study_at(options.study)
 
     @property
     def on_host(self) -> bool:
         """Whether candidates are settings of this system."""
-        return self._kind() == "host"
+        return self._machine_kind() == "host"
 
-    def _kind(self) -> str:
-        return self.machine or (self.study.machine.kind if self.study else "exact")
+    def _machine_kind(self) -> str:
+        return self.options.machine or (self.study.machine.kind if self.study else "exact")
 
-    def _as_said(self) -> "Measurement":
-        from ktrial.model.study import Measurement
-
-        if self.study is None:
-            return measurement(self.given)
-        study = self.study
-        there = Measurement(study.workloads, study.machine, self.given.perturbations or study.perturbations)
-        if not self.given.workloads:
-            return there
-        return replace(there, workloads=measurement(self.given).workloads)
+    def check_system(
+        self, *, kernels: Iterable[str] = (), builds: "Iterable[Build]" = (), tools: "Iterable[Tool]" = ()
+    ) -> None:
+        """Look for all that the bisection needs here, before anything is done. Raises SystemNotReady."""
+        kind = self._machine_kind()
+        check_first(
+            kind=kind,
+            settings=self.study.machine.model_copy(update={"kind": kind}) if self.study else None,
+            kernels=kernels,
+            builds=builds,
+            similar_builds=True,
+            workloads=self.options.workload_names,
+            tools=tools,
+            jobs=self.options.jobs,
+        )
 
     def terms(self, kind: str, before: str, after: str) -> "Terms":
         """How the bisection is done. Raises BadOption."""
         from ktrial.bisect.decision import DEFAULT_MARGIN, Terms
 
-        margin = self.study.margin if self.study else DEFAULT_MARGIN
+        options = self.options
         return Terms(
             kind=kind,
             before=before,
             after=after,
-            measurement=self.how(),
-            margin=margin_of(self.margin) or margin,
-            metrics=self.metrics,
-            limit=self.limit,
-            alpha=self.alpha,
-            blocks=self.blocks,
+            measurement=self._measurement(),
+            margin=margin_of(options.margin) or (self.study.margin if self.study else DEFAULT_MARGIN),
+            metrics=tuple(options.metric or ()),
+            limit=options.limit,
+            alpha=options.alpha,
+            blocks=options.blocks,
             tell=messages().print,
         )
+
+    def _measurement(self) -> "Measurement":
+        """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
+        from ktrial.model.study import Measurement
+
+        options, study = self.options, self.study
+        if study is None:
+            measured = measurement(options)
+        else:
+            perturbations = options.perturbations or study.perturbations
+            measured = Measurement(study.workloads, study.machine, perturbations)
+            if options.workload_names:
+                measured = replace(measured, workloads=measurement(options).workloads)
+        if options.machine is None:
+            return measured
+        return replace(measured, settings=measured.settings.model_copy(update={"kind": options.machine}))
 
     @contextmanager
     def runs(self) -> Iterator["Runs"]:
         """Where candidates are measured and kept."""
-        from ktrial.cli.options import kernel_measurement as measuring
         from ktrial.experiment.host_settings import machine_for
         from ktrial.model.study import MachineSettings, Study
         from ktrial.store.location import default_location
         from ktrial.store.store import open_store
 
-        about = Study(name="bisect", machine=MachineSettings(kind=self._kind()), factors=(), workloads=())
+        options, settings = self.options, MachineSettings(kind=self._machine_kind())
+        study = Study(name="bisect", machine=settings, factors=(), workloads=())
         with (
-            open_store(self.store or default_location()) as opened,
-            machine_for(about, allow_host_changes=self.allow_host_changes, say=say) as machine,
+            open_store(options.store or default_location()) as store,
+            machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,
         ):
-            runs = measuring.runs(opened, StepLines(messages()), self.jobs)
+            runs = kernel_measurement.runs(store, StepLines(messages()), options.jobs)
             try:
                 yield replace(runs, machine=machine) if machine else runs
             except (KeyboardInterrupt, Interrupted):
                 # During a build or a fetch; or in a candidate's trials, which speak of that one alone.
-                raise _interrupted(opened) from None
+                raise _interrupted(store) from None
 
-    def show_plan(self, plan: "SearchPlan") -> None:
-        """Print the plan; end here where that is all that was asked for."""
-        if self.dry_run and self.json:
+    def progress_of(self, runs: "Runs", name: str) -> "Progress":
+        """Steps of builds and fetches, told to whoever watches the runs."""
+        return lambda step, size=0, total=0: runs.observer.kernel_progress(name, step, size, total)
+
+    def search(self, ground: "SubsetGround", terms: "Terms", runs: "Runs", *, builds: bool = False) -> None:
+        """Show the plan; search; show the result. `builds`: candidates are kernels that are built."""
+        from ktrial import machines
+        from ktrial.bisect.bisection import ExactBisection, SequentialBisection
+        from ktrial.bisect.search import plan_of
+        from ktrial.kernels.build.make import build_seconds
+
+        if builds and self.on_host:
+            raise BadOption("--machine host", "this system boots no other kernel; take exact or kvm")
+        groups = [ground.described(at) for at in range(ground.items.count)]
+        names = [" + ".join(item.name for item in group) for group in groups]
+        differing = sum(map(len, groups))
+        seconds = build_seconds() if builds else None
+        self.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
+        is_exact = machines.find(self._machine_kind()).mode.value.startswith("exact")
+        kind = ExactBisection if is_exact else SequentialBisection
+        self.show(kind(ground, terms, runs, self.show).run())
+
+    def show_plan(self, plan: SearchPlan) -> None:
+        """Print the plan; a dry run ends here."""
+        if self.options.dry_run and self.options.json:
             print_json(plan.model_dump(mode="json"))
         else:
-            print_plan(plan, output() if self.dry_run else messages())
-        if self.dry_run:
+            print_plan(plan, output() if self.options.dry_run else messages())
+        if self.options.dry_run:
             raise typer.Exit
 
-    def show(self, result: "BisectResult") -> None:
+    def show(self, result: BisectResult) -> None:
         """Print the result."""
-        if self.json:
+        if self.options.json:
             print_json(as_json(result))
         else:
-            print_bisection(result, output(), self.top)
+            print_bisection(result, output(), self.options.top)
 
 
 def _interrupted(store: "Store") -> Interrupted:
@@ -172,18 +175,11 @@ def _interrupted(store: "Store") -> Interrupted:
     try:
         store.names()
     except StoreError as error:
-        what = f"no candidate's trials are known to be kept. {error.message}"
-        return Interrupted(what=what, hint=error.advice)
-    what = "the candidates that were built and measured are kept"
-    return Interrupted(what=what, hint="run the same command again: it goes on from there")
-
-
-def study_at(path: Path | None) -> "Study | None":
-    """The study in the file. Raises StudyError."""
-    from ktrial.cli.studies import registry
-    from ktrial.studyfile.reader import load
-
-    return load(path, registry()) if path else None
+        return Interrupted(f"no candidate's trials are known to be kept. {error.message}", hint=error.advice)
+    return Interrupted(
+        "the candidates that were built and measured are kept",
+        hint="run the same command again: it goes on from there",
+    )
 
 
 class StepLines(Observer):
@@ -193,17 +189,17 @@ class StepLines(Observer):
         self._console = console
         self._steps = StepLog(lambda text: console.print(f"  {text}"))
 
-    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+    def kernel_progress(self, name: str, step: str, size: int, total: int) -> None:
         """A new step; what it counts (`building: 120 files`) only now and then."""
-        self._steps.step("", what, done, total)
+        self._steps.step("", step, size, total)
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         """A candidate begins."""
-        self._steps.begin_anew()
+        self._steps.clear()
         if finished == len(plan.trials):
             self._console.print("  its trials are in the store")
 
-    def preparing(self, boot: Boot, what: str) -> None:
+    def preparing(self, boot: Boot, step: str) -> None:
         """Booting is not told: a candidate takes seconds."""
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
@@ -220,54 +216,11 @@ class StepLines(Observer):
         self._console.print("stopping: what is finished is being stored")
 
 
-def searched(
-    ground: "SubsetGround", terms: "Terms", bisection: BisectOptions, runs: "Runs", *, builds: bool = False
-) -> None:
-    """Show the plan; search; show the result."""
-    from ktrial.bisect.bisection import ExactBisection, SequentialBisection
-    from ktrial.bisect.search import plan_of
-    from ktrial.cli.command_line import BadOption
-    from ktrial.kernels.build.make import build_seconds
-
-    if builds and bisection.on_host:
-        raise BadOption(
-            option="--machine host", problem="this system boots no other kernel; take exact or kvm"
-        )
-
-    names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
-    differing = sum(len(ground.described(at)) for at in range(ground.items.count))
-    seconds = build_seconds() if builds else None
-    bisection.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
-    kind = SequentialBisection if bisection.in_time else ExactBisection
-    bisection.show(kind(ground, terms, runs, bisection.show).run())
-
-
-def progress_of(runs: "Runs", name: str) -> "Progress":
-    """Steps of builds and fetches, told to whoever watches the runs."""
-
-    def told(what: str, done: int = 0, total: int = 0) -> None:
-        runs.observer.kernel_progress(name, what, done, total)
-
-    return told
-
-
-# What a bisection says: its plan and its result, on the terminal and as JSON.
-
-_THINGS = {"config": "option", "knobs": "knob", "patches": "patch", "versions": "release"}
-
-
+_SINGULARS = {"config": "option", "knobs": "knob", "patches": "patch", "versions": "release"}
 _PLURALS = {"patch": "patches"}
-
-
 _NAME_COLUMNS = 60
-
-
 _SHOWN_NAMES = 12
-
-
 _SHOWN_PROBLEMS = 5
-
-
 _UNLIKELY_SHARE = 0.005
 
 
@@ -278,14 +231,15 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     shown = ", ".join(shortened(name, _NAME_COLUMNS) for name in plan.names[:_SHOWN_NAMES])
     more = f", and {len(plan.names) - _SHOWN_NAMES} more" if len(plan.names) > _SHOWN_NAMES else ""
     _say(f"{shown}{more}", console, 2)
-    what = "kernels built" if plan.builds else "candidates measured"
-    most = f"at most {plan.candidates_for_one} {what} where one is the cause"
+    candidates = "kernels built" if plan.builds else "candidates measured"
+    most = f"at most {plan.candidates_for_one} {candidates} where one is the cause"
     if plan.kind in {"config", "knobs"}:
         most += f", {plan.candidates_for_two} where two matter only together"
     if plan.candidates_for_each_more is not None:
         most = (
-            f"at most {plan.candidates_for_one} {what} where the numbers change in one place, and about "
-            f"{plan.candidates_for_each_more} more for each further place; all {plan.groups} at the very most"
+            f"at most {plan.candidates_for_one} {candidates} where the numbers change in one place, and "
+            f"about {plan.candidates_for_each_more} more for each further place; all {plan.groups} at the "
+            "very most"
         )
     _say(f"plan: {most}; {number_format.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
@@ -299,7 +253,7 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
 def print_bisection(result: BisectResult, console: Console, top: int) -> None:
     """The difference, the causes with their shares, what is left, and why."""
     console.print(Text(_title(result), style="bold"), soft_wrap=True)
-    console.print(Text(_what(result), style="dim"))
+    console.print(Text(_summary(result), style="dim"))
     console.print()
     console.print(rendered(_targets(result)))
     for number, cause in enumerate(result.causes, start=1):
@@ -320,9 +274,9 @@ def _say(text: str, console: Console, indent: int = 0) -> None:
     console.print(" " * indent + breakable(one_line(text)), soft_wrap=True)
 
 
-def _title(what: SearchPlan | BisectResult) -> str:
-    names = (shortened(name, _NAME_COLUMNS) for name in (what.before, what.after))
-    return f"{what.kind}: {' → '.join(names)}"
+def _title(bisection: SearchPlan | BisectResult) -> str:
+    names = (shortened(name, _NAME_COLUMNS) for name in (bisection.before, bisection.after))
+    return f"{bisection.kind}: {' → '.join(names)}"
 
 
 def answer(result: BisectResult) -> str:
@@ -345,7 +299,9 @@ def answer(result: BisectResult) -> str:
 
 def as_json(result: BisectResult) -> dict[str, Any]:
     """What `bisect --json` prints; docs/bisect.md names every field."""
-    explained = {label: explanation_as_json(one) for label, one in result.explanations.items()}
+    explained = {
+        label: explanation_as_json(explanation) for label, explanation in result.explanations.items()
+    }
     return {
         **result.model_dump(mode="json"),
         "found": result.found,
@@ -354,16 +310,16 @@ def as_json(result: BisectResult) -> dict[str, Any]:
     }
 
 
-def _what(result: BisectResult) -> str:
+def _summary(result: BisectResult) -> str:
     modes = dict.fromkeys(MODE_NAMES[target.mode] for target in result.targets)
     return one_line("; ".join([_differing(result.kind, result.differing, result.groups), *modes]))
 
 
 def _differing(kind: str, differing: int, groups: int) -> str:
-    thing = _THINGS[kind]
-    many = _PLURALS.get(thing, f"{thing}s")
+    singular = _SINGULARS[kind]
+    many = _PLURALS.get(singular, f"{singular}s")
     verb = "lie between" if kind in {"versions", "patches"} else "differ"
-    text = f"{differing} {many if differing != 1 else thing} {verb if differing != 1 else 'differs'}"
+    text = f"{differing} {many if differing != 1 else singular} {verb if differing != 1 else 'differs'}"
     return f"{text}, in {groups} groups" if groups != differing else text
 
 
@@ -371,8 +327,8 @@ def _targets(result: BisectResult) -> Table:
     reached = any(target.reached is not None for target in result.targets)
     with_causes = ("A with the causes", "change") if reached else ()
     headings = ("workload", "A", "B", "change", *with_causes, "")
-    made = of_texts(headings, (_target_cells(target, is_cause=reached) for target in result.targets))
-    return made.adapted(made.columns[-1].key, numeric=False)
+    table = of_texts(headings, (_target_cells(target, is_cause=reached) for target in result.targets))
+    return table.adapted(table.columns[-1].key, numeric=False)
 
 
 def _target_cells(target: FoundTarget, *, is_cause: bool) -> list[str]:
@@ -421,7 +377,7 @@ def _only_together(cause: FoundCause) -> bool:
 
 
 def _shares(shares: Shares) -> str:
-    if len(set(shares.values())) <= 1 or all(abs(one) < _UNLIKELY_SHARE for one in shares.values()):
+    if len(set(shares.values())) <= 1 or all(abs(share) < _UNLIKELY_SHARE for share in shares.values()):
         return f"{_share(next(iter(shares.values()), 0.0))} of it"
     return ", ".join(f"{_share(share)} of {label}" for label, share in shares.items())
 
@@ -454,8 +410,8 @@ def _print_notes(result: BisectResult, console: Console) -> None:
     if result.error_probability is not None:
         most = number_format.percentage(result.error_probability)
         _say(f"the probability that any decision of this search is wrong is at most {most}", console)
-    for one in result.unresolved[:_SHOWN_PROBLEMS]:
-        _say(f"unresolved: {one.candidate}: {one.problem}", console)
+    for problem in result.unresolved[:_SHOWN_PROBLEMS]:
+        _say(f"unresolved: {problem.candidate}: {problem.problem}", console)
     if len(result.unresolved) > _SHOWN_PROBLEMS:
         console.print(f"unresolved: {len(result.unresolved) - _SHOWN_PROBLEMS} more")
     for note in result.notes:
@@ -476,7 +432,7 @@ def _print_whys(result: BisectResult, console: Console, top: int) -> None:
 
 
 def _explained(targets: Sequence[FoundTarget], result: BisectResult) -> Iterable[FoundTarget]:
-    return (one for one in targets if one.differs and one.label in result.explanations)
+    return (target for target in targets if target.differs and target.label in result.explanations)
 
 
 def _why_left(result: BisectResult) -> str:

@@ -1,194 +1,168 @@
 """From the options of `ktrial explain` to an explanation: of a stored result, of a study file, of kernels."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ktrial.analysis import fidelity_citation
 from ktrial.analysis.attribution.question import AttributionQuestion, check_differ, question
-from ktrial.analysis.fidelity_citation import known
 from ktrial.analysis.result import record
 from ktrial.cli import studies
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, say
-from ktrial.cli.options.common import duration, memory_of
-from ktrial.cli.options.counting import on_machine, on_model
-from ktrial.cli.options.own_command import memory_for, one_use
+from ktrial.cli.options.common import duration
+from ktrial.cli.options.workloads import single_use
 from ktrial.cli.progress import progress
-from ktrial.cli.render.explanation import estimate, print_known_so_far
-from ktrial.cli.running.preflight import check_first
+from ktrial.cli.render.explanation import citations, estimate, print_known_so_far
 from ktrial.cli.studies import NothingStored, find, open_existing
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
-from ktrial.model.attribution import Attribution, Candidate, Cost
+from ktrial.model.attribution import Attribution
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
-from ktrial.model.fidelity import FidelityTable
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.fidelity import FidelityCitation
+from ktrial.model.study import Study
 from ktrial.store.errors import StoreError, StudyNotStored
 from ktrial.store.location import default_location
 from ktrial.store.store import Store, open_store
 from ktrial.studyfile.reader import load
 
+if TYPE_CHECKING:
+    from ktrial.cli.commands.explain import ExplainOptions, ProveOptions
+
 _KERNEL = "kernel"
 
 
-@dataclass(frozen=True)
-class ExplainOptions:
-    """The options, as they were given."""
+def why(options: "ExplainOptions") -> Attribution:
+    """The explanation. Raises BadOption, and what `explain_record` raises.
 
-    study: str | None = None
-    words: tuple[str, ...] = ()
-    """A command of one's own, behind `--`."""
-    workload: str | None = None
-    before: str | None = None
-    after: str | None = None
-    kernels: tuple[str, ...] = ()
-    boot_before: tuple[str, ...] = ()
-    boot_after: tuple[str, ...] = ()
-    boot: tuple[str, ...] = ()
-    memory: str | None = None
-    store: str | None = None
-    values: bool = True
-    machine: str | None = None
-    cpus: int | None = None
-    model: str | None = None
-
-
-@dataclass(frozen=True)
-class ProveOptions:
-    """The options of --prove, as they were given."""
-
-    perturbations: int = 3
-    budget: str | None = None
-    candidates: tuple[str, ...] = ()
-    each: bool = False
-    jobs: int | None = None
-
-
-def why(given: ExplainOptions) -> Attribution:
-    """The explanation that was asked for. Raises BadOption, and what `explain_record` raises."""
-    if given.kernels:
-        asked = _of_kernels(given)
+    Of a study's stored trials; of kernels, or of a study file that never ran, from trials that are run now.
+    """
+    if options.kernel:
+        return _counted(_of_kernels(options), options)
+    _refuse_with_study(options)
+    with open_existing(options.store) as store:
+        stored = _stored_or_file(options, store)
+        if isinstance(stored, Study):
+            asked_for = question(stored, options.workload, options.before, options.after)
+            return _counted(asked_for, options)
         with progress() as observer:
-            return explain_question(asked, Guests(observer=observer, values=given.values))
-    _refuse_of_study(given)
-    return _of_study(given)
+            guests = Guests(observer=observer, values=not options.no_values)
+            sides = (options.workload, options.before, options.after)
+            return explain_record(store, record(store, stored), *sides, guests)
 
 
-def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
+def _counted(asked_for: AttributionQuestion, options: "ExplainOptions") -> Attribution:
+    with progress() as observer:
+        return explain_question(asked_for, Guests(observer=observer, values=not options.no_values))
+
+
+def _stored_or_file(options: "ExplainOptions", store: Store) -> Study | int:
+    """The number of the stored study, the latest where none is named; the study of a file that never ran."""
+    name = options.study
+    if name is None:  # apart from those that proofs have made
+        numbers = [study.id for study in store.readable_studies()[0] if not is_of_proof(study.study)]
+        name = str(max(numbers)) if numbers else None
+    try:
+        return find(store, name).id
+    except (NothingStored, StudyNotStored):
+        if name is None or not name.endswith(".toml"):
+            raise
+        return load(Path(name), studies.registry())
+
+
+def proven(options: "ExplainOptions", proving: "ProveOptions") -> Proven:
     """The explanation, with measured shares of what differs. Raises BadOption, and what `prove` raises."""
-    if not given.values:
-        raise BadOption(option="--no-values", problem="--prove takes settings back: it has to know them")
-    if given.machine == "exact-parallel" or given.cpus:
-        raise BadOption(option="--prove", problem="shares are proven on the machine exact")
-    budget = duration("--budget", how.budget) if how.budget else None
-    with open_store(given.store or default_location()) as store:
-        asked = _asked(given, store)
+    if options.no_values:
+        raise BadOption("--no-values", "--prove takes settings back: it has to know them")
+    if options.machine == "exact-parallel" or options.cpus:
+        raise BadOption("--prove", "shares are proven on the machine exact")
+    budget = duration("--budget", proving.budget) if proving.budget else None
+    with open_store(options.store or default_location()) as store:
+        if options.kernel:
+            asked_for = _of_kernels(options)
+        else:
+            _refuse_with_study(options)
+            stored = _stored_or_file(options, store)
+            study = stored if isinstance(stored, Study) else store.find(str(stored)).study
+            asked_for = question(study, options.workload, options.before, options.after)
         with progress() as observer:
             return prove(
-                asked,
+                asked_for,
                 Proving(
                     store,
-                    perturbations=how.perturbations,
+                    perturbations=proving.perturbations,
                     budget=budget,
-                    candidates=how.candidates,
-                    each_alone=how.each,
-                    jobs=how.jobs,
+                    candidates=tuple(proving.candidates or ()),
+                    each_alone=proving.each_alone,
+                    jobs=proving.jobs,
                     observer=observer,
-                    tell=_tell,
+                    tell=lambda cost, candidates, in_groups: say(
+                        estimate(cost, candidates, in_groups=in_groups)
+                    ),
                     on_interruption=lambda proof: print_known_so_far(proof, messages()),
                 ),
             )
 
 
-def _asked(given: ExplainOptions, store: Store) -> AttributionQuestion:
-    if given.kernels:
-        return _of_kernels(given)
-    _refuse_of_study(given)
-    return question(_study(given, store), given.workload, given.before, given.after)
+def refuse_of_proofs(proving: "ProveOptions") -> None:
+    """Raise BadOption where an option of --prove is given without it."""
+    options = {
+        "--budget": proving.budget,
+        "--candidates": proving.candidates,
+        "--each": proving.each_alone,
+        "--jobs": proving.jobs,
+    }
+    _refuse(options, "goes with --prove")
 
 
-def _study(given: ExplainOptions, store: Store) -> Study:
-    """The study as it is stored, or as its file has it."""
-    try:
-        return find(store, given.study or _newest(store)).study
-    except (NothingStored, StudyNotStored):
-        if given.study is None or not given.study.endswith(".toml"):
-            raise
-        return load(Path(given.study), studies.registry())
+def _refuse_with_study(options: "ExplainOptions") -> None:
+    of_kernels = {
+        "--from-boot": options.from_boot,
+        "--to-boot": options.to_boot,
+        "--boot": options.boot,
+        "--memory": options.memory,
+        "-- COMMAND": options.words,
+        "--machine": options.machine,
+        "--cpus": options.cpus,
+        "--model": options.model,
+    }
+    _refuse(of_kernels, "goes with --kernel: a study says it itself")
 
 
-def _tell(cost: Cost, candidates: Sequence[Candidate], in_groups: bool) -> None:
-    """What is going to be run."""
-    say(estimate(cost, candidates, in_groups=in_groups))
+def _refuse(options: Mapping[str, object], problem: str) -> None:
+    for option, value in options.items():
+        if value:
+            raise BadOption(option, problem)
 
 
-def _newest(store: Store) -> str | None:
-    """The number of the study that was stored last, apart from those that proofs have made."""
-    numbers = [one.id for one in store.readable_studies()[0] if not is_of_proof(one.study)]
-    return str(max(numbers)) if numbers else None
-
-
-def _of_study(given: ExplainOptions) -> Attribution:
-    """Of a study's stored trials; of a study file that has none yet, of trials that are run now."""
-    told = (given.workload, given.before, given.after)
-    with open_existing(given.store) as store:
-        try:
-            study_record = record(store, find(store, given.study or _newest(store)).id)
-        except (NothingStored, StudyNotStored):
-            if given.study is None or not given.study.endswith(".toml"):
-                raise
-            asked = question(load(Path(given.study), studies.registry()), *told)
-            with progress() as observer:
-                return explain_question(asked, Guests(observer=observer, values=given.values))
-        with progress() as observer:
-            return explain_record(store, study_record, *told, Guests(observer=observer, values=given.values))
-
-
-def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
+def _of_kernels(options: "ExplainOptions") -> AttributionQuestion:
     """The question that --kernel and the boot parameters ask."""
-    _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
-    _check_kernels(given)
-    if given.words:
-        several = (given.cpus or 1) > 1
-        kind = given.machine or ("exact-parallel" if several else "exact")
-        check_first(kind=kind, kernels=given.kernels, words=given.words)
-    use = one_use(given.workload, given.words)
-    name_of = studies.registry().kernel_name
-    names = [name_of(name) for name in given.kernels]
-    memory = memory_of(memory_for(given.words, given.memory) or "512M")
-    kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
-    factors = (*kernels, *_boot_factors(given))
-    only = names[0] if len(names) == 1 else ""
-    settings = MachineSettings(kernel=only, memory_mib=memory, boot=given.boot)
-    machine = on_model(on_machine(settings, given.machine, given.cpus), given.model)
-    study = Study(name="explain", machine=machine, factors=factors, workloads=(use,))
+    of_study = {"STUDY": options.study, "--from": options.before, "--to": options.after}
+    _refuse(of_study, "goes with a study, not with --kernel")
+    kernels = options.kernel or []
+    before_boot, after_boot = options.from_boot or [], options.to_boot or []
+    if len(kernels) > 2:
+        raise BadOption("--kernel", f"{len(kernels)} given; give two: from, to")
+    if len(kernels) == 1 and not (before_boot or after_boot):
+        problem = "1 given; give two (from, to), or one and a boot parameter (--to-boot PARAMETER)"
+        raise BadOption("--kernel", problem)
+    options.check_system(kernels)
+    use = single_use(options.workload, options.words)
+    names = list(map(studies.registry().kernel_name, kernels))
+    factors = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
+    # One factor for each boot parameter: its value, itself where it has none, nothing where it is absent.
+    first, second = _by_name("--from-boot", before_boot), _by_name("--to-boot", after_boot)
+    factors += [
+        _factor(name, FactorKind.BOOT, [first.get(name, ""), second.get(name, "")])
+        for name in {**first, **second}
+    ]
+    machine = options.settings(names[0] if len(names) == 1 else "")
+    study = Study(name="explain", machine=machine, factors=tuple(factors), workloads=(use,))
     before = Treatment(levels={factor.name: factor.levels[0] for factor in factors})
     after = Treatment(levels={factor.name: factor.levels[1] for factor in factors})
     check_differ(study, before, after)
-    return AttributionQuestion(study, use, before, after, _labels(given, names))
-
-
-def _labels(given: ExplainOptions, names: list[str]) -> tuple[str, str]:
-    """The kernels, with the boot parameters that only they have."""
-    first, second = (names[0], *given.boot_before), (names[-1], *given.boot_after)
-    return " ".join(first), " ".join(second)
-
-
-def _check_kernels(given: ExplainOptions) -> None:
-    count = len(given.kernels)
-    if count > 2:
-        raise BadOption(option="--kernel", problem=f"{count} given; give two: from, to")
-    if count == 1 and not (given.boot_before or given.boot_after):
-        problem = "1 given; give two (from, to), or one and a boot parameter (--to-boot PARAMETER)"
-        raise BadOption(option="--kernel", problem=problem)
-
-
-def _boot_factors(given: ExplainOptions) -> Iterable[Factor]:
-    """One factor for each boot parameter: its value, itself where it has none, nothing where it is absent."""
-    first = _by_name("--from-boot", given.boot_before)
-    second = _by_name("--to-boot", given.boot_after)
-    for name in {**first, **second}:
-        yield _factor(name, FactorKind.BOOT, [first.get(name, ""), second.get(name, "")])
+    labels = " ".join((names[0], *before_boot)), " ".join((names[-1], *after_boot))
+    return AttributionQuestion(study, use, before, after, labels)
 
 
 def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
@@ -196,9 +170,9 @@ def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
     for parameter in parameters:
         name, equals, value = parameter.partition("=")
         if not name or any(map(str.isspace, parameter)) or (equals and not value):
-            raise BadOption(option=option, problem=f"{parameter!r} is no boot parameter; NAME=VALUE or NAME")
+            raise BadOption(option, f"{parameter!r} is no boot parameter; NAME=VALUE or NAME")
         if name in by_name or name == _KERNEL:
-            raise BadOption(option=option, problem=f"{name} is given twice")
+            raise BadOption(option, f"{name} is given twice")
         by_name[name] = value or name
     return by_name
 
@@ -208,54 +182,11 @@ def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
     return Factor(name=name, kind=kind, levels=both, baseline=both[0], target=name)
 
 
-def _refuse_of_study(given: ExplainOptions) -> None:
-    problem = "goes with --kernel: a study says it itself"
-    _refuse(
-        given, problem, "boot_before", "boot_after", "boot", "memory", "words", "machine", "cpus", "model"
-    )
-
-
-def refuse_of_proofs(how: ProveOptions) -> None:
-    """Raise BadOption where an option of --prove is given without it."""
-    given = {
-        "--budget": how.budget,
-        "--candidates": how.candidates,
-        "--each": how.each,
-        "--jobs": how.jobs,
-    }
-    for option, value in given.items():
-        if value:
-            raise BadOption(option=option, problem="goes with --prove")
-
-
-_OPTIONS = {
-    "study": "STUDY",
-    "before": "--from",
-    "after": "--to",
-    "words": "-- COMMAND",
-    "boot_before": "--from-boot",
-    "boot_after": "--to-boot",
-    "boot": "--boot",
-    "memory": "--memory",
-    "machine": "--machine",
-    "cpus": "--cpus",
-    "model": "--model",
-}
-
-
-def _refuse(given: ExplainOptions, problem: str, *fields: str) -> None:
-    for name in fields:
-        if getattr(given, name):
-            raise BadOption(option=_OPTIONS[name], problem=problem)
-
-
-# What the store that a command names knows of counted changes and time.
-
-
-def stored_tables(location: str | None) -> tuple[FidelityTable, ...]:
-    """The tables that may be cited; none where there is no store, or where it cannot be read."""
+def citations_of(attribution: Attribution, location: str | None) -> dict[str, FidelityCitation | None]:
+    """What the store knows of changes in time as large as the explained one; nothing without a table."""
     try:
         with open_store(location or default_location(), existing=True) as store:
-            return known(store)
+            tables = fidelity_citation.known(store)
     except StoreError:
-        return ()
+        tables = ()
+    return citations(attribution, tables)

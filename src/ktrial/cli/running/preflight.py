@@ -24,15 +24,15 @@ def check_first(
     workloads: Iterable[str] | None = (),
     words: tuple[str, ...] = (),
     tools: "Iterable[Tool]" = (),
-    anew: bool = False,
+    similar_builds: bool = False,
     confined: bool = False,
     jobs: int | None = None,
 ) -> None:
     """Raise SystemNotReady where this system lacks what the command is going to need.
 
-    `kind`: the machine; empty: nothing is run. `words`: a command of the user's, which is traced. `anew`:
-    others are built that are like the builds. Names are as they were given: what is wrong with one is told
-    where it is used.
+    `kind`: the machine; empty: nothing is run. `words`: a command of the user's, which is traced.
+    `similar_builds`: kernels are built that are like the builds. What is wrong with a name is told where the
+    name is used.
     """
     from ktrial import machines
     from ktrial.experiment.preflight import Undertaking, check
@@ -44,7 +44,7 @@ def check_first(
         settings=settings or MachineSettings(kind=kind),
         kernels=tuple(_references(kernels)),
         builds=tuple(builds),
-        anew=anew,
+        anew=similar_builds,
         uses=tuple(_uses(workloads or ())),
         jobs=jobs,
         tools=(*tools, *((STRACE,) if words else ())),
@@ -74,6 +74,8 @@ def _uses(names: Iterable[str]) -> "Iterable[WorkloadUse]":
     from ktrial import workloads
     from ktrial.model.workload import WorkloadUse
 
-    known = workloads.descriptions()
+    descriptions = workloads.descriptions()
     for text in names:
-        yield from (WorkloadUse(name=name) for name in map(str.strip, text.split(",")) if name in known)
+        yield from (
+            WorkloadUse(name=name) for name in map(str.strip, text.split(",")) if name in descriptions
+        )

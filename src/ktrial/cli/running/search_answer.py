@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -26,29 +26,22 @@ from ktrial.report.tuning import goal_text, left_open, two_estimates
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
+if TYPE_CHECKING:
+    from ktrial.cli.commands.tune import SearchOptions
 
-def end(
-    study: Study,
-    tuned: Tuned,
-    store: Store,
-    *,
-    json: bool,
-    html: Path | None,
-    no_html: bool,
-    directory: Path | None,
-    apply: bool,
-) -> None:
-    """Write the answer to the directory, apply it where that was asked for, write the report, and print."""
+
+def end(study: Study, tuned: Tuned, store: Store, options: "SearchOptions") -> None:
+    """Write the answer's files, put it in force, write the report, as the options say; and print it."""
     number = store.study(study)
     answer = _answer(study, tuned, store.trials(number, counted=False))
-    files = write_answer(answer, directory) if directory and answer else ()
-    applied = put_in_force(study, answer) if apply and answer else ()
-    report = None if no_html else _written(study, tuned, answer, number, store.name, html)
-    if json:
+    files = write_answer(answer, options.answer) if options.answer and answer else ()
+    applied = put_in_force(study, answer) if options.apply and answer else ()
+    report = None if options.no_html else _written(study, tuned, answer, number, store.name, options.html)
+    if options.json:
         print_json(
             {
                 **_as_json(study, tuned, answer, store.name, number),
-                "files": [str(file) for file in files],
+                "files": list(map(str, files)),
                 "applied": list(applied),
                 "report": str(report) if report else None,
             }
@@ -102,25 +95,29 @@ def _ended(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
     trials = store.trials(stored.id, counted=False)
     tuned = ended(store, stored)
     if tuned is None:
-        what = f"the search {stored.study.name} has {len(trials)} runs, and has not ended"
-        raise Interrupted(what=what, hint="ktrial tune --resume goes on with it")
+        raise Interrupted(
+            f"the search {stored.study.name} has {len(trials)} runs, and has not ended",
+            hint="ktrial tune --resume goes on with it",
+        )
     return tuned, _answer(stored.study, tuned, trials)
 
 
 def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | None:
     """With the settings as they were read back in the last run that had them, and that run's kernel."""
-    wanted = tuned.confirmed or {}
+    confirmed = tuned.confirmed or {}
     for trial in reversed(trials):
         levels = {name: str(level) for name, level in trial.planned.treatment.levels.items()}
-        if wanted and levels == wanted and trial.outcome is Outcome.COMPLETED:
-            in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
+        if confirmed and levels == confirmed and trial.outcome is Outcome.COMPLETED:
+            in_force = {name: trial.settings.get(name, value) for name, value in confirmed.items()}
             return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
-    return answer_of(study, tuned, wanted)
+    return answer_of(study, tuned, confirmed)
 
 
 def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: Path) -> tuple[Path, ...]:
-    """The answer's files, written; with the settings as they were read back in these trials. Raises
-    AnswerNotWritten."""
+    """The answer's files, written, with the settings as they were read back in these trials.
+
+    Raises AnswerNotWritten.
+    """
     answer = _answer(study, tuned, trials)
     return write_answer(answer, directory) if answer else ()
 
@@ -131,8 +128,8 @@ def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:
     from ktrial.target.local import LocalTarget
 
     with changing(LocalTarget(), f"tune {study.name}", lasting=True, say=say) as changes:
-        done = changes.apply(*answer.configuration.items())
-    return tuple(f"{one.name} = {one.now.strip()} (was {one.before.strip()})" for one in done)
+        applied = changes.apply(*answer.configuration.items())
+    return tuple(f"{change.name} = {change.now.strip()} (was {change.before.strip()})" for change in applied)
 
 
 def _written(
@@ -160,7 +157,7 @@ def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, numb
         **tuned.model_dump(mode="json"),
         "study": study.name,
         "machine": study.machine.kind,
-        "left_out": [one.model_dump() for one in search_of(study)[0].left_out],
+        "left_out": [knob.model_dump() for knob in search_of(study)[0].left_out],
         "settings": answer.in_force if answer else {},
         "undecided": tuned.undecided,
         "store": store,
@@ -171,11 +168,7 @@ def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, numb
 # What `ktrial tune` prints: the plan before anything is spent, and the answer.
 
 _MOST_LEFT_OUT = 40
-
-
 _MOST_FAILURES = 5
-
-
 _LEAST_SUMMARY = 20
 
 
@@ -197,20 +190,16 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
 
 def _space(space: Space, columns: int) -> Table:
     """A line a knob; what it does goes as far as there is room."""
-    made = tables.space(space.dimensions).adapted("was", heading="now")
-    without = made.adapted("summary", outputs=Output.DOCUMENT)
+    table = tables.space(space.dimensions).adapted("was", heading="now")
+    without = table.adapted("summary", outputs=Output.DOCUMENT)
     wide = Console(width=10_000)
     room = columns - 2 - Measurement.get(wide, wide.options, rendered(without)).maximum
-    return made.cut("summary", room) if room >= _LEAST_SUMMARY else without
+    return table.cut("summary", room) if room >= _LEAST_SUMMARY else without
 
 
-def _indented(tuning_markdown: str, columns: int) -> str:
+def _indented(text: str, columns: int) -> str:
     return textwrap.fill(
-        tuning_markdown,
-        max(columns, 40),
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_on_hyphens=False,
+        text, max(columns, 40), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
     )
 
 
@@ -218,8 +207,8 @@ def _print_left_out(study: Study, console: Console) -> None:
     """Knobs that are not searched, those with the same reason together."""
     left_out = search_of(study)[0].left_out
     by_reason: dict[str, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(one.name)
+    for knob in left_out:
+        by_reason.setdefault(knob.reason, []).append(knob.name)
     console.print()
     console.print(Text(f"left out: {len(left_out)}"))
     for reason, names in list(by_reason.items())[:_MOST_LEFT_OUT]:
@@ -242,7 +231,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
         lines.append("noise of one run: none (exact mode)")
     if smallest is not None:
         lines.append(f"smallest gain that this budget can show: {number_format.percentage(smallest)}")
-    runs, seconds, each = plan["runs"], plan["seconds"], plan["run_seconds"]
+    runs, seconds, seconds_of_run = plan["runs"], plan["seconds"], plan["run_seconds"]
     budget = (
         f"at most {number_format.counted(runs, 'run')}"
         if runs is not None
@@ -253,7 +242,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
     if seconds is not None:
         about = "" if plan["runs"] is None else "about "
         budget += f", {about}{number_format.duration(seconds)}"
-    elif each is None:
+    elif seconds_of_run is None:
         budget += "; how long a run takes, the first one tells"
     lines.append(f"budget: {budget}")
     if shares := plan["shares"]:
@@ -311,9 +300,9 @@ def _spent(tuned: Tuned) -> str:
 
 
 def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
-    for one in dropped:
-        names = " and ".join(one.names)
-        why = one.reason or breakable(f"{number_format.change(one.ratio)} with it, expected")
+    for effect in dropped:
+        names = " and ".join(effect.names)
+        why = effect.reason or breakable(f"{number_format.change(effect.ratio)} with it, expected")
         console.print(Text(one_line(f"taken back: {names}: {why}")))
     if dropped:
         console.print()
@@ -327,13 +316,16 @@ def _print_front(tuned: Tuned, console: Console) -> None:
 
 
 def _print_failures(tuned: Tuned, console: Console) -> None:
-    failed = [one for one in tuned.observations if one.failure]
+    failed = [observation for observation in tuned.observations if observation.failure]
     if not failed:
         return
     console.print(Text(f"{breakable(number_format.counted(len(failed), 'run'))} failed:"))
-    for one in failed[:_MOST_FAILURES]:
-        what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "the baseline"
-        console.print(Text(f"  {shortened(what, 60)}: {shortened(one.failure, 160)}"))
+    for observation in failed[:_MOST_FAILURES]:
+        configuration = (
+            ", ".join(f"{name}={value}" for name, value in observation.configuration.items())
+            or "the baseline"
+        )
+        console.print(Text(f"  {shortened(configuration, 60)}: {shortened(observation.failure, 160)}"))
     if len(failed) > _MOST_FAILURES:
         console.print(Text(f"  and {len(failed) - _MOST_FAILURES} more"))
     console.print()

@@ -1,6 +1,5 @@
-"""Runs a study and prints its result: what `run` and `compare` have in common."""
+"""Runs studies, here or on several machines at once, prints their results, and says what can be done next."""
 
-import dataclasses
 import json
 import math
 import shlex
@@ -9,25 +8,25 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import typer
 
-from ktrial import interruption
+from ktrial import interruption, machines
 from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import record
-from ktrial.cli import show_cache
 from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say
+from ktrial.cli.options.common import RunOptions
 from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
-from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_result import print_result, print_whys
 from ktrial.cli.running.reports import default_report, explain, write_report
 from ktrial.errors import Interrupted
+from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.preflight import check_factors
 from ktrial.experiment.session import run
@@ -45,47 +44,13 @@ from ktrial.studyfile.references import resolved
 
 SOME_TRIALS_FAILED = 3
 """Exit code: the study ended, there are verdicts, but not from all trials."""
+_MORE_WORKLOADS = "syscall,fork,mmap,open,futex"
+KTRIAL = (sys.executable, "-c", "from ktrial.cli.main import main_with_parent; main_with_parent()")
+"""The program of this very installation, which ends when its standard input closes."""
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """How a study is run and shown: the options that `run` and `compare` share."""
-
-    json: bool = False
-    store: str | None = None
-    html: Path | None = None
-    no_html: bool = False
-    jobs: int | None = None
-    retry_failed: bool = False
-    allow_host_changes: bool = False
-    each_trial: bool = False
-    """Whether each trial's numbers are told as it ends."""
-
-
-def run_and_print(study: Study, options: RunOptions, confirmation: Study | None = None) -> None:
-    """Run the study, and the one that confirms it, and print their results.
-
-    Raises typer.Exit with 3 where trials failed.
-    """
-    ended = run_and_show(study, options)
-    failed = study_summary.failed_trials(ended.record)
-    result = record_as_json(ended.record, ended.store, ended.report, ended.whys)
-    if confirmation:
-        confirmed = run_and_show(confirmation, dataclasses.replace(options, html=None))
-        failed = failed or study_summary.failed_trials(confirmed.record)
-        result["confirmation"] = record_as_json(
-            confirmed.record, confirmed.store, confirmed.report, confirmed.whys
-        )
-    if options.json:
-        print_json(result)
-    else:
-        _print_next(ended, options.store)
-    if failed:
-        raise typer.Exit(SOME_TRIALS_FAILED)
-
-
-@dataclass(frozen=True)
-class Ended:
+class FinishedStudy:
     """A study that was run, and where its report is."""
 
     record: StudyRecord
@@ -93,9 +58,56 @@ class Ended:
     report: Path | None
     whys: tuple[Why, ...]
 
+    @property
+    def failed(self) -> bool:
+        """Whether a trial failed."""
+        return bool(study_summary.failed_trials(self.record))
 
-def run_and_show(study: Study, options: RunOptions) -> Ended:
-    """Run the study, write its report, and print its result unless JSON is wanted."""
+    def as_json(self) -> dict[str, Any]:
+        """What `run --json` prints of it."""
+        return record_as_json(self.record, self.store, self.report, self.whys)
+
+
+def run_and_print(study: Study, options: RunOptions, confirmation: Study | None = None) -> None:
+    """Run the study, and the one that confirms it, and print their results.
+
+    Raises typer.Exit with 3 where trials failed.
+    """
+    finished = run_and_show(study, options)
+    result, failed = finished.as_json(), finished.failed
+    if confirmation:
+        confirmed = run_and_show(confirmation, replace(options, html=None))
+        result["confirmation"], failed = confirmed.as_json(), failed or confirmed.failed
+    if options.json:
+        print_json(result)
+    elif command := prove_command(finished.record, finished.whys, options.store):
+        output().print("\nnext, to measure which settings it comes from:")
+        output().print(f"  {command}", soft_wrap=True)
+    if failed:
+        raise typer.Exit(SOME_TRIALS_FAILED)
+
+
+def run_and_advise(study: Study, options: RunOptions) -> None:
+    """Run the study, print its result, and three commands that go on from there.
+
+    Raises typer.Exit with 3 where trials failed.
+    """
+    finished = run_and_show(study, options)
+    steps = next_steps(finished.record, options.store)
+    if options.json:
+        print_json(finished.as_json() | {"next": [command for command, _ in steps]})
+    else:
+        console = output()
+        console.print("\nnext:")
+        for command, purpose in steps:
+            console.print(f"  {command}", soft_wrap=True)
+            console.print(f"      {purpose}", style="dim")
+    if finished.failed:
+        raise typer.Exit(SOME_TRIALS_FAILED)
+
+
+def run_and_show(study: Study, options: RunOptions) -> FinishedStudy:
+    """Run the study, write its report, and print its result, but for --json."""
     location = options.store or default_location()
     check_factors(study, say)
     with open_store(location) as store:
@@ -111,21 +123,17 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
     if not options.json:
         print_result(record, output())
         print_whys(reasons, output())
-    show_cache.keep_result(location, record, recorded(record, reasons))
-    problem = None
     report = None
     if not options.no_html:
         try:
             report = write_report(record, options.html or default_report(record, location), reasons)
-        except ReportNotWritten as error:
-            problem = error
-    if problem:
-        if options.json:
-            print_json(record_as_json(record, name, whys=reasons))
-        raise problem
+        except ReportNotWritten:
+            if options.json:  # the result is not lost with its report
+                print_json(record_as_json(record, name, whys=reasons))
+            raise
     if report and not options.json:
         print_link("report", report, output())
-    return Ended(record, name, report, reasons)
+    return FinishedStudy(record, name, report, reasons)
 
 
 def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
@@ -135,88 +143,39 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
     """
     if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
         return ""
-    open_ones = [why for why in whys if why.proof is None and why.total.difference]
-    if not open_ones:
+    unproven = [why for why in whys if why.proof is None and why.total.difference]
+    if not unproven:
         return ""
-    why = max(open_ones, key=_relative)
+
+    def relative(why: Why) -> float:
+        return abs(why.total.difference) / why.total.before if why.total.before else math.inf
+
+    why = max(unproven, key=relative)
     to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
-    here = ["--store", masked(store)] if store else []
-    return shlex.join(
-        ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove", *here]
-    )
-
-
-def _relative(why: Why) -> float:
-    """How large the difference is, beside what it was before."""
-    return abs(why.total.difference) / why.total.before if why.total.before else math.inf
-
-
-def _print_next(ended: Ended, store: str | None) -> None:
-    if command := prove_command(ended.record, ended.whys, store):
-        output().print("\nnext, to measure which settings it comes from:")
-        output().print(f"  {command}", soft_wrap=True)
-
-
-# Runs a first study, and says what can be done next with what it found.
-
-_MORE_WORKLOADS = "syscall,fork,mmap,open,futex"
-
-
-def run_and_advise(study: Study, options: RunOptions) -> None:
-    """Run the study, print its result, and three commands that go on from there.
-
-    Raises typer.Exit with 3 where trials failed.
-    """
-    ended = run_and_show(study, options)
-    steps = next_steps(ended.record, options.store)
-    if options.json:
-        result = record_as_json(ended.record, ended.store, ended.report, ended.whys)
-        print_json(result | {"next": [command for command, _ in steps]})
-    else:
-        _print_steps(steps)
-    if study_summary.failed_trials(ended.record):
-        raise typer.Exit(SOME_TRIALS_FAILED)
+    explain = ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove"]
+    return shlex.join([*explain, *_store_option(store)])
 
 
 def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     """Three commands, each with what it is for. They can be typed as they are."""
-    kernels = [level for factor in record.study.factors for level in map(str, factor.levels)]
-    here = ["--store", masked(store)] if store else []
-    named = [word for kernel in kernels for word in ("--kernel", kernel)]
-    workload = record.study.workloads[0].label
-    explain = ["ktrial", "explain", record.study.name, "--workload", workload, *here]
-    more = ["ktrial", "compare", *named, "--workload", _MORE_WORKLOADS, *here]
-    own = ["ktrial", "compare", *named, *here, "--", "sort", "/etc/passwd"]
+    names = [level for factor in record.study.factors for level in map(str, factor.levels)]
+    kernels = [word for name in names for word in ("--kernel", name)]
+    workload, option = record.study.workloads[0].label, _store_option(store)
+    explain = ["ktrial", "explain", record.study.name, "--workload", workload, *option]
+    more = ["ktrial", "compare", *kernels, "--workload", _MORE_WORKLOADS, *option]
+    command = ["ktrial", "compare", *kernels, *option, "--", "sort", "/etc/passwd"]
     return [
         (shlex.join(explain), "which kernel functions the difference is made of"),
         (shlex.join(more), "the same for other parts of the kernel"),
         (
-            shlex.join(own),
+            shlex.join(command),
             "a program of your own in place of sort (strace finds its files); more: ktrial help studies",
         ),
     ]
 
 
-def _print_steps(steps: list[tuple[str, str]]) -> None:
-    console = output()
-    console.print("\nnext:")
-    for command, purpose in steps:
-        console.print(f"  {command}", soft_wrap=True)
-        console.print(f"      {purpose}", style="dim")
-
-
-# A study on several machines at once: one `ktrial run` for each, and what it comes to over all of them.
-#
-# Each run is a process of its own, with a lease of its own: what befalls one machine is told with its name,
-# and the others go on. Ctrl-C ends each of them as it would end it alone, and so does the end of this
-# process, however it comes (see with_parent).
-
-KTRIAL = (
-    sys.executable,
-    "-c",
-    "import ktrial_launcher; from ktrial.cli.main import main_with_parent; main_with_parent()",
-)
-"""The program of this very installation, which ends when its standard input closes."""
+def _store_option(store: str | None) -> list[str]:
+    return ["--store", masked(store)] if store else []
 
 
 def run_on_each(
@@ -229,8 +188,13 @@ def run_on_each(
 ) -> None:
     """Run `ktrial run --host HOST WORDS` for each machine, all at once; print each, then all together.
 
+    Each run is a process of its own, with a lease of its own: what befalls one machine is told with its name,
+    and the others go on. Ctrl-C ends each of them as it would end it alone, and so does the end of this
+    process, however it comes (`main_with_parent`).
     Raises Interrupted; typer.Exit with 3 where a machine failed, or some of its trials.
     """
+    for study in studies.values():  # a fleet that has no part in them is told once
+        chosen(ThisSystem).where_leased(machines.find(study.machine.kind), say)
     location = store or default_location()
     open_store(location).close()  # is made once, not by each of them
     runs = [_HostRun(host, (*program, "run", "--host", host, *words)) for host in studies]
@@ -238,16 +202,17 @@ def run_on_each(
     records = _records(studies, location)
     rows = on_machines(records)
     if json:
-        print_json({"hosts": {one.host: one.result() for one in runs}, "systems": _plain(rows)})
+        systems = [row.model_dump(mode="json") for row in rows]
+        print_json({"hosts": {run.host: run.result() for run in runs}, "systems": systems})
     else:
         _print(runs, rows, len(records))
-    if any(one.status for one in runs):
+    if any(run.status for run in runs):
         raise typer.Exit(SOME_TRIALS_FAILED)
 
 
 @dataclass
 class _HostRun:
-    """One machine's."""
+    """The run of one machine."""
 
     host: str
     command: tuple[str, ...]
@@ -271,7 +236,7 @@ class _HostRun:
             self.end()
 
     def follow(self) -> None:
-        """Tell what it tells, each line with the machine's name, until it has ended."""
+        """Pass on its messages, each line with the machine's name, until it has ended."""
         process = self.process
         if process is None or process.stderr is None:
             return
@@ -301,43 +266,42 @@ class _HostRun:
 
 def _perform(runs: Sequence[_HostRun]) -> None:
     """Until all have ended. Raises Interrupted."""
-    threads = [threading.Thread(target=one.follow, name=one.host) for one in runs]
+    threads = [threading.Thread(target=run.follow, name=run.host) for run in runs]
 
     def end() -> None:
-        for one in runs:
-            one.end()
+        for run in runs:
+            run.end()
 
     try:
         with interruption.caught(), interruption.listening(end):
-            for one in runs:
-                one.start()
+            for run in runs:
+                run.start()
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
     except KeyboardInterrupt:
-        what = "the runs on all machines have ended, and what is finished is stored"
-        raise Interrupted(what=what, hint="run the same command again: it goes on from there") from None
+        raise Interrupted(
+            "the runs on all machines have ended, and what is finished is stored",
+            hint="run the same command again: it goes on from there",
+        ) from None
 
 
 def _records(studies: Mapping[str, Study], location: str) -> list[StudyRecord]:
     """Of the machines that have stored their study."""
     with open_store(location) as store:
-        kept = (store.newest(digest=digest(resolved(study))) for study in studies.values())
-        return [record(store, one.id) for one in kept if one is not None]
+        stored = (store.newest(digest=digest(resolved(study))) for study in studies.values())
+        return [record(store, study.id) for study in stored if study is not None]
 
 
-def _plain(rows: Iterable[Across]) -> list[dict[str, Any]]:
-    return [row.model_dump(mode="json") for row in rows]
-
-
-def _print(runs: Sequence[_HostRun], rows: Sequence[Across], measured: int) -> None:
+def _print(host_runs: Sequence[_HostRun], rows: Sequence[Across], measured: int) -> None:
     console = output()
-    for one in runs:
-        ended = f": ended with exit code {one.status}, as told above" if one.status else ""
-        console.print(f"{one.host}{ended}", style="bold")
-        console.print(one.output(), soft_wrap=True)
+    for host_run in host_runs:
+        status = host_run.status
+        ending = f": ended with exit code {status}, as told above" if status else ""
+        console.print(f"{host_run.host}{ending}", style="bold")
+        console.print(host_run.output(), soft_wrap=True)
     if not rows:
-        console.print(f"{measured} of {len(runs)} machines have a study to compare: no change can be.")
+        console.print(f"{measured} of {len(host_runs)} machines have a study to compare: no change can be.")
     for row in rows:
         print_across(row, console)

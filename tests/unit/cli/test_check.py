@@ -1,0 +1,452 @@
+"""`ktrial check` and `baseline` from the command line: what they print, keep, and end with."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.support.command_line import FORK, GOOD, SLOW, SLOW_FORK, Here, here_in, numbers
+from tests.support.fake_builds import a_source_tree, git
+from tests.support.making import a_table
+from tests.support.profiles import a_profile
+from tests.support.scripted import a_kernel, ends
+
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
+from ktrial.errors import KtrialError
+from ktrial.kernels import Progress
+from ktrial.kernels.build.builds import name_of
+from ktrial.kernels.build.requests import BuildRequest
+from ktrial.kernels.errors import (
+    BuildFailed,
+    BuildToolsMissing,
+    CacheFull,
+    FetchFailed,
+    ImageTruncated,
+    KernelError,
+    NotAKernel,
+    OptionNotTaken,
+)
+from ktrial.machines.errors import QemuUnusable
+from ktrial.model.base import digest
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.fidelity import NO_FIDELITY
+from ktrial.model.kernel import Build, Kernel, NewOption, Origin
+from ktrial.model.machine import Boot
+from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Direction, Mode
+from ktrial.store.location import default_location
+from ktrial.target import Run, StepResult
+
+SAME = ("check", "--kernel", GOOD, "--against", GOOD, *FORK)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    return here_in(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return a_source_tree(tmp_path / "linux")
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(here: Here, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("### Another step\n")
+    said = here.run(*SLOW_FORK, "--max", "+1%", "--summary", summary)
+    assert said.status == 1
+    (row,) = [line for line in said.output.splitlines() if line.startswith("fork")]
+    assert " ".join(row.split()) == "fork 1,000 1,100 +10.00 % +10.00 … +10.00 +1 % ✗ beyond"
+    assert "Beyond the limit: fork +10.00 %; 1 of 1 metric" in said.output
+    text = plain(summary.read_text())
+    assert text.startswith("### Another step\n### ktrial check: ✗ beyond\n")
+    assert "| `fork` | ✗ beyond | 1,000 | 1,100 | +10.00 % | +10.00 … +10.00 | +1 % |" in text
+    data = json.loads(here.run(*SLOW_FORK, "--json").output)
+    (row,) = data["rows"]
+    assert (data["decision"], data["baseline"]) == ("beyond", f"{GOOD}:cloud")
+    assert (row["workload"], row["ratio"], row["limit"], row["decision"]) == ("fork", 1.1, 0.01, "beyond")
+    assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128, "it is no verdict"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*SLOW_FORK, "--max", "+12%"),
+        (*SLOW_FORK, "--max", "1%", "--max", "fork=+12%"),
+        ("check", "--kernel", GOOD, "--against", SLOW, *FORK),
+    ],
+    ids=["limit", "limit of the workload", "faster"],
+)
+def test_a_kernel_within_the_limit_ends_with_0(command: tuple[str, ...], here: Here) -> None:
+    said = here.run(*command)
+    assert (said.status, "Within the limit" in said.output) == (0, True)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_change_inside_the_spread_is_undecided_unless_both_kernels_are_moved_alike(
+    alike: bool, here: Here
+) -> None:
+    def wide(boot: Boot, run: Run) -> StepResult:
+        number = int(run.argv[1])
+        steps = 2 - number if boot.kernel.name.startswith(SLOW) and not alike else number
+        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + 40 * steps))
+
+    here.machine(wide)
+    said = here.run(*SLOW_FORK)
+    assert (said.status, "Undecided: fork" in said.output) == ((0, False) if alike else (125, True))
+
+
+BUILD = {"name": "x", "directory": "/x", "log": "/x.log"}
+PLACE = {"name": "x", "directory": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BuildFailed(**BUILD, problem="a.c:1: error: oh"), 125),
+        (OptionNotTaken(**PLACE, option="CONFIG_X", wanted="y", problem="it became n", advice=""), 125),
+        (BuildToolsMissing(**PLACE, tools="flex", packages="flex"), 128),
+        (CacheFull(**PLACE, needed="1 GB", free="0 B"), 128),
+    ],
+)
+def test_a_build_that_fails_is_skipped_and_what_the_host_lacks_stops_a_bisection(
+    error: KtrialError, status: int, here: Here, source: Path
+) -> None:
+    machine = here.machine()
+    here.builds(error)
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (said.status, machine.prepared) == (status, []), "it is told before the baseline boots"
+    assert error.message in said.messages
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (NotAKernel(name="x", path="/x", found="text"), 125),
+        (ImageTruncated(name="x", path="/x", present=1, promised=2), 125),
+        (FetchFailed(name="x", distribution="Debian", problem="no network"), 128),
+        (QemuUnusable(machine="exact", program="qemu", problem="crashes"), 128),
+    ],
+)
+def test_a_kernel_that_cannot_be_had_is_skipped_only_where_that_is_its_own_fault(
+    error: KernelError, status: int, here: Here
+) -> None:
+    here.machine(missing={f"{SLOW}:cloud": error})
+    assert here.run(*SLOW_FORK).status == status
+    here.machine(missing={f"{GOOD}:cloud": error})
+    assert here.run(*SLOW_FORK).status == 128, "of a baseline it is never the tested kernel's fault"
+
+
+@pytest.mark.parametrize("broken", [GOOD, SLOW])
+def test_a_kernel_that_panics_is_skipped_and_a_baseline_that_does_is_not(broken: str, here: Here) -> None:
+    def panics(boot: Boot, run: Run) -> StepResult:
+        if boot.kernel.name == f"{broken}:cloud":
+            raise ends(Outcome.PANICKED, "Fatal exception", "[1.0] not syncing")
+        return numbers(boot, run)
+
+    here.machine(panics)
+    said = here.run(*SLOW_FORK)
+    if broken == SLOW:
+        assert (said.status, "not syncing" in said.output) == (125, True)
+    else:
+        assert (said.status, "could not be measured" in said.messages) == (128, True)
+
+
+SLOW_AGAINST = ("check", "--kernel", SLOW, "--against", GOOD)
+MISTAKES = (
+    ("check", "--kernel", SLOW, *FORK),
+    ("check", "--against", GOOD, *FORK),
+    ("check", "--kernel", SLOW, "--source", ".", "--against", GOOD, *FORK),
+    SLOW_AGAINST,
+    (*SLOW_AGAINST, "--workload", "frok"),
+    ("check", "--kernel", SLOW, "--against", "nobody", *FORK),
+    ("check", "--kernel", "dbian:6.1", "--against", GOOD, *FORK),
+    (*SLOW_FORK, "--max", "much"),
+    (*SLOW_FORK, "--max", "pipe=1%"),
+    (*SLOW_FORK, "--option", "SMP=y"),
+    (*SLOW_FORK, "--memory", "1X"),
+    ("check", "--source", "nowhere", "--against", GOOD, *FORK),
+    ("check", "--source", "--against", GOOD, *FORK, "--option", "SMP"),
+    ("check", "--no-such-option"),
+)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda words: " ".join(words[1:]))
+def test_a_mistake_ends_with_2(mistake: tuple[str, ...], here: Here) -> None:
+    said = here.run(*mistake)
+    assert (said.status, "error:" in said.messages) == (2, True)
+
+
+@pytest.mark.parametrize("mistake", [MISTAKES[4], MISTAKES[-1]], ids=lambda words: words[-1])
+def test_a_mistake_in_a_tree_that_is_being_bisected_stops_the_bisection(
+    mistake: tuple[str, ...], here: Here, tmp_path: Path
+) -> None:
+    """git would take 2 for a bad commit, and name one that is innocent."""
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / ".git" / "BISECT_START").write_text("master\n")
+    assert here.run(*mistake).status == 128
+
+
+def test_a_bug_of_ktrials_own_is_no_verdict(
+    here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.limits", broken)
+    assert here.run(*SLOW_FORK).status == 128
+    monkeypatch.setitem(sys.modules, "ktrial.cli.app", None)  # it cannot even start
+    assert here.run(*SLOW_FORK).status == 128
+    assert here.run("list").status == 70
+
+
+def test_what_is_no_kernels_source_is_refused_before_anything_is_booted(here: Here, source: Path) -> None:
+    machine = here.machine()
+    here.builds("good")
+    (source / "Kconfig").unlink()
+    (source / "Makefile").rename(source.parent / "Makefile")
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (said.status, machine.prepared) == (2, [])
+    assert "is not a kernel's source tree: it lacks Makefile" in said.messages
+
+
+def test_a_commit_is_a_kernel_and_a_source(here: Here, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Build] = []
+
+    def build(wanted: Build, progress: Progress) -> Kernel:
+        built.append(wanted)
+        return a_kernel(wanted.name, digest=digest("slow"))
+
+    monkeypatch.setattr("ktrial.kernels.build.builds.build", build)
+    git(source, "init", "--quiet")
+    said = here.run("check", "--source", "git:linux@v6.1", "--option", "SMP=y", "--against", GOOD, *FORK)
+    assert said.status == 1
+    assert (built[0].source, built[0].options) == (f"git:{source}@v6.1", {"CONFIG_SMP": "y"})
+    assert here.run("check", "--source", "git:linux", "--against", GOOD, *FORK).status == 2
+
+
+def test_source_alone_means_the_tree_that_ktrial_stands_in(
+    here: Here, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.builds("slow")
+    monkeypatch.chdir(source)
+    said = here.run("check", "--source", "--against", GOOD, *FORK)
+    assert said.status == 1
+    assert f"source:{source}" in said.output
+    assert f"source:{source}: building: 50 files" in said.messages
+
+
+def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(here: Here, source: Path) -> None:
+    """What git would do: good, skipped and bad commits, told by nothing but the exit codes."""
+    here.builds("good")
+    assert here.run("baseline", "save", "good", "--source", source, *FORK).status == 0
+    codes = []
+    for outcome in ("good", BuildFailed(**BUILD, problem="oh"), "also good", "slow"):
+        here.builds(outcome)
+        codes.append(here.run("check", "--source", source, "--against", "good").status)
+    assert codes == [0, 125, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "warning", "kinds"),
+    [
+        ((), "is the same image as the baseline's: there is nothing to compare", ["same-image"]),
+        (
+            ("--max", "fork=+0.001%"),
+            "a limit below +0.3 % is raised to that: +0.001 % for fork",
+            ["same-image", "limit-raised"],
+        ),
+    ],
+)
+def test_what_is_odd_about_a_check_is_told_everywhere(
+    options: tuple[str, ...], warning: str, kinds: list[str], here: Here, tmp_path: Path
+) -> None:
+    summary = tmp_path / "summary.md"
+    said = here.run(*SAME, *options, "--summary", summary)
+    assert (said.status, warning in plain(said.output)) == (0, True)
+    assert warning.partition(":")[0] in plain(summary.read_text())
+    warnings = json.loads(here.run(*SAME, *options, "--json").output)["warnings"]
+    assert [told["kind"] for told in warnings] == kinds
+    assert "warning" not in here.run(*SLOW_FORK, "--max", "fork=+0.3%").output
+
+
+def test_options_that_a_checked_kernels_patches_bring_are_told(
+    here: Here, monkeypatch: pytest.MonkeyPatch, source: Path
+) -> None:
+    brought = (NewOption(option="CONFIG_NEW", value="n"),)
+    origin = Origin(provider="source", source=str(source), new_options=brought)
+
+    def add(wanted: BuildRequest, progress: Progress) -> Kernel:
+        return a_kernel(name_of(wanted.source)).model_copy(update={"origin": origin})
+
+    monkeypatch.setattr("ktrial.kernels.build.add", add)
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert "options that its patches bring: NEW=n" in " ".join(said.output.split())
+
+
+BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})
+AFTER = a_profile(
+    {("fork", ""): 13_000, ("exit", ""): 4_000, ("tick", ""): 55, ("clear_page", ""): 10},
+    string_bytes={("clear_page", ""): 40_960},
+    kernel="path:/vmlinux",
+)
+
+
+def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> RegressionCheck:
+    comparison = Comparison(
+        workload="fork", metric=metric, unit="instructions", direction=Direction.LOWER,
+        baseline="debian:6.1", treatment="path:/vmlinux", baseline_value=1505, value=1706.5, ratio=1.134,
+        low=1.13, high=1.14, verdict=Verdict.WORSE, mode=Mode.EXACT_PLUGIN,
+    )  # fmt: skip
+    explanation = explain(BEFORE, AFTER)
+    row = CheckedMetric(comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explanation)
+    return RegressionCheck("path:/vmlinux", "6.1.7", "debian:6.1", Decision.BEYOND, (row,))
+
+
+def test_the_functions_that_weigh_are_named_with_their_shares_and_a_tick_is_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_check(a_check(), 5, Console(width=100, markup=False, highlight=False))
+    printed = capsys.readouterr().out.splitlines()
+    start = next(place for place, line in enumerate(printed) if "made of, in instructions" in line)
+    rows = [" ".join(line.split()) for line in printed[start + 1 : start + 4]]
+    assert rows == ["+300 149 % fork", "−100 −50 % exit", ""]
+
+
+def test_a_row_of_bytes_is_explained_by_bytes() -> None:
+    text = plain(as_markdown(a_check("string-bytes", secondary=True), 5))
+    assert "| `fork string-bytes` | ✗ beyond |" in text
+    assert "made of, in bytes of string instructions an operation" in text
+    assert "| `clear_page` | +4,096 | 100 % |" in text
+
+
+@pytest.mark.parametrize(("top", "functions"), [(0, 0), (1, 1), (5, 2)])
+def test_no_more_functions_are_shown_than_were_asked_for(top: int, functions: int) -> None:
+    text = as_markdown(a_check(), top)
+    assert sum(text.count(f"| `{name}` |") for name in ("fork", "exit")) == functions + 1, "and the workload"
+
+
+def test_names_from_a_kernel_are_no_markup() -> None:
+    names = ("path:/a|b`c", "6.1 @somebody <b>", "debian:6.1")
+    text = as_markdown(RegressionCheck(*names, Decision.NOT_RUN, (), "*no*", "\x1b[31mred\n"), 5)
+    assert "@somebody" not in text
+    assert "\x1b" not in text
+    assert r"\*no\*" in text
+
+
+def test_json_keeps_what_tables_round() -> None:
+    (row,) = as_json(a_check())["rows"]
+    assert (row["ratio"], row["decision"], row["explanation"]["workload"]) == (1.134, "beyond", "fork")
+
+
+def test_a_change_is_cited_with_what_is_known_of_changes_of_its_size() -> None:
+    check = replace(a_check(), fidelity=(a_table(3), a_table(58)))
+    said = "on machines like this one (host, EPYC; calls) changes of 10 to 30 % by instructions had the right"
+    text = plain(as_markdown(check, 5))
+    assert said + " sign in 58 of 58 cases; real time left 2 undecided" in text
+    cited = as_json(check)["rows"][0]["fidelity"]
+    assert (cited["band"]["same_sign"], cited["names"], cited["count"]) == (58, ["calls"], "instructions")
+    assert cited["sentence"].startswith(said)
+
+
+def test_where_nothing_is_known_only_what_people_take_for_time_says_so() -> None:
+    row = a_check().rows[0]
+
+    def with_comparison(**changes: object) -> RegressionCheck:
+        comparison = row.comparison.model_copy(
+            update={"unit": "cycles", "metric": "modelled-cycles", **changes}
+        )
+        return replace(a_check(), rows=(replace(row, comparison=comparison),))
+
+    assert NO_FIDELITY in as_markdown(with_comparison(), 5)
+    assert NO_FIDELITY not in as_markdown(a_check(), 5)
+    assert as_json(with_comparison())["rows"][0]["fidelity"] is None
+    assert NO_FIDELITY not in as_markdown(with_comparison(verdict=Verdict.EQUIVALENT), 5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE studies SET spec = replace(spec, 'fork', 'fori') WHERE name = 'baseline:second'",
+        "UPDATE samples SET value = value + 1 WHERE trial_id = (SELECT max(id) FROM trials)",
+    ],
+    ids=["study", "trial"],
+)
+def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, here: Here) -> None:
+    for name in ("first", "second"):
+        here.run("baseline", "save", name, "--kernel", GOOD, *FORK)
+    with closing(sqlite3.connect(default_location())) as raw:
+        assert raw.execute(damage).rowcount > 0
+        raw.commit()
+    said = here.run("baseline", "list", "--json")
+    assert said.status == 1
+    assert [baseline["name"] for baseline in json.loads(said.output)] == ["first"]
+    assert "ktrial: warning: baseline second, is not what was stored" in said.messages
+    assert here.run("baseline", "show", "first").status == 0
+    shown = here.run("baseline", "show", "second")
+    assert (shown.status, "ktrial store verify" in shown.messages) == (1, True)
+
+
+def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:
+    here.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
+    here.run(*SLOW_FORK)
+    said = here.run("list")
+    assert said.output == ""
+    assert said.messages.startswith("3 more")
+    assert said.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
+    assert here.run("list", "--json").output == "[]\n"
+    names = [study["study"] for study in json.loads(here.run("list", "--all", "--json").output)]
+    assert sorted(names) == ["baseline:v6.1", "check", "check"]
+    assert here.run("list", "--all").messages == ""
+
+
+def test_a_baseline_is_saved_shown_listed_and_removed(here: Here) -> None:
+    saved = here.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
+    assert saved.status == 0
+    shown = here.run("baseline", "show", "v6.1")
+    assert shown.output == saved.output
+    assert "7.2.22" in shown.output, "all that numbers depend on is shown"
+    (data,) = json.loads(here.run("baseline", "list", "--json").output)
+    assert (data["name"], data["numbers"][0]["values"]) == ("v6.1", [1000.0] * 3)
+    assert "v6.1" in here.run("baseline", "list").output
+    assert here.run("baseline", "remove", "v6.1").status == 0
+    assert here.run("baseline", "show", "v6.1").status == 2
+    assert "no baselines yet" in here.run("baseline", "list").messages
+
+
+def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(here: Here) -> None:
+    here.run("baseline", "save", "good", "--kernel", GOOD, "--workload", "fork,pipe", "--memory", "1G")
+    against = ("check", "--kernel", SLOW, "--against", "good")
+    for options, workloads in (((), ["fork", "pipe"]), (FORK, ["fork"])):
+        rows = json.loads(here.run(*against, *options, "--json").output)["rows"]
+        assert [row["workload"] for row in rows] == workloads
+    assert here.run(*against, "--memory", "1G").status == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--workload", "syscall"), "was not measured with workload syscall; it has fork"),
+        (("--memory", "1G"), "was not measured with --memory 1024; it has 512"),
+        (("--boot", "quiet"), "was not measured with --boot quiet; it has none"),
+        (("--perturbations", "5"), "was not measured with --perturbations 5; it has 3"),
+    ],
+)
+def test_a_check_in_another_way_than_the_baseline_is_refused(
+    options: tuple[str, ...], problem: str, here: Here
+) -> None:
+    here.run("baseline", "save", "good", "--kernel", GOOD, *FORK)
+    said = here.run("check", "--kernel", SLOW, "--against", "good", *options)
+    assert (said.status, problem in said.messages) == (2, True)

@@ -1,0 +1,145 @@
+"""Each command's help ends with examples, which parse, and tells what holds without each of its options."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from tests.support.command_line import CommandLine
+from tests.support.scripted import ScriptedMachine
+
+from ktrial.cli.app import app
+from ktrial.cli.command_line import KtrialCommand, alone, as_this_command_says, examples_of
+from ktrial.knobs.catalogue import all_knobs
+from ktrial.workloads import descriptions
+
+SETS = {"default", "quick"}
+"""What `--workloads` takes beside workloads."""
+PAIRS = (("--kernel", "--kernels"), ("--workload", "--workloads"))
+
+
+def leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, entry in group.commands.items():
+        command = entry.load() if hasattr(entry, "load") else entry
+        if hasattr(command, "commands"):
+            yield from leaves(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+ROOT_COMMAND: Any = typer.main.get_command(app)
+LEAVES = dict(leaves(ROOT_COMMAND))
+EXAMPLES = [(path, line) for path, command in LEAVES.items() for line in examples_of(command)]
+
+
+def context_of(path: tuple[str, ...], words: list[str], **extra: Any) -> Any:
+    """What the command is called with, without running it."""
+    above = ROOT_COMMAND.make_context("ktrial", [], resilient_parsing=True)
+    return LEAVES[path].make_context(" ".join(path), words, parent=above, **extra)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_help_ends_with_examples_and_tells_what_holds_without_each_option(path: tuple[str, ...]) -> None:
+    command, context = LEAVES[path], context_of(path, [], resilient_parsing=True)
+    lines = examples_of(command)
+    assert 1 <= len(lines) <= 3
+    shown = command.get_help(context)
+    assert shown.rstrip("\n").endswith("\n\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
+    assert max(map(len, lines)) <= 78
+    options = [option for option in command.get_params(context) if option.param_type_name == "option"]
+    texts = {option.opts[0]: option.get_help_record(context)[1] for option in options if not option.hidden}
+    untold = [
+        option.opts[0]
+        for option in options
+        if option.default not in (None, False, True)
+        and f"default: {option.default}" not in texts[option.opts[0]]
+    ]
+    # The defaults of these are decided later: a study has its own, a baseline too.
+    decided_later = {"--margin", "--memory", "--cpus", "--perturbations", "--max", "--jobs"}
+    untold += [
+        option.opts[0]
+        for option in options
+        if decided_later & set(option.opts) and not option.required
+        if "else" not in texts[option.opts[0]] and "default: " not in texts[option.opts[0]]
+    ]
+    assert untold == []
+    completed = {name for pair in PAIRS for name in pair}
+    # What they offer depends on the cache and the store: here, that they ask for it.
+    silent = [
+        option.opts[0]
+        for option in options
+        if completed & set(option.opts) and getattr(option, "_custom_shell_complete", None) is None
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(("path", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
+def test_an_example_parses_and_names_what_there_is(path: tuple[str, ...], line: str) -> None:
+    program, *words = shlex.split(line)
+    assert (program, *words[: len(path)]) == ("ktrial", *path)
+    params = context_of(path, words[len(path) :]).params
+    named = [params.get("workload"), params.get("workloads")]
+    texts = [text for value in named if value for text in ([value] if isinstance(value, str) else value)]
+    workloads = {name for text in texts for name in text.split(",")}
+    assert workloads <= SETS | set(descriptions())
+    knobs = {word.partition("=")[0] for word in words if word.startswith("vm.")}
+    assert knobs <= {knob.name for knob in all_knobs()}
+
+
+def test_an_example_that_does_not_parse_is_found() -> None:
+    with pytest.raises(typer.TyperException, match="No such option"):
+        context_of(("show",), ["quick", "--jsno"])
+
+
+def test_both_names_mean_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    cli = CommandLine(monkeypatch, capsys)
+    cli.machine(ScriptedMachine())
+    kernels = ("--kernels", "debian:6.1", "--kernels=debian:6.12")
+    said = cli("compare", *kernels, "--workloads", "fork,pipe", "--no-html")
+    assert (said.status, "debian:6.12" in said.output, "pipe" in said.output) == (0, True, True)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_each_command_takes_both_names_where_it_has_one(path: tuple[str, ...]) -> None:
+    params = LEAVES[path].params
+    names = {name for parameter in params for name in parameter.opts}
+    for pair in PAIRS:
+        if not names.isdisjoint(pair):
+            said = as_this_command_says([*pair, f"{pair[0]}=x", f"{pair[1]}=x"], params)
+            assert {word.partition("=")[0] for word in said} <= names
+
+
+def test_words_of_a_program_of_ones_own_stay_as_they_are() -> None:
+    words = ["--kernels", "a", "--", "x", "--kernels", "--workloads=2"]
+    said = as_this_command_says(words, LEAVES["compare",].params)
+    assert said == ["--kernel", "a", "--", "x", "--kernels", "--workloads=2"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Two options that commands share, and what a command sets itself."""
+
+    first: Annotated[str, typer.Option("--first", help="One.")]
+    second: Annotated[int, typer.Option("--second", help="Two.")] = 2
+    third: int = 3
+
+
+def test_the_fields_of_a_family_are_the_options_of_a_command() -> None:
+    calls: list[tuple[str, Family]] = []
+
+    def command(name: Annotated[str, typer.Argument()], name_of_family: Family) -> None:
+        calls.append((name, name_of_family))
+
+    made = alone("try-it", command, KtrialCommand)
+    assert [parameter.opts[0] for parameter in made.params][:3] == ["name", "--first", "--second"]
+    made.main(["x", "--first", "a"], standalone_mode=False)
+    made.main(["y", "--first", "b", "--second", "7"], standalone_mode=False)
+    assert calls == [("x", Family("a")), ("y", Family("b", 7))]
+    with pytest.raises(typer.TyperException, match="--first"):
+        made.main(["x"], standalone_mode=False)

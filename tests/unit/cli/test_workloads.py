@@ -1,0 +1,213 @@
+"""`ktrial workload`, and commands of the user's behind `--`: captured, measured, and read by a format."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.fake_builds import has_what_builds_need
+from tests.support.scripted import ScriptedMachine, sources
+from tests.support.tuning import TunableMachine
+
+from ktrial.cli.studies import registry
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Resources
+from ktrial.experiment.single_kernel import Runs
+from ktrial.machines import Machine
+from ktrial.model.machine import Boot
+from ktrial.model.study import Study
+from ktrial.store.store import Store
+from ktrial.studyfile.workloads import workload_from_file
+from ktrial.target import Run, StepResult
+from ktrial.workloads import DEFAULT, WHOLE_BENCHMARKS
+from ktrial.workloads.command import WORKLOAD
+
+REPORT = Path(__file__).parents[2] / "data/program_outputs/nginx-wrk-4.1.0.txt"
+OLD, NEW = "debian:6.1", "debian:6.12"
+BOTH = ("--kernel", OLD, "--kernel", NEW)
+CHECK = ("check", "--kernel", NEW, "--against", OLD)
+COUNTERS = ("counters", *BOTH)
+COMMAND = ("--metrics", "wrk", "--", "cat", "report")
+
+
+def report(rate: str) -> str:
+    """wrk's report, with so many requests a second."""
+    lines = REPORT.read_text().splitlines()
+    return "\n".join(f"Requests/sec: {rate:>11}" if line.startswith("Req") else line for line in lines) + "\n"
+
+
+def slower_when_new(boot: Boot, run: Run) -> StepResult:
+    """On the new kernel nine requests where there were ten."""
+    rate = "9000.00" if boot.kernel.name.startswith(NEW) else "10000.00"
+    return StepResult(step=0, do="run", exit=0, stdout=report(rate))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    has_what_builds_need(monkeypatch, tmp_path / "host")
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def cli(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    machine, resources = ScriptedMachine(slower_when_new), sources(workloads={"cat": WORKLOAD})
+
+    def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
+        return Runs(store, observer, jobs, machine, resources)
+
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
+    return CommandLine(monkeypatch, capsys)
+
+
+def test_workloads_are_listed_and_shown_with_all_that_they_can_be_told(cli: CommandLine) -> None:
+    names = [workload["name"] for workload in json.loads(cli("workload", "list", "--json").output)]
+    assert {*DEFAULT, *WHOLE_BENCHMARKS, "fio", "pgbench"} < set(names)
+    listed = [line.split()[0] for line in cli("workload", "list").output.splitlines() if line[:1].strip()]
+    headings = {"built-in", "every", "installed", "several"}
+    assert sorted(word for word in listed if word not in headings) == sorted(names)
+    text = " ".join(cli("workload", "show", "hackbench").output.split())
+    assert "parameter groups: groups of senders and receivers (from 1 to 100, else 1)" in text
+    assert "parameter workers: what senders and receivers are (processes or threads, else processes)" in text
+    assert json.loads(cli("workload", "show", "hackbench", "--json").output)["name"] == "hackbench"
+    said = cli("workload", "show", "frok")
+    assert (said.status, said.output) == (2, "")
+    assert said.messages.startswith("ktrial: error: There is no workload frok (did you mean fork")
+
+
+def test_a_capture_is_a_file_that_is_read_as_it_was_captured(place: Path, cli: CommandLine) -> None:
+    (place / "data").write_text("x")
+    said = cli("workload", "capture", "--name", "mine", "--metrics", "fio-json", "--", "cat", "data")
+    assert said.status == 0
+    assert said.output.startswith("mine.toml: ")
+    assert "--workload ./mine.toml" in said.output
+    assert tomllib.loads((place / "mine.toml").read_text())["workload"]["metrics"] == "fio-json"
+    use = workload_from_file(place / "mine.toml", registry())
+    assert use.command is not None
+    assert use.command.argv[1:] in {(str(place / "data"),), ("data",)}
+    assert str(place / "data") in use.command.files
+    assert [rule.format for rule in use.command.metrics] == ["fio-json"]
+
+
+def test_its_json_has_the_workload_and_what_is_otherwise_in_a_guest(place: Path, cli: CommandLine) -> None:
+    said = cli("workload", "capture", "--json", "-o", "mine.toml", "--", "sh", "-c", "echo x >made")
+    data = json.loads(said.output)
+    assert data["workload"] == tomllib.loads((place / "mine.toml").read_text())["workload"]
+    assert "it made 1" in data["notes"][0]["text"]
+    assert data["workload"]["notes"] == [data["notes"][0]["text"]]
+    assert data["memory_mib"] == 512
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--name", "fork", "--", "true"), "--name: fork is a workload of ktrial's own"),
+        (("--name", "a b", "--", "true"), "--name: 'a b': letters, digits"),
+        (("-o", "data", "--", "true"), "--output: data is there already"),
+        (("--limit", "soon", "--", "true"), "--limit: soon is no time"),
+        (("--metrics", "fio-josn", "--", "true"), "no format of metrics fio-josn (did you mean fio-json?)"),
+        (("--", "no-such-program"), "there is no program no-such-program on this host"),
+        (("--", "false"), "the command exited with status 1 when it was run here"),
+        ((), "COMMAND"),
+    ],
+)
+def test_a_capture_that_cannot_be_is_one_message(
+    place: Path, cli: CommandLine, words: tuple[str, ...], problem: str
+) -> None:
+    (place / "data").write_text("x")
+    said = cli("workload", "capture", *words)
+    assert said.status != 0
+    assert problem in said.messages
+    assert [path.name for path in place.iterdir()] == ["data"]
+
+
+FORK = ("--workload", "fork")
+TUNE = ("tune", "--knobs", "vm")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("compare", *BOTH, "--"), "--: a command is to follow"),
+        (("profile", "--kernel", OLD, "--"), "--: a command is to follow"),
+        (("explain", *BOTH, "--"), "--: a command is to follow"),
+        ((*COUNTERS, "--"), "--: a command is to follow"),
+        (("profile", "--kernel", OLD, *FORK, "--", "true"), "there is a command too"),
+        (("explain", "study", "--", "true"), "-- COMMAND: goes with --kernel"),
+        (("counters", "study", "--", "true"), "--: a command goes with --kernel"),
+        (("counters", "study", "--metrics", "wrk"), "--metrics: it goes with --kernel"),
+        (("compare", *BOTH, "--workload", "gone.toml"), "gone.toml"),
+        (("profile", "--kernel", OLD, "--workload", "gone.toml"), "gone.toml"),
+        (("compare", *BOTH, "--metrics", "wrk", *FORK), "--metrics: it is for a command"),
+        ((*CHECK, *FORK, "--metrics", "wrk"), "it is for a command"),
+        ((*COUNTERS, *FORK, "--metrics", "wrk"), "it is for a command"),
+        ((*TUNE, "--metrics", "wrk", *FORK), "it is for a command"),
+        (("compare", *BOTH, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
+        ((*CHECK, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
+        ((*TUNE, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
+        (("compare", *BOTH, "--", "false"), "exited with status 1 when it was run here"),
+        ((*TUNE, *COMMAND), "--maximise or --minimise one of: requests, throughput"),
+        (("tune", "mine.toml", "--metrics", "wrk"), "a study file says it"),
+    ],
+)
+def test_what_does_not_go_together_is_told_before_anything_boots(
+    cli: CommandLine, words: tuple[str, ...], problem: str
+) -> None:
+    said = cli(*words)
+    assert said.status != 0
+    assert problem in " ".join(said.messages.split())
+
+
+@pytest.mark.parametrize("command", ["compare", "profile", "explain", "check", "counters", "tune"])
+def test_help_shows_where_a_command_goes_and_names_the_formats_list(cli: CommandLine, command: str) -> None:
+    text = " ".join(cli(command, "--help").output.split())
+    assert "-- COMMAND" in text
+    assert ("ktrial workload formats" in text) == (command not in {"profile", "explain"})
+
+
+def test_a_check_compares_what_the_command_tells_where_more_is_better(place: Path, cli: CommandLine) -> None:
+    (place / "report").write_text(report("10000.00"))
+    said = cli(*CHECK, "--max", "+1%", *COMMAND)
+    assert said.status == 1, said.messages
+    assert "Beyond the limit: cat requests −10.00 %; 1 of " in said.output
+    assert "as the command tells them by the guest's clock" in " ".join(said.output.split())
+    assert cli(*CHECK, "--max", "+20%", *COMMAND).status == 0
+    rows = json.loads(cli(*CHECK, "--json", *COMMAND).output)["rows"]
+    decisions = {row["metric"]: row["decision"] for row in rows}
+    assert decisions.pop("requests") == "beyond"
+    assert {"throughput", "latency"} <= decisions.keys()
+    assert set(decisions.values()) == {"within"}
+
+
+def test_counters_of_a_command_are_kept_with_its_metrics(place: Path, cli: CommandLine) -> None:
+    (place / "report").write_text(report("10000.00"))
+    said = cli(*COUNTERS, "--json", *COMMAND)
+    assert said.status == 0, said.messages
+    assert {row["workload"] for row in json.loads(said.output)["counters"]} == {"cat"}
+    shown = json.loads(cli("show", "counters", "--json").output)["comparisons"]
+    (rate,) = (comparison for comparison in shown if comparison["metric"] == "requests")
+    assert (rate["unit"], rate["baseline_value"], rate["value"]) == ("1/s", 10000, 9000)
+
+
+def test_tune_makes_a_metric_of_the_format_larger(
+    place: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def on_machine(
+        study: Study, store: Store, *, allow_host_changes: bool
+    ) -> Iterator[tuple[Machine, Resources]]:
+        yield TunableMachine(lambda boot, written: 1.0), sources(workloads={"cat": WORKLOAD})
+
+    (place / "report").write_text(report("10000.00"))
+    monkeypatch.setattr("ktrial.cli.running.search.on_machine", on_machine)
+    goal = ("--maximise", "requests", "--subject-to", "latency<=2ms", "--knobs", "vm.swappiness")
+    plan = cli("tune", "--kernel", NEW, *goal, "--dry-run", *COMMAND)
+    assert plan.status == 0, plan.messages
+    assert "tune-cat: higher requests, with latency <= 2000 µs" in plan.output
