@@ -17,7 +17,7 @@ Rows = list[tuple[int, str, float]]
 def tree_of(before: Calls, after: Calls, most: int = 20) -> CallTree | None:
     """Instructions by stack, in ten operations."""
     old, new = (
-        with_calls({stack: Fraction(count) for stack, count in one.items()}) for one in (before, after)
+        with_calls({stack: Fraction(count) for stack, count in stacks.items()}) for stacks in (before, after)
     )
     return call_tree(old, new, explain(old, new), most)
 
@@ -74,8 +74,8 @@ def test_parts_that_cancel_everywhere_are_told_by_their_sum() -> None:
     assert tree is not None
     assert tree.gross == 910 + 900 + 80
     assert sum(row.remainder for row in tree.rows) + tree.remainder == pytest.approx(90)
-    own = sum(abs(row.remainder) for row in tree.rows)
-    assert own < tree.gross / 10
+    remainders = sum(abs(row.remainder) for row in tree.rows)
+    assert remainders < tree.gross / 10
 
 
 def test_nothing_is_shown_where_calls_were_not_followed_or_nothing_differs() -> None:

@@ -36,8 +36,8 @@ def bars(svg: str) -> dict[str, dict[str, str]]:
             title, rect = bar.find(f"{SVG}title"), bar.find(f"{SVG}rect")
             assert title is not None
             assert rect is not None
-            name, *said = str(title.text).split("\n")
-            by_name[name] = {**bar.attrib, "colour": rect.attrib["class"], "said": "\n".join(said)}
+            name, *numbers = str(title.text).split("\n")
+            by_name[name] = {**bar.attrib, "colour": rect.attrib["class"], "said": "\n".join(numbers)}
     return by_name
 
 

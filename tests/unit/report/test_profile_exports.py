@@ -48,9 +48,9 @@ def collapsed(text: str) -> Counter[str]:
 
 
 def test_every_format_has_a_name_and_a_summary() -> None:
-    known, warnings = exports()
-    assert set(known) == {"flame-graph", "folded", "perf-script", "speedscope", "vector"}
-    assert all(export.summary and name == export.name for name, export in known.items())
+    formats, warnings = exports()
+    assert set(formats) == {"flame-graph", "folded", "perf-script", "speedscope", "vector"}
+    assert all(export.summary and name == export.name for name, export in formats.items())
     assert warnings == ()
 
 
@@ -79,9 +79,9 @@ def test_speedscope_is_told_every_instruction() -> None:
 
 def test_perf_s_stacks_have_samples_in_proportion_to_their_instructions() -> None:
     stacks = collapsed(exported("perf-script", MANY))
-    whole = MANY.region.instructions
-    period = whole // SAMPLES
-    assert sum(stacks.values()) == whole // period
+    total = MANY.region.instructions
+    period = total // SAMPLES
+    assert sum(stacks.values()) == total // period
     assert set(stacks) == {"fork;entry;fork;copy", "fork;entry;fork", "fork;entry", "fork;irq"}
     for stack, count in {"entry;fork;copy": 7000000, "entry;fork": 2000001, "irq": 40000}.items():
         assert abs(stacks[f"fork;{stack}"] * period - count) <= period
@@ -146,8 +146,8 @@ def test_another_package_s_format_is_found_and_a_broken_one_warns(monkeypatch: p
         EntryPoint("other", "ktrial.format.number_format:NONE", group),
     ]
     monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
-    known, warnings = exports()
-    assert known["folded"] is folded.EXPORT
+    formats, warnings = exports()
+    assert formats["folded"] is folded.EXPORT
     assert [warning.text.split(" (")[0] for warning in warnings] == [
         "the profile export broken",
         "the profile export other",

@@ -20,25 +20,25 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyRecord:
     """A study that has run, in the store that KTRIAL_STORE names."""
-    made = a_record(workloads=("fork", "pipe"))
+    record = a_record(workloads=("fork", "pipe"))
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
     with open_store(tmp_path / "ktrial.db") as store:
-        number = store.study(made.study)
-        for trial in made.trials:
+        number = store.study(record.study)
+        for trial in record.trials:
             assert store.add_trial(number, trial)
         return record_of(store, number)
 
 
 def test_the_page_goes_beside_the_store(cli: CommandLine, stored: StudyRecord, tmp_path: Path) -> None:
-    said = cli("report")
+    answer = cli("report")
     page = tmp_path / "reports" / "quick-1.html"
-    assert (said.status, said.output) == (0, f"report: {page}\n")
+    assert (answer.status, answer.output) == (0, f"report: {page}\n")
     assert page.read_text() == report.study_html(stored)
 
 
 def test_the_page_goes_where_it_is_told(cli: CommandLine, stored: StudyRecord, tmp_path: Path) -> None:
-    said = cli("report", "quick", "--html", tmp_path / "new" / "page.html")
-    assert said.status == 0
+    answer = cli("report", "quick", "--html", tmp_path / "new" / "page.html")
+    assert answer.status == 0
     assert (tmp_path / "new" / "page.html").read_text() == report.study_html(stored)
 
 
@@ -63,19 +63,19 @@ def test_csv_is_printed_a_comparison_or_a_sample_a_row(cli: CommandLine, stored:
 def test_what_makes_no_sense_is_refused(
     cli: CommandLine, stored: StudyRecord, options: tuple[str, ...], message: str
 ) -> None:
-    said = cli("report", *options)
-    assert said.status != 0
-    assert message in said.messages
-    assert said.output == ""
+    answer = cli("report", *options)
+    assert answer.status != 0
+    assert message in answer.messages
+    assert answer.output == ""
 
 
 def test_a_page_that_cannot_be_written_says_why(
     cli: CommandLine, stored: StudyRecord, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    said = cli("report", "--html", tmp_path / "file" / "page.html")
-    assert said.status == 1
-    assert "page.html cannot be written" in said.messages
+    answer = cli("report", "--html", tmp_path / "file" / "page.html")
+    assert answer.status == 1
+    assert "page.html cannot be written" in answer.messages
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_page_that_cannot_be_written_says_why(
 def test_a_mistyped_store_is_an_error_and_makes_none(
     cli: CommandLine, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    said = cli(*command, "--store", tmp_path / "ktrail.db")
-    assert said.status == 2
-    assert f"There is no store {tmp_path / 'ktrail.db'} (did you mean ktrial.db?)." in said.messages
+    answer = cli(*command, "--store", tmp_path / "ktrail.db")
+    assert answer.status == 2
+    assert f"There is no store {tmp_path / 'ktrail.db'} (did you mean ktrial.db?)." in answer.messages
     assert not (tmp_path / "ktrail.db").exists()

@@ -63,7 +63,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    return {name: report.study_html(made()) for name, made in ALL.items()}
+    return {name: report.study_html(record()) for name, record in ALL.items()}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -112,8 +112,8 @@ def test_another_process_draws_the_same_page(pages: dict[str, str]) -> None:
         "import sys; from ktrial import report; from tests.support.report_records import a_record; "
         "sys.stdout.buffer.write(report.study_html(a_record()).encode())"
     )
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert other.stdout.decode() == pages["quick"]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert result.stdout.decode() == pages["quick"]
 
 
 def test_five_kernels_and_25_workloads_stay_under_a_megabyte() -> None:
@@ -181,7 +181,7 @@ def test_what_the_numbers_mean_is_said(pages: dict[str, str]) -> None:
 def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
     record = a_record()
     comparisons = tuple(
-        one.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for one in record.result.comparisons
+        comparison.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for comparison in record.result.comparisons
     )
     result = record.result.model_copy(update={"comparisons": comparisons})
     text = _Page(report.study_html(in_plugin_mode(record).model_copy(update={"result": result}))).text
@@ -213,12 +213,23 @@ def test_the_environment_is_complete(pages: dict[str, str]) -> None:
     record = a_record()
     text = _Page(pages["quick"]).text
     for trial in record.trials:
-        one = trial.provenance
-        for fact in (one.kernel_release, one.kernel_package, one.kernel_digest, one.config_digest):
+        provenance = trial.provenance
+        for fact in (
+            provenance.kernel_release,
+            provenance.kernel_package,
+            provenance.kernel_digest,
+            provenance.config_digest,
+        ):
             assert fact in text
-        for fact in (one.qemu, one.cpu_model, one.command_line, one.agent_digest, one.snapshot):
+        for fact in (
+            provenance.qemu,
+            provenance.cpu_model,
+            provenance.command_line,
+            provenance.agent_digest,
+            provenance.snapshot,
+        ):
             assert fact in text
-        assert " ".join(one.machine_arguments) in text
+        assert " ".join(provenance.machine_arguments) in text
 
 
 def test_a_study_without_comparisons_shows_what_it_measured(pages: dict[str, str]) -> None:

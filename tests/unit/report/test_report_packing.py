@@ -23,7 +23,7 @@ def unpacked(page: str) -> list[str]:
 def lengthened(listed: str, *parts: str) -> list[str]:
     """What the page's script makes of words and parts."""
     words = listed.split("\1")
-    return [re.sub("[\ue000-\uf8ff]", lambda one: words[ord(one[0]) - 0xE000], part) for part in parts]
+    return [re.sub("[\ue000-\uf8ff]", lambda match: words[ord(match[0]) - 0xE000], part) for part in parts]
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def test_levels_come_baseline_first_with_a_sample_a_trial() -> None:
 
 
 def test_a_level_without_numbers_is_drawn_empty() -> None:
-    by_name = {one.workload: one for one in study_summary.metric_levels(a_study_with_failures())}
+    by_name = {metric.workload: metric for metric in study_summary.metric_levels(a_study_with_failures())}
     assert "– " not in charts.level_description(by_name["fork"])
     assert "debian:6.12: –" in charts.level_description(by_name["fork"])
     assert "debian:6.12</text>" in charts.level_chart(by_name["fork"], "x")
@@ -167,27 +167,27 @@ def test_panels_of_a_row_fill_it_together(count: int, name: str, most: int) -> N
     for row in rows:
         assert row[0].cells > 0
         assert all(panel.cells == 0 for panel in row[1:])
-        assert sum(one.left + one.width + one.right for one in row) <= 980
+        assert sum(panel.left + panel.width + panel.right for panel in row) <= 980
 
 
 def test_counters_are_ranked_by_ratio_with_small_counts_damped() -> None:
     changed_most = counters.most_different(a_matrix())
-    assert [one.workload for one in changed_most][:2] == ["fork", "pipe"]
+    assert [workload.workload for workload in changed_most][:2] == ["fork", "pipe"]
     names = [counter.name for counter in changed_most[0].counters]
     assert names == ["vmstat.slabs_scanned", "rusage.minflt", "vmstat.pgfault", "vmstat.pgalloc_normal"]
     assert changed_most[0].treatments[0] == "debian:5.10"
 
 
 def test_what_differs_between_trials_is_shown_with_its_treatments() -> None:
-    made = a_record()
-    record = made.model_copy(update={"trials": made.trials[::-1]})
+    plain = a_record()
+    record = plain.model_copy(update={"trials": plain.trials[::-1]})
     facts = provenance.machine(record)
     assert [fact.treatments for fact in facts if fact.name == "QEMU"] == [()]
     assert [fact.treatments for fact in facts if fact.name == "Snapshot"] == [
         ("debian:6.1",),
         ("debian:6.12",),
     ]
-    assert [one.release for one in provenance.kernels(record)] == [
+    assert [kernel.release for kernel in provenance.kernels(record)] == [
         "6.1.0-50-cloud-amd64",
         "6.12.57+deb13-cloud-amd64",
     ]
@@ -272,7 +272,7 @@ def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> No
             trial.model_copy(update={"samples": (*trial.samples, sample)}) for trial in record.trials
         )
         levels = study_summary.metric_levels(record.model_copy(update={"trials": trials}))
-        return [one.metric for one in levels]
+        return [metric.metric for metric in levels]
 
     assert with_sample(none) == ["instructions"]
     assert with_sample(some) == ["instructions", "string-bytes"]
@@ -284,17 +284,17 @@ def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown
         DataWarning(kind=WarningKind.WIDE_SPREAD, text=f"metric {number} moves", advice="take a wider margin")
         for number in range(count)
     ]
-    other = DataWarning(kind=WarningKind.PLAIN_BOOT, text="booted plainly")
+    boot = DataWarning(kind=WarningKind.PLAIN_BOOT, text="booted plainly")
     plain = a_record()
-    result = plain.result.model_copy(update={"warnings": (*wide, other)})
+    result = plain.result.model_copy(update={"warnings": (*wide, boot)})
     record = plain.model_copy(update={"result": result})
     first, second = study_summary.warning_groups(record)
     assert (len(first.shown), [*first.shown, *first.more]) == (shown, wide)
-    assert second.shown == (other,)
+    assert second.shown == (boot,)
     terminal = io.StringIO()
     print_result(record, Console(file=terminal, width=120, markup=False, emoji=False))
     for text in (as_html.study_page(record), as_markdown.study_markdown(record)):
-        assert all(one.text in text for one in (*wide, other))
+        assert all(warning.text in text for warning in (*wide, boot))
     assert terminal.getvalue().count("metric ") == shown
     assert (f"and {count - shown} more like these" in terminal.getvalue()) == (count > shown)
 

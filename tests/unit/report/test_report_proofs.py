@@ -70,10 +70,10 @@ def a_proof(workload: str, before: str, after: str) -> Proof:
 def record() -> StudyRecord:
     """With a proof of its first comparison, and one between two treatments that it does not compare."""
     counted = a_counted_record()
-    one = counted.result.comparisons[0]
+    comparison = counted.result.comparisons[0]
     proofs = (
-        a_proof(one.workload, one.baseline, one.treatment),
-        a_proof(one.workload, one.treatment, "debian:7.2"),
+        a_proof(comparison.workload, comparison.baseline, comparison.treatment),
+        a_proof(comparison.workload, comparison.treatment, "debian:7.2"),
     )
     return counted.model_copy(update={"proofs": proofs})
 
@@ -89,7 +89,9 @@ def whys(record: StudyRecord) -> tuple[Why, ...]:
     )
     around = why.differences.model_copy(update={"values": values})
     why = why.model_copy(update={"differences": around})
-    return tuple(explained([one], why, proofs=record.proofs) for one in record.result.comparisons)
+    return tuple(
+        explained([comparison], why, proofs=record.proofs) for comparison in record.result.comparisons
+    )
 
 
 def test_the_page_says_measured_with_the_share_and_suspected_of_the_rest(
@@ -115,9 +117,9 @@ def test_a_proof_of_treatments_that_are_not_compared_has_its_place(
     record: StudyRecord, whys: tuple[Why, ...]
 ) -> None:
     page = report.study_html(record, whys, whole=True)
-    others = page[page.index("Measured causes of other differences") :]
-    assert "debian:7.2" in others
-    assert others.count('class="proof"') == 1
+    section = page[page.index("Measured causes of other differences") :]
+    assert "debian:7.2" in section
+    assert section.count('class="proof"') == 1
     html5lib.HTMLParser(strict=True).parse(report.study_html(record, whys))
 
 
@@ -127,7 +129,7 @@ def test_the_terminal_json_and_markdown_say_the_same(record: StudyRecord, whys: 
     text = console.export_text().replace("\u00a0", " ")
     assert "measured by taking it back: read_ahead_kb +250 (25.0 %); not explained +750 (75.0 %)" in text
     proof = whys_as_json(whys)[0]["proof"]
-    assert [(one["name"], one["share"]) for one in proof["causes"]] == [
+    assert [(cause["name"], cause["share"]) for cause in proof["causes"]] == [
         ("read_ahead_kb", 0.25),
         ("dirty_ratio", 0.0),
     ]
@@ -140,15 +142,15 @@ def test_what_makes_the_difference_smaller_is_no_cause_and_says_so() -> None:
     """PLACE_LAG has −354 % of what `git log` saves from 6.1 to 6.12, with nothing else in the table."""
     proof = a_proof("git", "debian:6.1", "debian:6.12")
     (cause, nothing) = proof.tested
-    other = cause.model_copy(
+    against = cause.model_copy(
         update={"candidate": a_candidate("PLACE_LAG"), "effects": (-900.0, -800.0, -990.0)}
     )
-    alone = proof.model_copy(update={"tested": (other, nothing), "together": None})
+    alone = proof.model_copy(update={"tested": (against, nothing), "together": None})
     text = " ".join(closing(alone))
     assert "Nothing that was taken back makes the difference smaller." in text
     assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in text
     assert "has a part of the difference" not in text
-    both = " ".join(closing(proof.model_copy(update={"tested": (cause, other)})))
+    both = " ".join(closing(proof.model_copy(update={"tested": (cause, against)})))
     assert "One thing has a part of the difference: read_ahead_kb." in both
     assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in both
     neither = " ".join(closing(proof.model_copy(update={"tested": (nothing,), "together": None})))
@@ -159,8 +161,8 @@ def test_what_makes_the_difference_smaller_is_no_cause_and_says_so() -> None:
 def test_a_stored_proof_is_part_of_the_study_s_record(record: StudyRecord, tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         number = store.study(record.study)
-        for one in record.proofs:
-            store.add_proof(number, one)
+        for proof in record.proofs:
+            store.add_proof(number, proof)
         assert record_in(store, number).proofs == record.proofs
         newer = record.proofs[0].model_copy(update={"control": 3.0})
         store.add_proof(number, newer)

@@ -64,7 +64,7 @@ def made(tmp_path: Path) -> StudyRecord:
 
 def test_curves_are_by_workload_and_treatment_over_seeds_that_are_whole(made: StudyRecord) -> None:
     lines = curves(made)
-    assert [(one.workload, one.treatment, one.seeds) for one in lines] == [
+    assert [(curve.workload, curve.treatment, curve.seeds) for curve in lines] == [
         ("open", "debian:6.1", 3),
         ("open", "debian:6.12", 2),
         ("hackbench", "debian:6.1", 3),
@@ -92,7 +92,7 @@ def test_speed_up_efficiency_and_the_law(made: StudyRecord) -> None:
 def test_two_numbers_of_cpus_are_no_law(tmp_path: Path) -> None:
     lines = curves(a_record(tmp_path, counts=(1, 4)))
     assert len(lines) == 4
-    assert all(one.contention is None for one in lines)
+    assert all(curve.contention is None for curve in lines)
     assert "| Contention σ" not in report.study_markdown(a_record(tmp_path, counts=(1, 4)))
 
 
@@ -120,13 +120,13 @@ def assert_chart(element: Element, of_workload: tuple[ScalingCurve, ...]) -> Non
     foot = max(text.y for text in numbers)
     cpus = axis({text.x: figure(text.text) for text in numbers if text.y == foot})
     speed_up = axis({text.y: figure(text.text) for text in numbers if text.y != foot})
-    drawn = sorted((round(cpus(one.x)), speed_up(one.y)) for one in chart.symbols)
-    meant = sorted((point.cpus, point.speed_up) for curve in of_workload for point in curve.points)
-    assert [at for at, _ in drawn] == [at for at, _ in meant]
+    drawn = sorted((round(cpus(symbol.x)), speed_up(symbol.y)) for symbol in chart.symbols)
+    expected = sorted((point.cpus, point.speed_up) for curve in of_workload for point in curve.points)
+    assert [at for at, _ in drawn] == [at for at, _ in expected]
     # Numbers beside an axis stand some pixels below their marks.
     lower = drawn[0][1] - 1
     assert 0 < lower < 4 * abs(speed_up(1) - speed_up(0))
-    for (_, height), (cpus_, meaning) in zip(drawn, meant, strict=True):
+    for (_, height), (cpus_, meaning) in zip(drawn, expected, strict=True):
         assert height - lower == pytest.approx(meaning, abs=0.03), cpus_
     names = [text for text in chart.texts if text.text.startswith("debian:")]
     assert {text.text for text in names} == {curve.treatment for curve in of_workload}

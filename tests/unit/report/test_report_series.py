@@ -61,27 +61,27 @@ def test_a_counter_is_drawn_as_its_rate_a_second() -> None:
 
 def test_every_treatment_has_its_line_and_what_nobody_asked_for_is_not_drawn(tmp_path: Path) -> None:
     (chart,) = sparkline.by_workload(a_record(tmp_path, sampled()))
-    assert [one.name for one in chart.pictures] == ["stat.ctxt", "meminfo.Dirty"]
+    assert [picture.name for picture in chart.pictures] == ["stat.ctxt", "meminfo.Dirty"]
     switches, dirty = chart.pictures
     assert (switches.unit, switches.bottom, switches.top) == ("a second", "0", "30")
     assert (dirty.unit, dirty.bottom, dirty.top) == ("KiB", "2", "8")
-    assert [one.dash for one in dirty.courses] == ["", "6 3"]
+    assert [picture.dash for picture in dirty.courses] == ["", "6 3"]
     assert dirty.courses[0].path.startswith("M0.0,4.0L75.0,")
     assert "3\xa0readings, one every 1\xa0s, took 0.1\xa0% of one CPU" in chart.costs[0]
 
 
 @pytest.mark.parametrize("courses", [(), (sampled(times=TIMES[:2]),)])
 def test_without_a_course_of_events_there_is_no_section(tmp_path: Path, courses: tuple[Sampled, ...]) -> None:
-    known = a_record(tmp_path, *courses)
-    assert sparkline.by_workload(known) == ()
-    assert 'id="series"' not in study_html(known)
+    record = a_record(tmp_path, *courses)
+    assert sparkline.by_workload(record) == ()
+    assert 'id="series"' not in study_html(record)
 
 
 def test_the_page_has_the_pictures_and_names_are_escaped(tmp_path: Path) -> None:
-    known = a_record(tmp_path, sampled())
+    record = a_record(tmp_path, sampled())
     evil = TrialSampled(trial="x", treatment="<script>alert(1)</script>", sampled=sampled("a<b>"))
-    assert_charts_are_true(study_html(known), known)
-    page = study_html(known.model_copy(update={"sampled": (*known.sampled, evil)}))
+    assert_charts_are_true(study_html(record), record)
+    page = study_html(record.model_copy(update={"sampled": (*record.sampled, evil)}))
     assert 'id="series"' in page
     assert "stat.ctxt" in page
     assert "<script>alert" not in page

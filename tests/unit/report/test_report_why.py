@@ -49,8 +49,8 @@ def page(record: StudyRecord, whys: tuple[Why, ...]) -> str:
 
 def frames_in(page: str) -> list[dict[str, Any]]:
     """The data of the flame graphs that the page's script draws."""
-    kept = re.findall(r'<script type="application/json" class="frames">(.*?)</script>', page, re.DOTALL)
-    return [json.loads(one) for one in kept]
+    graphs = re.findall(r'<script type="application/json" class="frames">(.*?)</script>', page, re.DOTALL)
+    return [json.loads(graph) for graph in graphs]
 
 
 def many_functions(kernel: str, step: int) -> Profile:
@@ -60,19 +60,21 @@ def many_functions(kernel: str, step: int) -> Profile:
 
 def stored(record: StudyRecord, store: Store) -> StudyRecord:
     """The study in a store, each trial with a profile of each of its workloads."""
-    kept = store.study(record.study)
+    number = store.study(record.study)
     for trial in record.trials:
         second = trial.planned.treatment.label == "debian:6.12"
         calls = with_calls(AFTER if second else BEFORE, kernel=trial.planned.treatment.label)
         labels = dict.fromkeys(sample.workload for sample in trial.samples)
         profiles = tuple(calls.model_copy(update={"workload": label}) for label in labels)
-        store.add_trial(kept, trial.model_copy(update={"profiles": profiles}))
-    return record.model_copy(update={"id": kept})
+        store.add_trial(number, trial.model_copy(update={"profiles": profiles}))
+    return record.model_copy(update={"id": number})
 
 
 def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
-    one = record.result.comparisons[0]
-    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
+    comparison = record.result.comparisons[0]
+    why = explained(
+        [comparison], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7))
+    )
     assert len(why.parts) == TOP
     above = why.rows[:-1]
     assert sum(part.difference for part in above) == pytest.approx(why.total.difference)
@@ -83,8 +85,10 @@ def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
 
 
 def test_without_calls_there_is_no_flame_graph(record: StudyRecord) -> None:
-    one = record.result.comparisons[0]
-    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
+    comparison = record.result.comparisons[0]
+    why = explained(
+        [comparison], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7))
+    )
     assert why.frames is None
     page = report.study_html(record, (why,))
     assert "function_39" in page
@@ -98,7 +102,9 @@ def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
 ) -> None:
     with open_store(str(tmp_path / "store.db")) as store:
         reasons = report.whys(store, stored(record, store), stored_explanations)
-    changed = [one.workload for one in record.result.comparisons if one.verdict in CHANGED]
+    changed = [
+        comparison.workload for comparison in record.result.comparisons if comparison.verdict in CHANGED
+    ]
     assert [why.workload for why in reasons] == changed
     assert len(changed) < len(record.result.comparisons)
     for why in reasons:
@@ -109,10 +115,10 @@ def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
 
 def test_a_study_without_profiles_has_none(record: StudyRecord, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "store.db")) as store:
-        kept = store.study(record.study)
+        number = store.study(record.study)
         for trial in record.trials:
-            store.add_trial(kept, trial)
-        assert report.whys(store, record.model_copy(update={"id": kept}), stored_explanations) == ()
+            store.add_trial(number, trial)
+        assert report.whys(store, record.model_copy(update={"id": number}), stored_explanations) == ()
 
 
 def test_the_page_has_each_why_linked_from_its_comparison(page: str, whys: tuple[Why, ...]) -> None:
@@ -129,17 +135,19 @@ def test_a_whole_page_has_every_flame_graph_drawn_and_every_section_open(
     assert whole.count('<svg xmlns="http://www.w3.org/2000/svg" class="flame"') == len(whys)
     assert frames_in(whole) == []
     assert "<noscript" not in whole
-    assert [one for one in re.findall(r"<details[^>]*>", whole) if " open" not in one] == []
+    assert [tag for tag in re.findall(r"<details[^>]*>", whole) if " open" not in tag] == []
 
 
 def test_the_frames_of_a_page_are_those_of_the_drawing(page: str, whys: tuple[Why, ...]) -> None:
     for data, why in zip(frames_in(page), whys, strict=True):
         assert why.frames
-        assert [one[:2] for one in data["frames"]] == [[one.name, one.parent] for one in why.frames.frames]
+        assert [frame_[:2] for frame_ in data["frames"]] == [
+            [frame_.name, frame_.parent] for frame_ in why.frames.frames
+        ]
         for values, frame in zip(data["frames"], why.frames.frames, strict=True):
-            whole, own = values[2:5], values[5:8] or values[2:5]
-            assert whole == pytest.approx([*frame.inclusive, frame.inclusive.difference])
-            assert own == pytest.approx([*frame.exclusive, frame.exclusive.difference])
+            inclusive, exclusive = values[2:5], values[5:8] or values[2:5]
+            assert inclusive == pytest.approx([*frame.inclusive, frame.inclusive.difference])
+            assert exclusive == pytest.approx([*frame.exclusive, frame.exclusive.difference])
 
 
 def test_what_else_differs_is_said_beside_the_functions(page: str) -> None:
@@ -218,11 +226,11 @@ def test_the_terminal_has_a_line_for_each(whys: tuple[Why, ...]) -> None:
 
 
 def test_json_has_the_rows_and_what_is_left(whys: tuple[Why, ...]) -> None:
-    (told, *_) = whys_as_json(whys)
-    assert told["difference"] == pytest.approx(0.8)
-    parts = [*told["functions"], told["others"]]
+    (why, *_) = whys_as_json(whys)
+    assert why["difference"] == pytest.approx(0.8)
+    parts = [*why["functions"], why["others"]]
     assert sum(part["difference"] for part in parts) == pytest.approx(0.8)
-    assert told["functions"][0] == {
+    assert why["functions"][0] == {
         "function": "copy",
         "subsystem": "other",
         "match": "same",
@@ -272,7 +280,7 @@ def test_the_next_command_is_of_the_largest_change(whys: tuple[Why, ...]) -> Non
 
 
 def test_where_no_kernel_differs_no_command_is_named(record: StudyRecord, whys: tuple[Why, ...]) -> None:
-    factors = tuple(one.model_copy(update={"kind": FactorKind.BOOT}) for one in record.study.factors)
+    factors = tuple(factor.model_copy(update={"kind": FactorKind.BOOT}) for factor in record.study.factors)
     settings = record.model_copy(update={"study": record.study.model_copy(update={"factors": factors})})
     assert prove_command(settings, whys, None) == ""
     assert prove_command(record, (), None) == ""

@@ -53,8 +53,8 @@ def built(store: Path, site: Path, directory: Path) -> Site:
 
 def test_fifty_results_of_twenty_five_workloads_take_seconds(tmp_path: Path) -> None:
     records = fifty_results()
-    assert [len(one.study.workloads) for one in records] == [25] * 50
-    assert {len(trial.samples) for one in records for trial in one.trials} == {25}
+    assert [len(record.study.workloads) for record in records] == [25] * 50
+    assert {len(trial.samples) for record in records for trial in record.trials} == {25}
     store = a_store(tmp_path, *records)
     before = time.process_time()
     first = built(store, tmp_path / "site", tmp_path)
@@ -137,13 +137,13 @@ def test_a_directory_of_somebody_elses_is_left_alone(tmp_path: Path, cli: Comman
     store = str(a_store(tmp_path))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("all of it")
-    said = cli("site", str(tmp_path / "mine"), "--store", store)
-    assert said.status == 1
-    assert "thesis.txt" in said.messages
-    assert [one.name for one in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
-    said = cli("site", str(tmp_path / "new"), "--store", store)
-    assert said.status == 0
-    assert "index.html" in said.output
+    answer = cli("site", str(tmp_path / "mine"), "--store", store)
+    assert answer.status == 1
+    assert "thesis.txt" in answer.messages
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    answer = cli("site", str(tmp_path / "new"), "--store", store)
+    assert answer.status == 0
+    assert "index.html" in answer.output
 
 
 def test_an_empty_store_has_an_index(tmp_path: Path) -> None:

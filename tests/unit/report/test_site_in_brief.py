@@ -66,8 +66,8 @@ def test_what_is_not_made_whole_is_in_brief_and_each_run_makes_more_whole(store:
 def test_the_result_of_the_matrix_is_whole_first_and_then_the_newest(store: Path) -> None:
     built(store, full=2)
     (matrix,) = (json.loads((store.parent / "site/matrix.json").read_text())["study_id"],)
-    others = sorted({1, 2, 3, 4} - {matrix})
-    assert in_brief(store) == set(others[:2])
+    expected = sorted({1, 2, 3, 4} - {matrix})
+    assert in_brief(store) == set(expected[:2])
 
 
 def test_a_page_in_brief_has_the_answer_and_all_verdicts_of_the_whole_one(store: Path) -> None:
@@ -75,13 +75,13 @@ def test_a_page_in_brief_has_the_answer_and_all_verdicts_of_the_whole_one(store:
     pages = store.parent / "site/results"
     brief = {number: json.loads((pages / f"{number}.json").read_text()) for number in results(store)}
     built(store, full=None)
-    for number, said in brief.items():
-        whole = json.loads((pages / f"{number}.json").read_text())
-        assert said.pop("in_brief") is True
-        assert said.pop("completed") == sum(one["outcome"] == "completed" for one in whole["trials"])
-        assert said == {key: whole[key] for key in said} | {"warnings": said["warnings"]}
-        assert all(warning in whole["warnings"] for warning in said["warnings"])
-        assert {one["kind"] for one in said["warnings"]} == {one["kind"] for one in whole["warnings"]}
+    for number, short in brief.items():
+        complete = json.loads((pages / f"{number}.json").read_text())
+        assert short.pop("in_brief") is True
+        assert short.pop("completed") == sum(item["outcome"] == "completed" for item in complete["trials"])
+        assert short == {key: complete[key] for key in short} | {"warnings": short["warnings"]}
+        assert all(warning in complete["warnings"] for warning in short["warnings"])
+        assert {item["kind"] for item in short["warnings"]} == {item["kind"] for item in complete["warnings"]}
 
 
 def test_pages_in_brief_are_valid_and_every_link_leads_to_a_file(store: Path) -> None:
@@ -113,10 +113,10 @@ def test_the_command_says_how_many_are_in_brief_and_how_they_become_whole(
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "own cache"))
     cli = CommandLine(monkeypatch, capsys)
     command = ("site", str(tmp_path / "pages"), "--store", str(store))
-    said = cli(*command, "--full", "1")
-    assert said.status == 0
-    assert "3 of 4 results are in brief" in said.output
-    assert "--full all" in said.output
+    answer = cli(*command, "--full", "1")
+    assert answer.status == 0
+    assert "3 of 4 results are in brief" in answer.output
+    assert "--full all" in answer.output
     assert json.loads(cli(*command, "--full", "all", "--json").output)["in_brief"] == 0
     refused = cli(*command, "--full", "some")
     assert refused.status == 2

@@ -43,7 +43,7 @@ def numbers(text: str) -> list[int]:
 
 def written(store: Path) -> dict[str, int]:
     """When each list was written."""
-    return {each.name: each.stat().st_mtime_ns for each in (store.parent / "site/lists").iterdir()}
+    return {file.name: file.stat().st_mtime_ns for file in (store.parent / "site/lists").iterdir()}
 
 
 def test_the_front_page_has_the_newest_and_lists_have_all(store: Path) -> None:
@@ -75,13 +75,13 @@ def test_lists_are_valid_and_every_link_leads_to_a_file(store: Path) -> None:
     built(store)
     lists = [*(store.parent / "site/lists").glob("*.html"), store.parent / "site/index.html"]
     assert len(lists) == 5
-    for each in lists:
-        text = each.read_text(encoding="utf-8")
+    for place in lists:
+        text = place.read_text(encoding="utf-8")
         parser = html5lib.HTMLParser()
         parser.parse(text)
-        assert parser.errors == [], f"{each}: {parser.errors[:3]}"
+        assert parser.errors == [], f"{place}: {parser.errors[:3]}"
         for link in _LINK.findall(text):
-            assert (each.parent / link).resolve().is_file(), f"{each} → {link}"
+            assert (place.parent / link).resolve().is_file(), f"{place} → {link}"
 
 
 def test_a_list_that_is_full_stays_as_it_is_when_results_come(store: Path) -> None:

@@ -16,19 +16,19 @@ from ktrial.report.comparisons import FIELDS, ComparisonRow
 from ktrial.report.templating import environment
 
 _NEW = Field[ComparisonRow](
-    Column("energy", "energy", "J", numeric=True), lambda it: Cell(f"{it.comparison.workload} 17", "17")
+    Column("energy", "energy", "J", numeric=True), lambda row: Cell(f"{row.comparison.workload} 17", "17")
 )
 
 
-def printed(made: Table) -> str:
+def printed(shown: Table) -> str:
     text = io.StringIO()
-    Console(file=text, width=200, markup=False, emoji=False, highlight=False).print(terminal.rendered(made))
+    Console(file=text, width=200, markup=False, emoji=False, highlight=False).print(terminal.rendered(shown))
     return text.getvalue()
 
 
-def page(made: Table) -> str:
+def page(shown: Table) -> str:
     template = environment().from_string('{% from "table.html.j2" import drawn %}{{ drawn(made) }}')
-    return template.render(made=made)
+    return template.render(made=shown)
 
 
 def comparisons(*more: Field[ComparisonRow]) -> Table:
@@ -36,44 +36,46 @@ def comparisons(*more: Field[ComparisonRow]) -> Table:
 
 
 def test_a_field_that_is_added_is_in_every_output() -> None:
-    made = comparisons(_NEW)
-    assert "energy, J" in printed(made)
-    assert "| Energy, J |" in markdown.grid(made)
-    assert "Energy, J</th>" in page(made)
-    assert next(csv.DictReader(io.StringIO(as_csv.csv_text(made), newline="")))["energy"] == "fork 17"
-    assert made.data()[0]["energy"] == "fork 17"
+    shown = comparisons(_NEW)
+    assert "energy, J" in printed(shown)
+    assert "| Energy, J |" in markdown.grid(shown)
+    assert "Energy, J</th>" in page(shown)
+    assert next(csv.DictReader(io.StringIO(as_csv.csv_text(shown), newline="")))["energy"] == "fork 17"
+    assert shown.data()[0]["energy"] == "fork 17"
 
 
 def test_json_of_the_comparisons_is_the_comparisons() -> None:
     record = a_record()
-    assert comparisons().data() == [one.model_dump(mode="json") for one in record.result.comparisons]
+    assert comparisons().data() == [
+        comparison.model_dump(mode="json") for comparison in record.result.comparisons
+    ]
 
 
 @pytest.mark.parametrize("output", [Output.TERMINAL, Output.MARKDOWN, Output.HTML, Output.CSV])
 def test_a_column_is_shown_only_where_it_says(output: Output) -> None:
-    made = table([Field[str](Column("only", "only", outputs=output), Cell)], ["here"])
+    shown = table([Field[str](Column("only", "only", outputs=output), Cell)], ["here"])
     drawn = {
-        Output.TERMINAL: printed(made),
-        Output.MARKDOWN: markdown.grid(made),
-        Output.HTML: page(made),
-        Output.CSV: as_csv.csv_text(made),
+        Output.TERMINAL: printed(shown),
+        Output.MARKDOWN: markdown.grid(shown),
+        Output.HTML: page(shown),
+        Output.CSV: as_csv.csv_text(shown),
     }
-    assert {one for one, text in drawn.items() if "nly" in text} == {output}
-    assert made.data() == [{}]
+    assert {place for place, text in drawn.items() if "nly" in text} == {output}
+    assert shown.data() == [{}]
 
 
 def test_words_come_before_numbers_in_markdown() -> None:
     columns = (Column("value", "value", numeric=True), Column("verdict", "verdict"))
-    made = Table(columns, (Row((Cell(1, "1"), Cell("worse", "worse"))),))
-    assert markdown.grid(made).splitlines() == ["| Verdict | Value |", "| --- | --: |", "| worse | 1 |"]
+    shown = Table(columns, (Row((Cell(1, "1"), Cell("worse", "worse"))),))
+    assert markdown.grid(shown).splitlines() == ["| Verdict | Value |", "| --- | --: |", "| worse | 1 |"]
 
 
 def test_names_are_no_markup_anywhere() -> None:
     hostile = Cell("<b>|`x`\x1b[31m", "<b>|`x`\x1b[31m", Kind.NAME)
-    made = Table((Column("name", "name"),), (Row((hostile,)),))
-    assert "<b>" not in page(made)
-    assert "\x1b" not in printed(made)
-    assert markdown.grid(made).splitlines()[-1] == "| `` <b>\\|`x` `` |"
+    shown = Table((Column("name", "name"),), (Row((hostile,)),))
+    assert "<b>" not in page(shown)
+    assert "\x1b" not in printed(shown)
+    assert markdown.grid(shown).splitlines()[-1] == "| `` <b>\\|`x` `` |"
 
 
 def test_a_row_may_have_a_few_cells_only() -> None:

@@ -147,11 +147,11 @@ def test_pages_follow_the_store(site: Site) -> None:
     with open_store(site.store) as store:
         record = a_record(FIVE[:2])
         number = store.study(record.study.model_copy(update={"name": "the new one"}))
-        first, *others = record.trials
+        first, *later = record.trials
         store.add_trial(number, first)
         assert "the new one" in site.get("").text
         before = site.get(f"results/{number}.html").text
-        for trial in others:
+        for trial in later:
             store.add_trial(number, trial)
         assert site.get(f"results/{number}.html").text != before
         store.delete(number)
@@ -219,8 +219,8 @@ class Events:
     def next(self) -> dict[str, Any]:
         while not (line := self.answer.readline()).startswith(b"data: "):
             assert line, "the events have ended"
-        told: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
-        return told
+        event: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+        return event
 
 
 @pytest.fixture
@@ -247,13 +247,13 @@ def test_a_study_is_seen_while_it_runs_and_not_after(site: Site, server: Server)
         finally:
             held.go_on.set()
         ended.result()
-    (one,) = shown
-    assert (one["name"], one["planned"], one["alive"]) == ("the one that runs", 4, True)
-    assert one["page"] == f"results/{one['id']}.html"
-    (who,) = one["runs"]
+    (study_,) = shown
+    assert (study_["name"], study_["planned"], study_["alive"]) == ("the one that runs", 4, True)
+    assert study_["page"] == f"results/{study_['id']}.html"
+    (who,) = study_["runs"]
     assert who["alive"]
     assert who["process"] > 0
-    assert sum(each["count"] for each in one["verdicts"]) == 1
+    assert sum(verdict["count"] for verdict in study_["verdicts"]) == 1
     while events.next()["running"]:
         pass
     events.connection.close()
@@ -292,7 +292,9 @@ def test_a_port_that_is_taken_is_told(server: Server) -> None:
 
 
 def test_addresses_are_numbers_and_some_are_reached_from_here_alone() -> None:
-    assert [is_loopback(one) for one in ("127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9")] == [True] * 5
-    assert [is_loopback(one) for one in ("0.0.0.0", "192.0.2.7", "::")] == [False] * 3
+    assert [is_loopback(address) for address in ("127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9")] == [
+        True
+    ] * 5
+    assert [is_loopback(address) for address in ("0.0.0.0", "192.0.2.7", "::")] == [False] * 3
     with pytest.raises(ServeUsageError, match=r"example\.org"):
         is_loopback("example.org")

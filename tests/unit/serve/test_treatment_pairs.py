@@ -39,14 +39,14 @@ def test_each_two_treatments_have_what_a_study_of_the_two_says(site: Site) -> No
     for before, after in itertools.permutations(range(1, 6), 2):
         two = a_study("quick", (FIVE[before - 1], FIVE[after - 1]), perturbations=3)
         two = two.model_copy(update={"workloads": record.study.workloads, "margin": record.study.margin})
-        keys = {one.key for one in treatments(two)}
-        right = result(two, [one for one in record.trials if one.planned.treatment.key in keys])
-        told = chosen(site, before, after, "json").json()
-        assert told["answer"] == right.answer
-        assert [(one["workload"], one["verdict"], one["ratio"]) for one in told["comparisons"]] == [
-            (one.workload, one.verdict.value, one.ratio) for one in right.comparisons
+        keys = {item.key for item in treatments(two)}
+        right = result(two, [item for item in record.trials if item.planned.treatment.key in keys])
+        numbers = chosen(site, before, after, "json").json()
+        assert numbers["answer"] == right.answer
+        assert [(item["workload"], item["verdict"], item["ratio"]) for item in numbers["comparisons"]] == [
+            (item.workload, item.verdict.value, item.ratio) for item in right.comparisons
         ]
-        assert len(told["comparisons"]) == len(WORKLOADS)
+        assert len(numbers["comparisons"]) == len(WORKLOADS)
 
 
 def test_a_page_is_sound_and_its_link_shows_the_same_again(site: Site) -> None:
@@ -95,12 +95,14 @@ def test_real_time_is_judged_against_the_baseline_only(tmp_path: Path) -> None:
     with open_store(a_store(tmp_path / "store", record)) as store:
         stored, trials = store.find(1), store.trials(1)
         first, second, third = treatments(stored.study)
-        (other,) = pair_record(store, stored, trials, second, third).result.comparisons
-        assert (other.verdict, other.ratio, other.reason) == (Verdict.INCONCLUSIVE, None, NOT_JUDGED)
-        assert other.value is not None
-        own = pair_record(store, stored, trials, first, third).result.comparisons
-        assert own == tuple(
-            one for one in result(stored.study, trials).comparisons if one.treatment == third.label
+        (pair,) = pair_record(store, stored, trials, second, third).result.comparisons
+        assert (pair.verdict, pair.ratio, pair.reason) == (Verdict.INCONCLUSIVE, None, NOT_JUDGED)
+        assert pair.value is not None
+        expected = pair_record(store, stored, trials, first, third).result.comparisons
+        assert expected == tuple(
+            comparison
+            for comparison in result(stored.study, trials).comparisons
+            if comparison.treatment == third.label
         )
 
 
@@ -113,5 +115,5 @@ def test_the_two_are_all_that_is_looked_at_in_any_design(tmp_path: Path) -> None
         chosen = treatments(stored.study)
         record = pair_record(store, stored, store.trials(1), chosen[2], chosen[1])
         assert treatments(record.study) == (chosen[2], chosen[1])
-        (one,) = record.result.comparisons
-        assert (one.baseline, one.treatment) == (chosen[2].label, chosen[1].label)
+        (comparison,) = record.result.comparisons
+        assert (comparison.baseline, comparison.treatment) == (chosen[2].label, chosen[1].label)
