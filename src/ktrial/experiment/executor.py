@@ -1,6 +1,6 @@
 """The seam between what wants trials and what performs them: executors prepare systems and perform trials.
 
-`ktrial.experiment.workers` has the one of this system (threads, each of which waits for a guest). Another one
+`Workers` is the one of this system (threads, each of which waits for a guest). Another one
 may have them performed elsewhere, as long as it tells the same events.
 """
 

@@ -1,6 +1,6 @@
 """What a text names, understood once: a kernel, a knob. The text itself is not looked at again.
 
-References are made where names are read (`ktrial.kernels.reference`,
+References are made where names are read (`ktrial.kernels.kernel_registry.reference`,
 `ktrial.knobs.catalogue.reference`). They are no part of what is stored: a study keeps the names, and its
 digest is of these.
 """

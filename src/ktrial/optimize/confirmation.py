@@ -412,7 +412,7 @@ class _Measured:
 #
 # Where the objectives are in conflict there is no one answer: which of the confirmed points serves is the
 # user's to choose. All comparisons, of every point in both objectives, are one family (Holm's procedure in
-# `ktrial.stats.sequential.look`), so that the error of all together is held.
+# `ktrial.stats.sequential.interim_analysis.look`), so that the error of all together is held.
 
 _MOST_POINTS, _FEWEST_BLOCKS = 3, 6
 

@@ -139,7 +139,7 @@ def _kernel(name: str, kernel: Callable[[str], KernelRef]) -> KernelRef:
 
 
 class Requests(Protocol):
-    """Makes a Build of what a user writes; `ktrial.kernels.build.requested` is one."""
+    """Makes a Build of what a user writes; `ktrial.kernels.build.requests.requested` is one."""
 
     def __call__(
         self,

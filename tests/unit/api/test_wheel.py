@@ -51,9 +51,9 @@ def test_it_brings_guests_studies_pages_and_the_licence(installed: Path, tmp_pat
     assert "quick" in ran(installed / "ktrial", "run", "--list", cwd=tmp_path)
     assert "Bundles" in ran(installed / "ktrial", "help", "bundles", cwd=tmp_path)
     code = (
-        "from ktrial.bundle import software; made = software.guests();"
+        "from ktrial.bundle import writing; made = writing.published_guests();"
         "assert len(made.revision) == 40 and len(made.programs) > 5, made;"
-        "assert b'GNU GENERAL PUBLIC LICENSE' in software.licence_text()"
+        "assert b'GNU GENERAL PUBLIC LICENSE' in writing.licence_text()"
     )
     ran(installed / "python", "-c", code, cwd=tmp_path)
 

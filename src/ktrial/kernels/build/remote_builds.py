@@ -83,7 +83,7 @@ class SourceBuilds:
     def order(self, spec: Build, progress: Progress) -> BuildOrder | None:
         """What another system is asked; None: the same kernel is here under another name.
 
-        Raises as `ktrial.kernels.build.build` does before it compiles.
+        Raises as `ktrial.kernels.build.builds.build` does before it compiles.
         """
         with job_of(spec, progress) as job:
             if same_kernel(job):

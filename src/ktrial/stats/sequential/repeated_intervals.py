@@ -4,7 +4,7 @@ At each look the interval of the mean is mean ± c·s/sqrt(n), where c is the lo
 confidence interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. It is
 widened for what neighbouring blocks have in common (`block_correlation`) and for what rounding hides
 (`ktrial.stats.resolution`), and it is made to hold the interval of the typical block
-(`ktrial.stats.typical_location`), so that no few far ones decide. With m the margin:
+(below), so that no few far ones decide. With m the margin:
 
 - inside [1/(1+m), 1+m]: equivalent, which is the two one-sided tests of Schuirmann (1987) with the same
   spending;
