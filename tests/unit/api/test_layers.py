@@ -33,7 +33,10 @@ def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def python_imports() -> dict[str, set[str]]:
-    graph = grimp.build_graph("ktrial", include_external_packages=False, cache_dir=None)
+    """What a module loads, also inside functions; what it names for mypy alone loads nothing."""
+    graph = grimp.build_graph(
+        "ktrial", include_external_packages=False, exclude_type_checking_imports=True, cache_dir=None
+    )
     return {name: graph.find_modules_directly_imported_by(name) for name in sorted(graph.modules)}
 
 
@@ -52,5 +55,5 @@ def test_circles_are_found(imports: dict[str, list[str]], wanted: list[list[str]
 def test_no_two_python_files_import_each_other() -> None:
     imports = python_imports()
     assert len(imports) > 400, "the graph is of the whole package"
-    assert "ktrial.store" in imports["ktrial.cli.commands.report"], "imports inside functions count"
+    assert "ktrial.report" in imports["ktrial.cli.commands.report"], "imports inside functions count"
     assert circles(imports) == []

@@ -291,7 +291,7 @@ def test_options_that_a_checked_kernels_patches_bring_are_told(
     def add(wanted: BuildRequest, progress: Progress) -> Kernel:
         return a_kernel(name_of(wanted.source)).model_copy(update={"origin": origin})
 
-    monkeypatch.setattr("ktrial.kernels.build.add", add)
+    monkeypatch.setattr("ktrial.kernels.build.builds.add", add)
     said = here.run("check", "--source", source, "--against", GOOD, *FORK)
     assert "options that its patches bring: NEW=n" in " ".join(said.output.split())
 

@@ -1,12 +1,10 @@
 """What failed for the host's sake is told, never stored, never an answer, and run again."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.making import a_study, a_trial
+from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
 from ktrial.experiment.errors import TrialsNotMeasured
@@ -16,7 +14,6 @@ from ktrial.model.machine import Boot
 from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.store.quick_reader import quick_reader
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
@@ -87,22 +84,3 @@ def test_a_timed_study_ends_there_and_goes_on_where_it_was(store: Store) -> None
         go(store, study, 10**6, ends(Outcome.MACHINE_FAILED, KILLED), Mode.TIMED)
     assert {trial.outcome for trial in store.trials(1)} == {Outcome.COMPLETED}
     go(store, study, 0, KeyError(), Mode.TIMED)
-
-
-def test_what_an_older_ktrial_stored_of_a_failed_machine_answers_nothing(store: Store, path: Path) -> None:
-    study = a_study(workloads=("fork",), perturbations=1)
-    number = store.study(study)
-    for planned in plan(study).trials:
-        store.add_trial(number, a_trial(planned))
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute("DELETE FROM digests")
-        raw.execute("DELETE FROM study_digests WHERE what = 'trials'")
-        raw.execute("UPDATE trials SET outcome = 'machine-failed' WHERE id = 1")
-        raw.commit()
-    assert len(store.trials(number)) == 1
-    assert [(study.finished, study.failed) for study in store.studies()] == [(1, 0)]
-    with quick_reader(path) as quick:
-        (row,) = quick.studies()
-        assert (row.finished, row.failed, len(quick.trials(number))) == (1, 0, 1)
-    go(store, study, 0, KeyError())
-    assert len(store.trials(number)) == 2

@@ -50,6 +50,7 @@ IN_A_TRIAL = "fleet: trial begins"
 POINTS = [
     pytest.param(one, marks=() if one == IN_A_TRIAL else pytest.mark.nightly)
     for one in declared("fleet/worker_side.py")
+    if one.startswith("fleet: ")
 ]
 
 

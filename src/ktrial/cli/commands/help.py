@@ -1,6 +1,7 @@
 """`ktrial help`: the documentation in the terminal: `docs/`, in a wheel's package, above it in a checkout."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +9,18 @@ from typing import Annotated
 import typer
 
 from ktrial.cli.command_line import BadUsage, examples
-from ktrial.cli.options.completion import topic_names
 from ktrial.errors import KtrialError
 from ktrial.installation import package_directory
 
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
+
+
+def topic_names(incomplete: str) -> list[str]:
+    """Complete the pages of the documentation."""
+    with suppress(KtrialError):
+        return [topic for topic in pages() if topic.startswith(incomplete)]
+    return []
 
 
 @examples("ktrial help", "ktrial help studies")

@@ -100,15 +100,6 @@ def export_formats() -> list[tuple[str, str]]:
     return [(f"{name}:", export.summary) for name, export in exports()[0].items()]
 
 
-def topic_names(incomplete: str) -> list[str]:
-    """Complete the pages of the documentation."""
-    from ktrial.cli.commands.help import pages
-
-    with _in_silence():
-        return [topic for topic in pages() if topic.startswith(incomplete)]
-    return []
-
-
 def kernel_names(incomplete: str) -> list[str]:
     """Complete the kernels in the cache."""
     from ktrial.kernels import stored_names
