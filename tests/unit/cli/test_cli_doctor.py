@@ -30,7 +30,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
     monkeypatch.delenv("KTRIAL_QEMU", raising=False)
-    monkeypatch.setattr(kvm, "probe", lambda: kvm.KvmProbe(False, "there is no /dev/kvm"))
+    monkeypatch.setattr(kvm, "probe_kvm", lambda: kvm.KvmProbe(False, "there is no /dev/kvm"))
     _mirrors(
         monkeypatch,
         NoSuchRelease(distribution="Debian", name="", problem="", available="versions there: 6.1"),

@@ -207,9 +207,9 @@ def test_starting_costs_little(arguments: tuple[str, ...], environment: dict[str
 
 def test_studies_are_listed_without_what_stores_and_computes(store: str) -> None:
     printed, packages = imported("list", KTRIAL_STORE=store)
-    assert ("quick-0" in printed, packages) == (True, "pydantic rich")
+    assert ("quick-0" in printed, packages) == (True, "pydantic rich sqlalchemy")
     printed, packages = imported("list", "--json", KTRIAL_STORE=store)
-    assert ("quick-0" in printed, packages) == (True, "pydantic")
+    assert ("quick-0" in printed, packages) == (True, "pydantic sqlalchemy")
 
 
 def test_a_history_of_exact_numbers_is_shown_without_what_judges_real_time(store: str) -> None:
@@ -252,10 +252,8 @@ def test_what_catalogues_have_is_completed(
         ("ktrial explain quick-0 --workload pi", "pipe\n"),
     ],
 )
-def test_what_is_stored_is_completed_without_any_heavy_package(
-    words: str, completed: str, store: str
-) -> None:
-    assert imported(KTRIAL_STORE=store, **completion(words)) == (completed, "")
+def test_what_is_stored_is_completed_without_what_computes(words: str, completed: str, store: str) -> None:
+    assert imported(KTRIAL_STORE=store, **completion(words)) == (completed, "pydantic sqlalchemy")
 
 
 def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None:

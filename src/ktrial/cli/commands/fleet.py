@@ -46,7 +46,7 @@ def worker(
     once: Annotated[bool, typer.Option("--once", help="End when the scheduler is gone.")] = False,
     insecure: Insecure = False,
 ) -> None:
-    """Be a worker: perform trials for whoever asks the fleet, until Ctrl-C.
+    """Perform trials for the fleet, until Ctrl-C.
 
     The scheduler is Dask's own: dask scheduler --host 127.0.0.1.
     """
@@ -87,7 +87,9 @@ def up(
     ] = False,
     insecure: Insecure = False,
 ) -> None:
-    """Start a scheduler here, and workers as jobs of a batch system, until Ctrl-C.
+    """Start a scheduler, and workers as batch jobs.
+
+    They run until Ctrl-C.
 
     A job that ends (its time is up, its host is lost) is submitted again.
     """
@@ -116,7 +118,10 @@ def status(
     json: Json = False,
     insecure: Insecure = False,
 ) -> None:
-    """Say who is in a fleet, what each worker does, and who holds which machine there."""
+    """Say who is in a fleet, and what each worker does.
+
+    It says who holds which machine there, too.
+    """
     from ktrial.cli.console import output, print_json, say
     from ktrial.cli.render.table import texts_table
     from ktrial.fleet.errors import FleetUsageError
@@ -162,7 +167,10 @@ def status(
 @app.declare("machines")
 @examples("ktrial fleet machines", "ktrial fleet machines --store postgresql://db/ktrial --json")
 def machines(store: StoreOption = None, json: Json = False) -> None:
-    """Say who holds which real machine: runs over ssh hold one each, one trial at a time, in the store."""
+    """Say who holds which real machine.
+
+    Runs over ssh hold one each, one trial at a time, in the store.
+    """
     from ktrial.cli.console import print_json, say
     from ktrial.cli.studies import open_existing
 

@@ -37,7 +37,7 @@ def verify(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare every stored study, answer and trial, and all that belongs to it, with its digest.
+    """Compare studies, answers and trials with their digests.
 
     No verdict is given from a damaged trial. Exit code 1: something is damaged (and still there).
     """
@@ -171,7 +171,9 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="A new store, or a copy that was interrupted.")],
     json: Json = False,
 ) -> None:
-    """Copy a store, from a file to a server or back: numbers, moments and digests stay as they are.
+    """Copy a store, from a file to a server or back.
+
+    Numbers, moments and digests stay as they are.
 
     Each trial is compared with its digest on the way. Interrupted, the same command goes on where it was.
     Exit code 1: something is damaged, and was not copied.
@@ -186,7 +188,9 @@ def merge(
     target: Annotated[str, typer.Argument(metavar="INTO", help="The store that is added to.")],
     json: Json = False,
 ) -> None:
-    """Add a store's studies to another one, under new numbers; of a study that both have, what is missing.
+    """Add a store's studies to another one.
+
+    They have new numbers there; of a study that both have, what is missing is added.
 
     Nothing in INTO is changed. Exit code 1: something is damaged, or both have it and say different things.
     """
@@ -275,7 +279,9 @@ def files(
     store: StoreOption = None,
     json: Json = False,
 ) -> None:
-    """Keep large profiles and series of trials in files, outside the store; or say where they are kept.
+    """Keep large parts of trials in files, or say where.
+
+    Large profiles and series lie outside the store then.
 
     Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
     moves it). `none`: nothing more goes there.
@@ -331,7 +337,9 @@ def _print_place(store: "Store", *, json: bool) -> None:
 @app.declare("collect")
 @examples("ktrial store collect")
 def collect(store: StoreOption = None, json: Json = False) -> None:
-    """Take away files that no trial names any more: of trials that were removed, and of killed writes.
+    """Take away files that no trial names any more.
+
+    They are of trials that were removed, and of killed writes.
 
     Others may use the store meanwhile.
     """
