@@ -54,7 +54,7 @@ def test_a_trial_that_is_run_again_matches_and_a_stored_figure_that_was_changed_
     assert f"syscall: {sample.metric}: {changed.value!r}" in differs.output
     assert f"now {sample.value!r}" in differs.output
     (told,) = json.loads(verified(path, "--json").stdout)["differences"]
-    assert told["what"] == f"syscall: {sample.metric}"
+    assert told["fact"] == f"syscall: {sample.metric}"
 
 
 @pytest.mark.nightly
@@ -70,7 +70,7 @@ def test_another_guest_program_is_named_before_the_figures_that_it_may_have_move
     assert differs.exit_code == 1
     told = json.loads(differs.stdout)
     assert not told["same"]
-    assert told["differences"][0]["what"].startswith("executed: ")
+    assert told["differences"][0]["fact"].startswith("executed: ")
 
 
 @pytest.mark.nightly

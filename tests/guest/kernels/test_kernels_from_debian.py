@@ -178,7 +178,7 @@ def test_the_host_kernel_is_added_or_its_absence_explained(empty_cache: Path) ->
     if Path(f"/boot/vmlinuz-{release}").exists():
         assert done.stdout.strip() == release
     else:
-        assert f"NoHostKernel: The running kernel {release} has no image on this machine" in done.stderr
+        assert f"KernelError: The running kernel {release} has no image on this machine" in done.stderr
 
 
 def test_a_system_whose_lists_were_never_fetched_has_its_archives_all_the_same(
