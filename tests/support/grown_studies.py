@@ -24,7 +24,8 @@ from ktrial.model.study import Study, Timing, plan
 from ktrial.model.trial import CounterDelta, Environment, Outcome, Provenance, Reading, ReadingKind, Trial
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
 from ktrial.store.copying import trials_by_number
-from ktrial.store.integrity import TrialSet, study_row_digest
+from ktrial.store.integrity import TrialSet
+from ktrial.store.quick_reader import study_row_digest
 from ktrial.store.schema import to_utc
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import OF_STUDY, StudySummaries

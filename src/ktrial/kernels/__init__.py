@@ -4,7 +4,6 @@ What is here costs nothing to load: what a long step tells about itself, and wha
 """
 
 import json
-from pathlib import Path
 from typing import Protocol
 
 from ktrial.installation import cache_directory
@@ -35,23 +34,3 @@ def stored_names() -> list[str]:
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a shell cannot be told; `ktrial kernel list` tells it
     return sorted(names)
-
-
-def kernels_state() -> list[tuple[str, int, int]]:
-    """The state of all kernels in the cache and of what is known of them: other than before, it is another.
-
-    Without `FUNCTION_FILES`, which follow from the others.
-    """
-    root = cache_directory() / "kernels"
-    entries = (path for path in root.glob("by-digest/*/*") if path.name != FUNCTION_FILES)
-    files = sorted([*root.glob("names/*"), *entries, *root.glob("by-digest/*/values/*")])
-    return [_state(path) for path in files]
-
-
-def _state(path: Path) -> tuple[str, int, int]:
-    """Path, size, and the time of the last change, which no program can choose."""
-    try:
-        status = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), status.st_size, status.st_ctime_ns

@@ -5,7 +5,6 @@ and of what was proved; and which trials it has. Those of each trial are in `tri
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, delete, insert, select, update
 
 from ktrial.fault_points import fault_point
+from ktrial.store.quick_reader import study_row_digest
 from ktrial.store.schema import answers, digests, kernel_differences, proofs, studies, study_digests, trials
 from ktrial.store.sqlite import undecodable_text
 
@@ -98,13 +98,6 @@ def part_of(kind: str, row: Mapping[Any, Any]) -> str:
     if kind == KERNEL_DIFFERENCE:
         return f"{KERNEL_DIFFERENCE} {row['before']} {row['after']}"
     return f"{PROOF} {row['difference']}" if kind == PROOF else kind
-
-
-def study_row_digest(row: Mapping[Any, Any]) -> str:
-    """SHA-256 of what a row of `studies` says."""
-    created = row["created"].replace(tzinfo=None).isoformat()
-    values = [row["name"], row["digest"], row["spec"], created]
-    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def digest_of_content(content: bytes) -> str:

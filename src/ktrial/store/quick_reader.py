@@ -8,7 +8,7 @@ brings it up to date, or tells what is wrong with it.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,17 +16,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ktrial.model.design import FactorLevels, Levels, combinations, count, label, use_label
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
-from ktrial.store.integrity import study_row_digest
 from ktrial.store.location import path_of, postgresql_uri, shown_uri
-from ktrial.store.schema import SCHEMA_VERSION
-from ktrial.store.study_rows import StoredStudy
 
 if TYPE_CHECKING:
     import psycopg
 
+    from ktrial.model.design import FactorLevels, Levels
+    from ktrial.store.study_rows import StoredStudy
+
+SCHEMA_VERSION = 1
+"""Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
+PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. Whoever raises
+it lets `ktrial.store.store` bring older stores up to it."""
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
     coalesce(counted.finished, 0), coalesce(counted.failed, 0),
@@ -40,24 +43,6 @@ FROM studies LEFT JOIN (
 ORDER BY studies.id
 """
 """Trials are counted by an index, before a study's own row comes to it."""
-
-
-_TRIALS = "SELECT id FROM trials WHERE study_id = ?"
-_PROFILES = f"SELECT 1 FROM profiles WHERE trial_id IN ({_TRIALS})"
-_OF_STUDY = (
-    "SELECT * FROM studies WHERE id = ?",
-    *(
-        f"SELECT * FROM {table} WHERE study_id = ? ORDER BY id"
-        for table in ("trials", "kernel_differences", "answers", "proofs", "study_digests")
-    ),
-    *(
-        f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"
-        for table in ("samples", "counters", "profiles", "series", "part_files", "digests")
-    ),
-)
-"""Every row that belongs to a study, of every table."""
-
-
 _CONNECT_SECONDS = 10
 
 
@@ -100,27 +85,38 @@ class StudyRow:
         return bool(self.spec.get("search"))
 
     @property
-    def treatments(self) -> tuple[Levels, ...]:
-        """The levels of every treatment, as `model.plan.treatments`."""
+    def treatments(self) -> "tuple[Levels, ...]":
+        """The levels of every treatment, as `model.study.treatments`."""
+        from ktrial.model.design import combinations  # not for what lists and completes names alone
+
         return combinations(self._factors, self.spec["design"], self.spec["listed"])
 
     @cached_property
     def treatment_count(self) -> int:
         """How many treatments it has."""
+        from ktrial.model.design import count
+
         return count(self._factors, self.spec["design"], self.spec["listed"])
 
     @property
-    def _factors(self) -> list[FactorLevels]:
-        return [FactorLevels(one["name"], one["levels"], one["baseline"]) for one in self.spec["factors"]]
+    def _factors(self) -> "list[FactorLevels]":
+        from ktrial.model.design import FactorLevels
+
+        factors = self.spec["factors"]
+        return [FactorLevels(factor["name"], factor["levels"], factor["baseline"]) for factor in factors]
 
     @property
     def labels(self) -> list[str]:
         """What its treatments are called."""
+        from ktrial.model.design import label
+
         return [label(levels) for levels in self.treatments]
 
     @property
     def workloads(self) -> list[str]:
         """The labels of its workloads."""
+        from ktrial.model.design import use_label
+
         return [use_label(use["name"], use["parameters"]) for use in self.spec["workloads"]]
 
     @property
@@ -133,13 +129,20 @@ class StudyRow:
         return self.treatment_count * int(timing["blocks"] if timing else self.spec["perturbations"])
 
 
+def study_row_digest(row: Mapping[Any, Any]) -> str:
+    """SHA-256 of what a row of `studies` says."""
+    created = row["created"].replace(tzinfo=None).isoformat()
+    values = [row["name"], row["digest"], row["spec"], created]
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def moment(stored: str | datetime) -> datetime:
     """A moment as a database has it: in UTC, without saying so. Raises ValueError, TypeError."""
     made = stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
     return made.replace(tzinfo=UTC)
 
 
-def row_of(stored: StoredStudy) -> StudyRow:
+def row_of(stored: "StoredStudy") -> StudyRow:
     """A stored study as its row has it."""
     spec = stored.study.model_dump(mode="json", by_alias=True)
     return StudyRow(
@@ -161,32 +164,7 @@ class QuickReader:
 
     def studies(self) -> tuple[StudyRow, ...]:
         """Every study, the newest last: as `Store.studies`."""
-        return tuple(StudyRow.of_sql(row) for row in self._rows(_STUDIES))
-
-    def trials(self, study_id: int) -> set[tuple[str, datetime]]:
-        """The keys of a study's trials, and when each was started."""
-        query = "SELECT key, started FROM trials WHERE study_id = ?"
-        return {(key, moment(started)) for key, started in self._rows(query, study_id)}
-
-    def has_profiles(self, study_id: int) -> bool:
-        """Whether any trial of the study has a profile."""
-        ((exists,),) = self._rows(f"SELECT EXISTS ({_PROFILES})", study_id)
-        return bool(exists)
-
-    def content_digest(self, study_id: int) -> str:
-        """SHA-256 of all that the store has of a study: the same for the same content."""
-        content = hashlib.sha256()
-        for query in _OF_STUDY:
-            for row in self._rows(query, study_id):
-                for value in row:
-                    data = value if isinstance(value, bytes) else repr(value).encode()
-                    content.update(b"%d:" % len(data) + data)
-        return content.hexdigest()
-
-    def _rows(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
-        if isinstance(self._connection, sqlite3.Connection):
-            return iter(self._connection.execute(query, values))
-        return iter(self._connection.execute(query.replace("?", "%s").encode(), values))
+        return tuple(StudyRow.of_sql(row) for row in self._connection.execute(_STUDIES))
 
 
 @contextmanager

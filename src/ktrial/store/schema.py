@@ -28,10 +28,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = 1
-"""Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
-PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. Whoever raises
-it lets `ktrial.store.store` bring older stores up to it."""
 POSTGRESQL = "postgresql"
 
 # What columns hold is the same in every database: text with any character, numbers that are none, JSON.

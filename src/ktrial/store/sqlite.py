@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from sqlalchemy.exc import DBAPIError
-
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull
 
 if TYPE_CHECKING:
@@ -213,6 +211,8 @@ def _program(pid: int) -> str:
 @contextmanager
 def undecodable_text() -> Iterator[None]:
     """Raise UnicodeError for it, as for any other value that is none of its kind."""
+    from sqlalchemy.exc import DBAPIError  # the quick reader loads this module, and starts without SQLAlchemy
+
     try:
         yield
     except DBAPIError as error:

@@ -41,7 +41,8 @@ from ktrial.store.integrity import StudyCheck, StudyName
 from ktrial.store.leases import HeldLease, Taking
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.part_files import PartFiles
-from ktrial.store.schema import SCHEMA_VERSION, compressed, metadata, schema_table, studies, to_utc, trials
+from ktrial.store.quick_reader import SCHEMA_VERSION
+from ktrial.store.schema import compressed, metadata, schema_table, studies, to_utc, trials
 from ktrial.store.study_rows import (
     ANSWERS,
     KERNEL_DIFFERENCES,

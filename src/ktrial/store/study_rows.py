@@ -38,6 +38,7 @@ from ktrial.store.integrity import (
     StudyDigests,
     StudyName,
 )
+from ktrial.store.quick_reader import study_row_digest
 from ktrial.store.schema import (
     Compressible,
     answers,
@@ -155,7 +156,7 @@ def study_row(connection: Connection, number: int, query: Select[Any] | None = N
 
 
 def _check_study_row(noted: StudyDigests, row: RowMapping) -> None:
-    if noted.get((row["id"], STUDY)) != integrity.study_row_digest(row):
+    if noted.get((row["id"], STUDY)) != study_row_digest(row):
         raise NotAsStored(STUDY, row["id"])
 
 
@@ -182,14 +183,14 @@ def store_study(connection: Connection, values: Mapping[str, Any]) -> int:
         assert inserted is not None, "every table has one integer as its key"
         number = int(inserted[0])
         fault_point("store: study inserted")
-        integrity.note_study_digest(connection, number, STUDY, integrity.study_row_digest(values))
+        integrity.note_study_digest(connection, number, STUDY, study_row_digest(values))
         integrity.note_trial_set(connection, number, integrity.TrialSet())
         return number
     try:
         study_row(connection, number)
     except (NotAsStored, *UNREADABLE):
         connection.execute(update(studies).where(studies.c.id == number).values(**values))
-        integrity.note_study_digest(connection, number, STUDY, integrity.study_row_digest(values))
+        integrity.note_study_digest(connection, number, STUDY, study_row_digest(values))
     return int(number)
 
 

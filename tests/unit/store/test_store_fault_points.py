@@ -16,7 +16,7 @@ from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, SAMPLED
 
 from ktrial.model.trial import Outcome
 from ktrial.store.errors import StudyNotStored
-from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.quick_reader import SCHEMA_VERSION
 from ktrial.store.store import Store, open_store
 
 LOST = frozenset({Outcome.KERNEL_MISSING})

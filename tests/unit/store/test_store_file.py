@@ -26,7 +26,8 @@ from ktrial.store.errors import (
     StoreGone,
 )
 from ktrial.store.location import VARIABLE, default_location, file_of, path_of, shown, url_of
-from ktrial.store.schema import SCHEMA_VERSION, metadata
+from ktrial.store.quick_reader import SCHEMA_VERSION
+from ktrial.store.schema import metadata
 from ktrial.store.sqlite import holder_of
 from ktrial.store.store import Store, open_store
 

@@ -16,7 +16,7 @@ from tests.support.making import a_study, a_trial, planned
 from ktrial.model.trial import Outcome
 from ktrial.store.errors import NoStoreThere, NoSuchBackend, NotAStore, ServerAway, StoreError, StoreForbidden
 from ktrial.store.location import masked, shown, shown_uri, url_of
-from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.quick_reader import SCHEMA_VERSION
 from ktrial.store.store import open_store
 
 PASSWORD = "s3cret/@:word"
