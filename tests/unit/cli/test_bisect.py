@@ -34,7 +34,7 @@ VERSIONS = ("bisect", "versions", "6.0..6.19", *FORK)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     return here_in(tmp_path, monkeypatch, capsys)
 
 
@@ -43,27 +43,27 @@ def slow_with(*options: str) -> FakeSource:
     return FakeSource(lambda on: 1100 if {*options} <= on else 1000)
 
 
-def test_the_option_that_matters_is_found_among_64_within_the_bound(here: Here) -> None:
-    source = here.source(slow_with("SLUB_DEBUG_ON"))
+def test_the_option_that_matters_is_found_among_64_within_the_bound(cli: Here) -> None:
+    source = cli.source(slow_with("SLUB_DEBUG_ON"))
     command = ("bisect", "config", "guest", all_on("SLUB_DEBUG_ON"), *SOURCE, *FORK, "--json")
-    result = result_of(here.run(*command))
+    result = result_of(cli.run(*command))
     assert causes_of(result) == [{"SLUB_DEBUG_ON"}]
     assert (result["found"], result["differing"]) == (True, 65)
     assert result["built"] == result["builds"] == len(source.built) <= 2 * math.log2(65) + 6
 
 
-def test_a_pair_that_only_matters_together_is_told_with_what_each_does_alone(here: Here) -> None:
-    here.source(slow_with("LEAF_7", "LEAF_50"))
-    said = here.run(*CONFIG)
-    assert said.status == 0
-    assert "Cause 1 (only together):" in said.output
-    assert said.output.count("alone it does 0.0 % of it") == 2
-    assert said.output.splitlines()[-1] == "LEAF_50 n → y with LEAF_7 n → y explain the difference."
+def test_a_pair_that_only_matters_together_is_told_with_what_each_does_alone(cli: Here) -> None:
+    cli.source(slow_with("LEAF_7", "LEAF_50"))
+    result = cli.run(*CONFIG)
+    assert result.status == 0
+    assert "Cause 1 (only together):" in result.output
+    assert result.output.count("alone it does 0.0 % of it") == 2
+    assert result.output.splitlines()[-1] == "LEAF_50 n → y with LEAF_7 n → y explain the difference."
 
 
-def test_two_options_that_each_carry_a_part_are_told_with_their_shares(here: Here) -> None:
-    here.source(FakeSource(lambda on: 1000 * 1.06 ** ("LEAF_7" in on) * 1.04 ** ("LEAF_50" in on)))
-    result = result_of(here.run(*CONFIG, "--json"))
+def test_two_options_that_each_carry_a_part_are_told_with_their_shares(cli: Here) -> None:
+    cli.source(FakeSource(lambda on: 1000 * 1.06 ** ("LEAF_7" in on) * 1.04 ** ("LEAF_50" in on)))
+    result = result_of(cli.run(*CONFIG, "--json"))
     assert sorted(map(sorted, causes_of(result))) == [["LEAF_50"], ["LEAF_7"]]
     causes = result["causes"]
     assert isinstance(causes, list)
@@ -72,7 +72,7 @@ def test_two_options_that_each_carry_a_part_are_told_with_their_shares(here: Her
     assert shares[0] == pytest.approx(math.log(1.06) / math.log(1.06 * 1.04))
 
 
-def test_what_an_option_needs_is_told_with_it(here: Here) -> None:
+def test_what_an_option_needs_is_told_with_it(cli: Here) -> None:
     menus = Menus(
         options={
             **{f"CONFIG_{name}": MenuOption(kind="bool", prompt=name) for name in OPTIONS},
@@ -85,48 +85,48 @@ def test_what_an_option_needs_is_told_with_it(here: Here) -> None:
     def refuse(on: set[str]) -> KernelError | None:
         return refused if "LEAF_9" in on and "LEAF_40" not in on else None
 
-    here.source(FakeSource(lambda on: 1100 if "LEAF_9" in on else 1000, menus, refuse))
-    said = here.run(*CONFIG)
-    assert said.status == 0
-    assert "  LEAF_9 n → y (Drivers › Nine)" in said.output
-    assert "  goes with what it needs: LEAF_40 n → y (LEAF_40); that alone does 0.0 % of it" in said.output
-    assert "unresolved" not in said.output
+    cli.source(FakeSource(lambda on: 1100 if "LEAF_9" in on else 1000, menus, refuse))
+    result = cli.run(*CONFIG)
+    assert result.status == 0
+    assert "  LEAF_9 n → y (Drivers › Nine)" in result.output
+    assert "  goes with what it needs: LEAF_40 n → y (LEAF_40); that alone does 0.0 % of it" in result.output
+    assert "unresolved" not in result.output
 
 
-def test_what_was_measured_is_not_measured_again_and_the_study_that_confirms_can_be_shown(here: Here) -> None:
-    source = here.source(slow_with("LEAF_3"))
-    first = here.run(*CONFIG)
-    programs = len(here.machine.programs)
-    again = here.run(*CONFIG)
-    assert len(here.machine.programs) == programs
+def test_what_was_measured_is_not_measured_again_and_the_study_that_confirms_can_be_shown(cli: Here) -> None:
+    source = cli.source(slow_with("LEAF_3"))
+    first = cli.run(*CONFIG)
+    programs = len(cli.machine.programs)
+    again = cli.run(*CONFIG)
+    assert len(cli.machine.programs) == programs
     assert again.output.splitlines()[-1] == first.output.splitlines()[-1]
     assert "its trials are in the store" in again.messages
     assert len(source.built) == len(set(source.built))
     assert "ktrial show bisect-config" in first.output
-    assert "+10.00" in here.run("show", "bisect-config").output
+    assert "+10.00" in cli.run("show", "bisect-config").output
 
 
-def test_a_dry_run_measures_nothing_and_says_what_it_would_cost(here: Here) -> None:
-    source = here.source(FakeSource(lambda on: 1000))
-    said = here.run(*CONFIG, "--dry-run")
-    assert said.status == 0
-    assert "64 options differ" in said.output
-    assert "at most 10 kernels built where one is the cause" in said.output
+def test_a_dry_run_measures_nothing_and_says_what_it_would_cost(cli: Here) -> None:
+    source = cli.source(FakeSource(lambda on: 1000))
+    result = cli.run(*CONFIG, "--dry-run")
+    assert result.status == 0
+    assert "64 options differ" in result.output
+    assert "at most 10 kernels built where one is the cause" in result.output
     assert not source.built
-    plan = json.loads(here.run(*CONFIG, "--dry-run", "--json").output)
+    plan = json.loads(cli.run(*CONFIG, "--dry-run", "--json").output)
     assert (plan["groups"], plan["candidates_for_one"], plan["trials_each"]) == (64, 10, 3)
     assert plan["build_seconds"] is None
     for seconds in (61.0, 63.0):
         remember_build(seconds, from_nothing=False)
-    assert json.loads(here.run(*CONFIG, "--dry-run", "--json").output)["build_seconds"] == 62.0
-    assert "a build takes about 1 min 2 s, by past ones" in here.run(*CONFIG, "--dry-run").output
+    assert json.loads(cli.run(*CONFIG, "--dry-run", "--json").output)["build_seconds"] == 62.0
+    assert "a build takes about 1 min 2 s, by past ones" in cli.run(*CONFIG, "--dry-run").output
 
 
-def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None:
-    source = here.source(FakeSource(lambda on: 1000))
-    said = here.run(*CONFIG)
-    assert said.status == 0
-    assert "There is nothing to explain: fork instructions differ by less than 1 %." in said.output
+def test_where_nothing_differs_measurably_that_is_the_answer(cli: Here) -> None:
+    source = cli.source(FakeSource(lambda on: 1000))
+    result = cli.run(*CONFIG)
+    assert result.status == 0
+    assert "There is nothing to explain: fork instructions differ by less than 1 %." in result.output
     assert len(source.built) == 2
 
 
@@ -167,18 +167,18 @@ OF_KNOBS = ("knobs", "--kernel", "debian:6.1", *FORK)
         (("versions", "6.1", *FORK), "'6.1' is no range of releases"),
     ],
 )
-def test_bad_input_is_one_message_and_no_trial(here: Here, arguments: tuple[str, ...], message: str) -> None:
-    here.source(FakeSource(lambda on: 1000))
-    said = here.run("bisect", *arguments)
-    assert said.status == 2
-    assert message in said.messages
+def test_bad_input_is_one_message_and_no_trial(cli: Here, arguments: tuple[str, ...], message: str) -> None:
+    cli.source(FakeSource(lambda on: 1000))
+    result = cli.run("bisect", *arguments)
+    assert result.status == 2
+    assert message in result.messages
 
 
-def test_an_end_that_does_not_build_ends_the_search(here: Here) -> None:
+def test_an_end_that_does_not_build_ends_the_search(cli: Here) -> None:
     failed = BuildFailed(name="x", directory="/x", log="/x.log", problem="a.c:1: error: oh")
-    here.source(FakeSource(lambda on: 1000, refuse=lambda on: failed if "LEAF_1" in on else None))
-    said = here.run("bisect", *LEAF, *FORK)
-    assert (said.status, "a.c:1: error: oh" in said.messages) == (1, True)
+    cli.source(FakeSource(lambda on: 1000, refuse=lambda on: failed if "LEAF_1" in on else None))
+    result = cli.run("bisect", *LEAF, *FORK)
+    assert (result.status, "a.c:1: error: oh" in result.messages) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -186,21 +186,21 @@ def test_an_end_that_does_not_build_ends_the_search(here: Here) -> None:
     [KeyboardInterrupt(), Interrupted("0 of 1 trials are stored")],
     ids=["while it is built", "while it is measured"],
 )
-def test_an_interrupted_candidate_says_how_to_go_on(here: Here, ending: BaseException) -> None:
+def test_an_interrupted_candidate_says_how_to_go_on(cli: Here, ending: BaseException) -> None:
     def refuse(on: set[str]) -> KernelError | None:
         if "LEAF_1" in on and "LEAF_63" not in on:
             raise ending
         return None
 
-    here.source(FakeSource(lambda on: 1100 if "LEAF_3" in on else 1000, refuse=refuse))
-    said = here.run(*CONFIG)
-    assert said.status == 130
-    assert "run the same command again" in said.messages
-    assert "the candidates that were built and measured are kept" in said.messages
-    assert "0 of 1" not in said.messages, "that is of one candidate"
+    cli.source(FakeSource(lambda on: 1100 if "LEAF_3" in on else 1000, refuse=refuse))
+    result = cli.run(*CONFIG)
+    assert result.status == 130
+    assert "run the same command again" in result.messages
+    assert "the candidates that were built and measured are kept" in result.messages
+    assert "0 of 1" not in result.messages, "that is of one candidate"
 
 
-def test_an_interrupted_search_of_options_tells_the_causes_that_it_has_found(here: Here) -> None:
+def test_an_interrupted_search_of_options_tells_the_causes_that_it_has_found(cli: Here) -> None:
     builds: list[int] = []
 
     def refuse(_on: set[str]) -> KernelError | None:
@@ -209,13 +209,13 @@ def test_an_interrupted_search_of_options_tells_the_causes_that_it_has_found(her
             raise KeyboardInterrupt
         return None
 
-    here.source(
+    cli.source(
         FakeSource(lambda on: 1000 * 1.06 ** ("LEAF_7" in on) * 1.04 ** ("LEAF_50" in on), refuse=refuse)
     )
-    said = here.run(*CONFIG)
-    assert said.status == 130
-    assert "Cause 1" in said.output
-    assert "it was interrupted" in " ".join(said.output.split())
+    result = cli.run(*CONFIG)
+    assert result.status == 130
+    assert "Cause 1" in result.output
+    assert "it was interrupted" in " ".join(result.output.split())
 
 
 class RecordingSource(FakeSource):
@@ -230,27 +230,27 @@ class RecordingSource(FakeSource):
         return super().build(wanted, progress)
 
 
-def test_patches_are_built_with_the_flags_and_the_fuzz_that_are_given(here: Here, tmp_path: Path) -> None:
+def test_patches_are_built_with_the_flags_and_the_fuzz_that_are_given(cli: Here, tmp_path: Path) -> None:
     source = RecordingSource("0001.patch")
-    here.source(source)
+    cli.source(source)
     options = ("--make", "KCFLAGS=-O3", "--fuzz", "2")
-    said = here.run("bisect", "patches", "--patches", a_series(tmp_path, 2), *options, *SOURCE, *FORK)
-    assert said.status == 0
+    result = cli.run("bisect", "patches", "--patches", a_series(tmp_path, 2), *options, *SOURCE, *FORK)
+    assert result.status == 0
     assert {tuple(build.make.items()) for build in source.requested} == {(("KCFLAGS", "-O3"),)}
     fuzz = {(bool(build.patches), build.fuzz) for build in source.requested}
     assert fuzz == {(False, 0), (True, 2)}, "the source stays the build that it is"
 
 
-def test_the_patch_that_matters_is_found_in_a_series(here: Here, tmp_path: Path) -> None:
-    source = here.source(FakeSource(lambda on: 900 if "0011.patch" in on else 1000))
-    said = here.run("bisect", "patches", "--patches", a_series(tmp_path, 16), *SOURCE, *FORK)
-    assert said.status == 0
-    assert "  0011.patch (change 11)" in said.output
-    assert "candidate 3: the first 8 of 16 patches" in said.messages
+def test_the_patch_that_matters_is_found_in_a_series(cli: Here, tmp_path: Path) -> None:
+    source = cli.source(FakeSource(lambda on: 900 if "0011.patch" in on else 1000))
+    result = cli.run("bisect", "patches", "--patches", a_series(tmp_path, 16), *SOURCE, *FORK)
+    assert result.status == 0
+    assert "  0011.patch (change 11)" in result.output
+    assert "candidate 3: the first 8 of 16 patches" in result.messages
     assert len(source.built) <= 4 + 4
 
 
-def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(here: Here, tmp_path: Path) -> None:
+def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(cli: Here, tmp_path: Path) -> None:
     directory = a_series(tmp_path, 8)
     shared = (directory / "0002.patch").read_text()
     (directory / "0005.patch").write_text(shared.replace("change 2", "change 5"))
@@ -259,10 +259,10 @@ def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(here: H
     def refuse(on: set[str]) -> KernelError | None:
         return refused if "0005.patch" in on and "0002.patch" not in on else None
 
-    here.source(FakeSource(lambda on: 900 if "0005.patch" in on else 1000, refuse=refuse))
-    said = here.run("bisect", "patches", "--patches", directory, *SOURCE, *FORK)
-    assert "  0005.patch (change 5)" in said.output
-    assert "goes with what it needs: 0002.patch (change 2); that alone does 0.0 % of it" in said.output
+    cli.source(FakeSource(lambda on: 900 if "0005.patch" in on else 1000, refuse=refuse))
+    result = cli.run("bisect", "patches", "--patches", directory, *SOURCE, *FORK)
+    assert "  0005.patch (change 5)" in result.output
+    assert "goes with what it needs: 0002.patch (change 2); that alone does 0.0 % of it" in result.output
 
 
 def by_path(*knobs: str) -> list[str]:
@@ -273,54 +273,54 @@ def unrelated(count: int) -> list[str]:
     return by_path(*(f"/proc/sys/net/core/k{number}=1..2" for number in range(count)))
 
 
-def test_a_knob_that_is_named_by_its_path_is_for_the_kernel_to_judge(here: Here) -> None:
-    said = here.run(*KNOBS, *by_path("/proc/sys/vm/swapiness=1..2"), "--dry-run")
-    assert (said.status, "1 knob differs" in said.output) == (0, True)
+def test_a_knob_that_is_named_by_its_path_is_for_the_kernel_to_judge(cli: Here) -> None:
+    result = cli.run(*KNOBS, *by_path("/proc/sys/vm/swapiness=1..2"), "--dry-run")
+    assert (result.status, "1 knob differs" in result.output) == (0, True)
 
 
-def test_of_ten_knobs_two_that_matter_together_are_found(here: Here) -> None:
+def test_of_ten_knobs_two_that_matter_together_are_found(cli: Here) -> None:
     def number(_boot: Boot, settings: dict[str, str]) -> float:
         both = settings["/proc/sys/vm/swappiness"] == "1" and settings["/proc/sys/vm/dirty_ratio"] == "5"
         return 1200 if both else 1000
 
-    here.measured_on(number)
-    said = here.run(*KNOBS, *unrelated(8), *by_path("vm.swappiness=60..1", "vm.dirty_ratio=20..5"))
-    assert said.status == 0
-    assert said.output.splitlines()[-1] == (
+    cli.measured_on(number)
+    result = cli.run(*KNOBS, *unrelated(8), *by_path("vm.swappiness=60..1", "vm.dirty_ratio=20..5"))
+    assert result.status == 0
+    assert result.output.splitlines()[-1] == (
         "vm.swappiness 60 → 1 with vm.dirty_ratio 20 → 5 explain the difference."
     )
 
 
-def test_knobs_from_two_files(here: Here, tmp_path: Path) -> None:
+def test_knobs_from_two_files(cli: Here, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("# before\nvm.swappiness = 60\nvm/dirty_ratio = 20\nkernel.same=1\n")
     (tmp_path / "b").write_text("vm.swappiness=1\n; after\nvm.dirty_ratio=5\nkernel.same=1\n")
-    here.measured_on(lambda _boot, settings: 1200 if settings["/proc/sys/vm/swappiness"] == "1" else 1000)
-    result = result_of(here.run(*KNOBS, "--from", "a", "--to", "b", "--json"))
+    cli.measured_on(lambda _boot, settings: 1200 if settings["/proc/sys/vm/swappiness"] == "1" else 1000)
+    result = result_of(cli.run(*KNOBS, "--from", "a", "--to", "b", "--json"))
     assert (causes_of(result), result["differing"]) == ([{"vm.swappiness"}], 2)
     (tmp_path / "b").write_text("vm.swappiness=1\n")
-    said = here.run(*KNOBS, "--from", "a", "--to", "b")
-    assert (said.status, "it has no value for kernel.same" in said.messages) == (2, True)
+    printed = cli.run(*KNOBS, "--from", "a", "--to", "b")
+    assert (printed.status, "it has no value for kernel.same" in printed.messages) == (2, True)
 
 
-def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(here: Here) -> None:
+def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(cli: Here) -> None:
     noise = random.Random(1)
 
     def number(_boot: Boot, settings: dict[str, str]) -> float:
         slow = 1.2 if settings["/proc/sys/vm/swappiness"] == "1" else 1.0
         return 1000 * slow * math.exp(noise.gauss(0, 0.01))
 
-    here.measured_on(number, Mode.TIMED)
+    cli.measured_on(number, Mode.TIMED)
     command = (*KNOBS, *unrelated(3), *by_path("vm.swappiness=60..1"), "--machine", "kvm")
-    said = here.run(*command)
-    assert said.status == 0, said.messages
-    assert said.output.splitlines()[-1] == "vm.swappiness 60 → 1 explains the difference."
-    assert "any decision of this search is wrong is at most 5 %" in said.output
-    assert "is decided with probability" in said.output
-    programs = len(here.machine.programs)
-    again = here.run(*command)
+    result = cli.run(*command)
+    assert result.status == 0, result.messages
+    assert result.output.splitlines()[-1] == "vm.swappiness 60 → 1 explains the difference."
+    assert "any decision of this search is wrong is at most 5 %" in result.output
+    assert "is decided with probability" in result.output
+    programs = len(cli.machine.programs)
+    again = cli.run(*command)
     assert again.status == 0, again.messages
-    assert again.output.splitlines()[-1] == said.output.splitlines()[-1]
-    assert len(here.machine.programs) == programs, "what was measured is not measured again"
+    assert again.output.splitlines()[-1] == result.output.splitlines()[-1]
+    assert len(cli.machine.programs) == programs, "what was measured is not measured again"
 
 
 @pytest.fixture
@@ -341,29 +341,29 @@ def in_two_steps(boot: Boot, _settings: dict[str, str]) -> float:
 
 
 @pytest.mark.usefixtures("releases")
-def test_releases_end_with_two_neighbours_and_their_packages(here: Here) -> None:
-    here.measured_on(lambda boot, _settings: 1000 if minor(boot) < 13 else 1080)
-    said = here.run(*VERSIONS)
-    assert said.status == 0
-    assert "follows debian:6.12.0-cloud-amd64" in said.output
-    assert said.output.splitlines()[-1] == (
+def test_releases_end_with_two_neighbours_and_their_packages(cli: Here) -> None:
+    cli.measured_on(lambda boot, _settings: 1000 if minor(boot) < 13 else 1080)
+    result = cli.run(*VERSIONS)
+    assert result.status == 0
+    assert "follows debian:6.12.0-cloud-amd64" in result.output
+    assert result.output.splitlines()[-1] == (
         "The numbers change between debian:6.12.0-cloud-amd64 and debian:6.13.0-cloud-amd64."
     )
-    assert len({boot.kernel.name for boot, _ in here.machine.programs}) <= math.ceil(math.log2(20)) + 2
+    assert len({boot.kernel.name for boot, _ in cli.machine.programs}) <= math.ceil(math.log2(20)) + 2
 
 
 @pytest.mark.usefixtures("releases")
-def test_the_plan_for_releases_says_what_more_than_one_step_costs(here: Here) -> None:
-    plan = " ".join(here.run(*VERSIONS, "--dry-run").output.split())
+def test_the_plan_for_releases_says_what_more_than_one_step_costs(cli: Here) -> None:
+    plan = " ".join(cli.run(*VERSIONS, "--dry-run").output.split())
     assert "at most 7 candidates measured where the numbers change in one place" in plan
     assert "and about 5 more for each further place; all 20 at the very most" in plan
-    here.measured_on(in_two_steps)
-    assert here.run(*VERSIONS).status == 0
-    assert len({boot.kernel.name for boot, _ in here.machine.programs}) <= 7 + 5
+    cli.measured_on(in_two_steps)
+    assert cli.run(*VERSIONS).status == 0
+    assert len({boot.kernel.name for boot, _ in cli.machine.programs}) <= 7 + 5
 
 
 @pytest.mark.usefixtures("releases")
-def test_an_interrupted_search_of_releases_tells_what_it_knows(here: Here) -> None:
+def test_an_interrupted_search_of_releases_tells_what_it_knows(cli: Here) -> None:
     measured: set[int] = set()
 
     def number(boot: Boot, settings: dict[str, str]) -> float:
@@ -372,10 +372,10 @@ def test_an_interrupted_search_of_releases_tells_what_it_knows(here: Here) -> No
             raise KeyboardInterrupt
         return in_two_steps(boot, settings)
 
-    here.measured_on(number)
-    said = here.run(*VERSIONS)
-    assert said.status == 130
-    text = " ".join(said.output.split())
+    cli.measured_on(number)
+    result = cli.run(*VERSIONS)
+    assert result.status == 130
+    text = " ".join(result.output.split())
     steps = [f"between debian:6.{at}.0-cloud-amd64 and debian:6.{at + 1}.0-cloud-amd64" for at in (3, 14)]
     assert any(step in text for step in steps)
     for part in ("it changes somewhere between", "+10.0", "it was interrupted"):

@@ -48,7 +48,7 @@ SAME = ("check", "--kernel", GOOD, "--against", GOOD, *FORK)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     return here_in(tmp_path, monkeypatch, capsys)
 
 
@@ -61,22 +61,22 @@ def plain(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(here: Here, tmp_path: Path) -> None:
+def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(cli: Here, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("### Another step\n")
-    said = here.run(*SLOW_FORK, "--max", "+1%", "--summary", summary)
-    assert said.status == 1
-    (row,) = [line for line in said.output.splitlines() if line.startswith("fork")]
+    result = cli.run(*SLOW_FORK, "--max", "+1%", "--summary", summary)
+    assert result.status == 1
+    (row,) = [line for line in result.output.splitlines() if line.startswith("fork")]
     assert " ".join(row.split()) == "fork 1,000 1,100 +10.00 % +10.00 … +10.00 +1 % ✗ beyond"
-    assert "Beyond the limit: fork +10.00 %; 1 of 1 metric" in said.output
+    assert "Beyond the limit: fork +10.00 %; 1 of 1 metric" in result.output
     text = plain(summary.read_text())
     assert text.startswith("### Another step\n### ktrial check: ✗ beyond\n")
     assert "| `fork` | ✗ beyond | 1,000 | 1,100 | +10.00 % | +10.00 … +10.00 | +1 % |" in text
-    data = json.loads(here.run(*SLOW_FORK, "--json").output)
+    data = json.loads(cli.run(*SLOW_FORK, "--json").output)
     (row,) = data["rows"]
     assert (data["decision"], data["baseline"]) == ("beyond", f"{GOOD}:cloud")
     assert (row["workload"], row["ratio"], row["limit"], row["decision"]) == ("fork", 1.1, 0.01, "beyond")
-    assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128, "it is no verdict"
+    assert cli.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128, "it is no verdict"
 
 
 @pytest.mark.parametrize(
@@ -88,23 +88,23 @@ def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(here: Here, 
     ],
     ids=["limit", "limit of the workload", "faster"],
 )
-def test_a_kernel_within_the_limit_ends_with_0(command: tuple[str, ...], here: Here) -> None:
-    said = here.run(*command)
-    assert (said.status, "Within the limit" in said.output) == (0, True)
+def test_a_kernel_within_the_limit_ends_with_0(command: tuple[str, ...], cli: Here) -> None:
+    result = cli.run(*command)
+    assert (result.status, "Within the limit" in result.output) == (0, True)
 
 
 @pytest.mark.parametrize("alike", [False, True])
 def test_a_change_inside_the_spread_is_undecided_unless_both_kernels_are_moved_alike(
-    alike: bool, here: Here
+    alike: bool, cli: Here
 ) -> None:
     def wide(boot: Boot, run: Run) -> StepResult:
         number = int(run.argv[1])
         steps = 2 - number if boot.kernel.name.startswith(SLOW) and not alike else number
         return StepResult(step=0, do="run", exit=0, stdout=str(1000 + 40 * steps))
 
-    here.machine(wide)
-    said = here.run(*SLOW_FORK)
-    assert (said.status, "Undecided: fork" in said.output) == ((0, False) if alike else (125, True))
+    cli.machine(wide)
+    result = cli.run(*SLOW_FORK)
+    assert (result.status, "Undecided: fork" in result.output) == ((0, False) if alike else (125, True))
 
 
 BUILD = {"name": "x", "directory": "/x", "log": "/x.log"}
@@ -121,13 +121,13 @@ PLACE = {"name": "x", "directory": "/x"}
     ],
 )
 def test_a_build_that_fails_is_skipped_and_what_the_host_lacks_stops_a_bisection(
-    error: KtrialError, status: int, here: Here, source: Path
+    error: KtrialError, status: int, cli: Here, source: Path
 ) -> None:
-    machine = here.machine()
-    here.builds(error)
-    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
-    assert (said.status, machine.prepared) == (status, []), "it is told before the baseline boots"
-    assert error.message in said.messages
+    machine = cli.machine()
+    cli.builds(error)
+    result = cli.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (result.status, machine.prepared) == (status, []), "it is told before the baseline boots"
+    assert error.message in result.messages
 
 
 @pytest.mark.parametrize(
@@ -140,27 +140,27 @@ def test_a_build_that_fails_is_skipped_and_what_the_host_lacks_stops_a_bisection
     ],
 )
 def test_a_kernel_that_cannot_be_had_is_skipped_only_where_that_is_its_own_fault(
-    error: KernelError, status: int, here: Here
+    error: KernelError, status: int, cli: Here
 ) -> None:
-    here.machine(missing={f"{SLOW}:cloud": error})
-    assert here.run(*SLOW_FORK).status == status
-    here.machine(missing={f"{GOOD}:cloud": error})
-    assert here.run(*SLOW_FORK).status == 128, "of a baseline it is never the tested kernel's fault"
+    cli.machine(missing={f"{SLOW}:cloud": error})
+    assert cli.run(*SLOW_FORK).status == status
+    cli.machine(missing={f"{GOOD}:cloud": error})
+    assert cli.run(*SLOW_FORK).status == 128, "of a baseline it is never the tested kernel's fault"
 
 
 @pytest.mark.parametrize("broken", [GOOD, SLOW])
-def test_a_kernel_that_panics_is_skipped_and_a_baseline_that_does_is_not(broken: str, here: Here) -> None:
+def test_a_kernel_that_panics_is_skipped_and_a_baseline_that_does_is_not(broken: str, cli: Here) -> None:
     def panics(boot: Boot, run: Run) -> StepResult:
         if boot.kernel.name == f"{broken}:cloud":
             raise ends(Outcome.PANICKED, "Fatal exception", "[1.0] not syncing")
         return numbers(boot, run)
 
-    here.machine(panics)
-    said = here.run(*SLOW_FORK)
+    cli.machine(panics)
+    result = cli.run(*SLOW_FORK)
     if broken == SLOW:
-        assert (said.status, "not syncing" in said.output) == (125, True)
+        assert (result.status, "not syncing" in result.output) == (125, True)
     else:
-        assert (said.status, "could not be measured" in said.messages) == (128, True)
+        assert (result.status, "could not be measured" in result.messages) == (128, True)
 
 
 SLOW_AGAINST = ("check", "--kernel", SLOW, "--against", GOOD)
@@ -183,46 +183,46 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda words: " ".join(words[1:]))
-def test_a_mistake_ends_with_2(mistake: tuple[str, ...], here: Here) -> None:
-    said = here.run(*mistake)
-    assert (said.status, "error:" in said.messages) == (2, True)
+def test_a_mistake_ends_with_2(mistake: tuple[str, ...], cli: Here) -> None:
+    result = cli.run(*mistake)
+    assert (result.status, "error:" in result.messages) == (2, True)
 
 
 @pytest.mark.parametrize("mistake", [MISTAKES[4], MISTAKES[-1]], ids=lambda words: words[-1])
 def test_a_mistake_in_a_tree_that_is_being_bisected_stops_the_bisection(
-    mistake: tuple[str, ...], here: Here, tmp_path: Path
+    mistake: tuple[str, ...], cli: Here, tmp_path: Path
 ) -> None:
     """git would take 2 for a bad commit, and name one that is innocent."""
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     (tmp_path / ".git" / "BISECT_START").write_text("master\n")
-    assert here.run(*mistake).status == 128
+    assert cli.run(*mistake).status == 128
 
 
 def test_a_bug_of_ktrials_own_is_no_verdict(
-    here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.limits", broken)
-    assert here.run(*SLOW_FORK).status == 128
+    assert cli.run(*SLOW_FORK).status == 128
     monkeypatch.setitem(sys.modules, "ktrial.cli.app", None)  # it cannot even start
-    assert here.run(*SLOW_FORK).status == 128
-    assert here.run("list").status == 70
+    assert cli.run(*SLOW_FORK).status == 128
+    assert cli.run("list").status == 70
 
 
-def test_what_is_no_kernels_source_is_refused_before_anything_is_booted(here: Here, source: Path) -> None:
-    machine = here.machine()
-    here.builds("good")
+def test_what_is_no_kernels_source_is_refused_before_anything_is_booted(cli: Here, source: Path) -> None:
+    machine = cli.machine()
+    cli.builds("good")
     (source / "Kconfig").unlink()
     (source / "Makefile").rename(source.parent / "Makefile")
-    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
-    assert (said.status, machine.prepared) == (2, [])
-    assert "is not a kernel's source tree: it lacks Makefile" in said.messages
+    result = cli.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (result.status, machine.prepared) == (2, [])
+    assert "is not a kernel's source tree: it lacks Makefile" in result.messages
 
 
-def test_a_commit_is_a_kernel_and_a_source(here: Here, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_a_kernel_and_a_source(cli: Here, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Build] = []
 
     def build(wanted: Build, progress: Progress) -> Kernel:
@@ -231,31 +231,31 @@ def test_a_commit_is_a_kernel_and_a_source(here: Here, source: Path, monkeypatch
 
     monkeypatch.setattr("ktrial.kernels.build.builds.build", build)
     git(source, "init", "--quiet")
-    said = here.run("check", "--source", "git:linux@v6.1", "--option", "SMP=y", "--against", GOOD, *FORK)
-    assert said.status == 1
+    result = cli.run("check", "--source", "git:linux@v6.1", "--option", "SMP=y", "--against", GOOD, *FORK)
+    assert result.status == 1
     assert (built[0].source, built[0].options) == (f"git:{source}@v6.1", {"CONFIG_SMP": "y"})
-    assert here.run("check", "--source", "git:linux", "--against", GOOD, *FORK).status == 2
+    assert cli.run("check", "--source", "git:linux", "--against", GOOD, *FORK).status == 2
 
 
 def test_source_alone_means_the_tree_that_ktrial_stands_in(
-    here: Here, source: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Here, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.builds("slow")
+    cli.builds("slow")
     monkeypatch.chdir(source)
-    said = here.run("check", "--source", "--against", GOOD, *FORK)
-    assert said.status == 1
-    assert f"source:{source}" in said.output
-    assert f"source:{source}: building: 50 files" in said.messages
+    result = cli.run("check", "--source", "--against", GOOD, *FORK)
+    assert result.status == 1
+    assert f"source:{source}" in result.output
+    assert f"source:{source}: building: 50 files" in result.messages
 
 
-def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(here: Here, source: Path) -> None:
+def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(cli: Here, source: Path) -> None:
     """What git would do: good, skipped and bad commits, told by nothing but the exit codes."""
-    here.builds("good")
-    assert here.run("baseline", "save", "good", "--source", source, *FORK).status == 0
+    cli.builds("good")
+    assert cli.run("baseline", "save", "good", "--source", source, *FORK).status == 0
     codes = []
     for outcome in ("good", BuildFailed(**BUILD, problem="oh"), "also good", "slow"):
-        here.builds(outcome)
-        codes.append(here.run("check", "--source", source, "--against", "good").status)
+        cli.builds(outcome)
+        codes.append(cli.run("check", "--source", source, "--against", "good").status)
     assert codes == [0, 125, 0, 1]
 
 
@@ -271,19 +271,19 @@ def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(here: Here, sou
     ],
 )
 def test_what_is_odd_about_a_check_is_told_everywhere(
-    options: tuple[str, ...], warning: str, kinds: list[str], here: Here, tmp_path: Path
+    options: tuple[str, ...], warning: str, kinds: list[str], cli: Here, tmp_path: Path
 ) -> None:
     summary = tmp_path / "summary.md"
-    said = here.run(*SAME, *options, "--summary", summary)
-    assert (said.status, warning in plain(said.output)) == (0, True)
+    result = cli.run(*SAME, *options, "--summary", summary)
+    assert (result.status, warning in plain(result.output)) == (0, True)
     assert warning.partition(":")[0] in plain(summary.read_text())
-    warnings = json.loads(here.run(*SAME, *options, "--json").output)["warnings"]
-    assert [told["kind"] for told in warnings] == kinds
-    assert "warning" not in here.run(*SLOW_FORK, "--max", "fork=+0.3%").output
+    warnings = json.loads(cli.run(*SAME, *options, "--json").output)["warnings"]
+    assert [printed["kind"] for printed in warnings] == kinds
+    assert "warning" not in cli.run(*SLOW_FORK, "--max", "fork=+0.3%").output
 
 
 def test_options_that_a_checked_kernels_patches_bring_are_told(
-    here: Here, monkeypatch: pytest.MonkeyPatch, source: Path
+    cli: Here, monkeypatch: pytest.MonkeyPatch, source: Path
 ) -> None:
     brought = (NewOption(option="CONFIG_NEW", value="n"),)
     origin = Origin(provider="source", source=str(source), new_options=brought)
@@ -292,8 +292,8 @@ def test_options_that_a_checked_kernels_patches_bring_are_told(
         return a_kernel(name_of(wanted.source)).model_copy(update={"origin": origin})
 
     monkeypatch.setattr("ktrial.kernels.build.builds.add", add)
-    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
-    assert "options that its patches bring: NEW=n" in " ".join(said.output.split())
+    result = cli.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert "options that its patches bring: NEW=n" in " ".join(result.output.split())
 
 
 BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})
@@ -353,12 +353,14 @@ def test_json_keeps_what_tables_round() -> None:
 
 def test_a_change_is_cited_with_what_is_known_of_changes_of_its_size() -> None:
     check = replace(a_check(), fidelity=(a_table(3), a_table(58)))
-    said = "on machines like this one (host, EPYC; calls) changes of 10 to 30 % by instructions had the right"
+    result = (
+        "on machines like this one (host, EPYC; calls) changes of 10 to 30 % by instructions had the right"
+    )
     text = plain(as_markdown(check, 5))
-    assert said + " sign in 58 of 58 cases; real time left 2 undecided" in text
+    assert result + " sign in 58 of 58 cases; real time left 2 undecided" in text
     cited = as_json(check)["rows"][0]["fidelity"]
     assert (cited["band"]["same_sign"], cited["names"], cited["count"]) == (58, ["calls"], "instructions")
-    assert cited["sentence"].startswith(said)
+    assert cited["sentence"].startswith(result)
 
 
 def test_where_nothing_is_known_only_what_people_take_for_time_says_so() -> None:
@@ -384,55 +386,55 @@ def test_where_nothing_is_known_only_what_people_take_for_time_says_so() -> None
     ],
     ids=["study", "trial"],
 )
-def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, here: Here) -> None:
+def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, cli: Here) -> None:
     for name in ("first", "second"):
-        here.run("baseline", "save", name, "--kernel", GOOD, *FORK)
+        cli.run("baseline", "save", name, "--kernel", GOOD, *FORK)
     with closing(sqlite3.connect(default_location())) as raw:
         assert raw.execute(damage).rowcount > 0
         raw.commit()
-    said = here.run("baseline", "list", "--json")
-    assert said.status == 1
-    assert [baseline["name"] for baseline in json.loads(said.output)] == ["first"]
-    assert "ktrial: warning: baseline second, is not what was stored" in said.messages
-    assert here.run("baseline", "show", "first").status == 0
-    shown = here.run("baseline", "show", "second")
+    result = cli.run("baseline", "list", "--json")
+    assert result.status == 1
+    assert [baseline["name"] for baseline in json.loads(result.output)] == ["first"]
+    assert "ktrial: warning: baseline second, is not what was stored" in result.messages
+    assert cli.run("baseline", "show", "first").status == 0
+    shown = cli.run("baseline", "show", "second")
     assert (shown.status, "ktrial store verify" in shown.messages) == (1, True)
 
 
-def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:
-    here.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
-    here.run(*SLOW_FORK)
-    said = here.run("list")
-    assert said.output == ""
-    assert said.messages.startswith("3 more")
-    assert said.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
-    assert here.run("list", "--json").output == "[]\n"
-    names = [study["study"] for study in json.loads(here.run("list", "--all", "--json").output)]
+def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(cli: Here) -> None:
+    cli.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
+    cli.run(*SLOW_FORK)
+    result = cli.run("list")
+    assert result.output == ""
+    assert result.messages.startswith("3 more")
+    assert result.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
+    assert cli.run("list", "--json").output == "[]\n"
+    names = [study["study"] for study in json.loads(cli.run("list", "--all", "--json").output)]
     assert sorted(names) == ["baseline:v6.1", "check", "check"]
-    assert here.run("list", "--all").messages == ""
+    assert cli.run("list", "--all").messages == ""
 
 
-def test_a_baseline_is_saved_shown_listed_and_removed(here: Here) -> None:
-    saved = here.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
+def test_a_baseline_is_saved_shown_listed_and_removed(cli: Here) -> None:
+    saved = cli.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
     assert saved.status == 0
-    shown = here.run("baseline", "show", "v6.1")
+    shown = cli.run("baseline", "show", "v6.1")
     assert shown.output == saved.output
     assert "7.2.22" in shown.output, "all that numbers depend on is shown"
-    (data,) = json.loads(here.run("baseline", "list", "--json").output)
+    (data,) = json.loads(cli.run("baseline", "list", "--json").output)
     assert (data["name"], data["numbers"][0]["values"]) == ("v6.1", [1000.0] * 3)
-    assert "v6.1" in here.run("baseline", "list").output
-    assert here.run("baseline", "remove", "v6.1").status == 0
-    assert here.run("baseline", "show", "v6.1").status == 2
-    assert "no baselines yet" in here.run("baseline", "list").messages
+    assert "v6.1" in cli.run("baseline", "list").output
+    assert cli.run("baseline", "remove", "v6.1").status == 0
+    assert cli.run("baseline", "show", "v6.1").status == 2
+    assert "no baselines yet" in cli.run("baseline", "list").messages
 
 
-def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(here: Here) -> None:
-    here.run("baseline", "save", "good", "--kernel", GOOD, "--workload", "fork,pipe", "--memory", "1G")
+def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(cli: Here) -> None:
+    cli.run("baseline", "save", "good", "--kernel", GOOD, "--workload", "fork,pipe", "--memory", "1G")
     against = ("check", "--kernel", SLOW, "--against", "good")
     for options, workloads in (((), ["fork", "pipe"]), (FORK, ["fork"])):
-        rows = json.loads(here.run(*against, *options, "--json").output)["rows"]
+        rows = json.loads(cli.run(*against, *options, "--json").output)["rows"]
         assert [row["workload"] for row in rows] == workloads
-    assert here.run(*against, "--memory", "1G").status == 1
+    assert cli.run(*against, "--memory", "1G").status == 1
 
 
 @pytest.mark.parametrize(
@@ -445,8 +447,8 @@ def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(
     ],
 )
 def test_a_check_in_another_way_than_the_baseline_is_refused(
-    options: tuple[str, ...], problem: str, here: Here
+    options: tuple[str, ...], problem: str, cli: Here
 ) -> None:
-    here.run("baseline", "save", "good", "--kernel", GOOD, *FORK)
-    said = here.run("check", "--kernel", SLOW, "--against", "good", *options)
-    assert (said.status, problem in said.messages) == (2, True)
+    cli.run("baseline", "save", "good", "--kernel", GOOD, *FORK)
+    result = cli.run("check", "--kernel", SLOW, "--against", "good", *options)
+    assert (result.status, problem in result.messages) == (2, True)

@@ -30,12 +30,12 @@ def words(text: str) -> str:
 def test_analyze_prints_groups_tests_verdicts_audit_and_answer(ktrial: CommandLine) -> None:
     ran = ktrial("analyze", INDEX, "--baseline", "control", "--confidence", "99%")
     assert ran.status == 0
-    said = words(ran.output)
-    assert "control 3 1567.37 10.0321 1509.88 … 1624.85 4.09851 … 200.517" in said
-    assert "one-way ANOVA: F(1, 4) = 5677.4, p = 1.9e-07; SS 307904.1067 between, 216.9333 within" in said
-    assert "experimental +28.91 % +24.78 … +33.17 453.067 (405.205 … 500.928) 5.7e-05 ✓ better" in said
-    assert "! copied-values: slab_muqss_unixbench_index.csv: control, run 2 repeats" in said
-    assert said.endswith("The audit found what no test can mend: copied-values.")
+    result = words(ran.output)
+    assert "control 3 1567.37 10.0321 1509.88 … 1624.85 4.09851 … 200.517" in result
+    assert "one-way ANOVA: F(1, 4) = 5677.4, p = 1.9e-07; SS 307904.1067 between, 216.9333 within" in result
+    assert "experimental +28.91 % +24.78 … +33.17 453.067 (405.205 … 500.928) 5.7e-05 ✓ better" in result
+    assert "! copied-values: slab_muqss_unixbench_index.csv: control, run 2 repeats" in result
+    assert result.endswith("The audit found what no test can mend: copied-values.")
 
 
 def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
@@ -43,10 +43,10 @@ def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
 
 
 def test_analyze_prints_json_and_nothing_else(ktrial: CommandLine) -> None:
-    told = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
-    assert told["margin"] == 0.05
-    assert told["families"][0]["name"] == "vm.swappiness"
-    assert {finding["kind"] for finding in told["findings"]} >= {"repeats-disagree", "order-confounded"}
+    result = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
+    assert result["margin"] == 0.05
+    assert result["families"][0]["name"] == "vm.swappiness"
+    assert {finding["kind"] for finding in result["findings"]} >= {"repeats-disagree", "order-confounded"}
 
 
 def test_sums_of_squares_of_seconds_are_no_zeros(ktrial: CommandLine, tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_an_infinite_f_is_still_json(ktrial: CommandLine, tmp_path: Path) -> Non
 
 def test_a_file_s_group_is_named_on_the_command_line(ktrial: CommandLine) -> None:
     control, muqss = (REPORTS / f"unixbench_{kind}.txt" for kind in ("control", "experimental"))
-    said = words(ktrial("analyze", f"cfs={control}", f"muqss={muqss}").output)
-    assert "against cfs" in said
+    result = words(ktrial("analyze", f"cfs={control}", f"muqss={muqss}").output)
+    assert "against cfs" in result
     assert (
         "UnixBench score of muqss unixbench_experimental, recomputed from its twelve results: 2023.641"
-        in said
+        in result
     )
 
 
@@ -107,26 +107,26 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
 
 
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
-    said = words(ktrial("plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
-    assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in said
-    assert "of blocks that are not, 22 on average would do instead of 36" in said
-    assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in said
+    result = words(ktrial("plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
+    assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in result
+    assert "of blocks that are not, 22 on average would do instead of 36" in result
+    assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in result
 
 
 def test_plan_gives_json(ktrial: CommandLine) -> None:
-    told = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
-    assert told["find_the_effect"]["blocks"] == 30
-    assert told["find_if_independent"]["blocks"] == 15
-    assert told["find_the_effect"]["right"] >= 0.95
+    result = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
+    assert result["find_the_effect"]["blocks"] == 30
+    assert result["find_if_independent"]["blocks"] == 15
+    assert result["find_the_effect"]["right"] >= 0.95
 
 
 def test_plan_says_when_nothing_helps(ktrial: CommandLine) -> None:
-    said = words(ktrial("plan", "--effect", "0.1%", "--sd", "20%").output)
-    assert "more than 3840 blocks are needed: make the trials steadier first" in said
+    result = words(ktrial("plan", "--effect", "0.1%", "--sd", "20%").output)
+    assert "more than 3840 blocks are needed: make the trials steadier first" in result
 
 
 def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: Path) -> None:
-    one = MetricCalibration(
+    row = MetricCalibration(
         workload="fork",
         metric="wall",
         blocks=20,
@@ -136,7 +136,7 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
         suggested_blocks=40,
     )
     stored = tmp_path / "calibration.json"
-    stored.write_text(Calibration(machine="host", margin=0.01, metrics=(one,)).model_dump_json())
+    stored.write_text(Calibration(machine="host", margin=0.01, metrics=(row,)).model_dump_json())
     assert "scatters by 1.41 %" in words(ktrial("plan", "--from-calibration", str(stored)).output)
     rows = [
         f"{block},{arm},{100 + (7 * block + 3 * at) % 5}"

@@ -45,10 +45,10 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_patch_is_named_on_the_command_line(cli: CommandLine, study: Path) -> None:
-    said = cli("run", study)
-    assert said.status == 2
-    assert 'the level "?" is a patch that you name' in said.messages
-    assert f"hint: ktrial run {study} --patch FILE" in said.messages.replace("\n", " ")
+    result = cli("run", study)
+    assert result.status == 2
+    assert 'the level "?" is a patch that you name' in result.messages
+    assert f"hint: ktrial run {study} --patch FILE" in result.messages.replace("\n", " ")
     missing = cli("run", study, "--patch", "other.patch")
     assert missing.status == 2
     assert "factors.scheduler.levels[1]" in missing.messages
@@ -59,11 +59,11 @@ def test_the_interaction_and_the_builds_reach_terminal_json_and_reports(
 ) -> None:
     builds = FakeBuilder()
     cli.machine(ScriptedMachine(priced), builds)
-    said = cli("run", study, "--patch", "my.patch", "--html", tmp_path / "r.html")
-    assert said.status == 0, said.messages
-    assert "build 4 of 4: building" in said.messages
-    assert "scheduler and allocator interact in 1 of 2 workloads" in " ".join(said.output.split())
-    line = next(line for line in said.output.splitlines() if line.startswith("fork") and "7.12" in line)
+    printed = cli("run", study, "--patch", "my.patch", "--html", tmp_path / "r.html")
+    assert printed.status == 0, printed.messages
+    assert "build 4 of 4: building" in printed.messages
+    assert "scheduler and allocator interact in 1 of 2 workloads" in " ".join(printed.output.split())
+    line = next(line for line in printed.output.splitlines() if line.startswith("fork") and "7.12" in line)
     assert line.split() == [
         "fork",
         "+3.00",

@@ -167,11 +167,11 @@ def test_the_exit_code_says_whether_exact_mode_can_run(
     programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli = CommandLine(monkeypatch, capsys)
-    said = cli("doctor")
-    assert said.status == 1
-    assert "exact mode cannot run here" in said.output
-    assert f"→ install it: {INSTALL} qemu-system-x86" in " ".join(said.output.split())
-    assert said.messages == ""
+    result = cli("doctor")
+    assert result.status == 1
+    assert "exact mode cannot run here" in result.output
+    assert f"→ install it: {INSTALL} qemu-system-x86" in " ".join(result.output.split())
+    assert result.messages == ""
     as_json = json.loads(cli("doctor", "--json").output)
     assert as_json["usable"] is False
     assert {check["state"] for check in as_json["checks"]} <= {"fine", "limited", "missing"}
@@ -188,8 +188,8 @@ def test_all_is_well_where_all_is_there(
     for name in ("agent", "work"):
         _install(guest, name)
     monkeypatch.setattr("ktrial.machines.guest_programs.directory", lambda: guest)
-    said = CommandLine(monkeypatch, capsys)("doctor")
-    lines = [line.strip() for line in said.output.splitlines()]
+    result = CommandLine(monkeypatch, capsys)("doctor")
+    lines = [line.strip() for line in result.output.splitlines()]
     assert "exact mode can run here" in lines
     assert any("clock source" in line for line in lines[lines.index("exact mode can run here") :])
-    assert said.status == 0
+    assert result.status == 0

@@ -125,10 +125,10 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine) -> None:
-    said = cli("explain", *BOTH)
-    assert said.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions an operation (+84.00 %)" in said.output
-    table = rows(said.output)
+    result = cli("explain", *BOTH)
+    assert result.status == 0
+    assert f"fork: {OLD} → {NEW}: +420 instructions an operation (+84.00 %)" in result.output
+    table = rows(result.output)
     ranked = [row[0] for row in table if row and row[0] in {"mas_store", "vma_link", "kmem_cache_alloc"}]
     assert ranked == ["mas_store", "vma_link", "kmem_cache_alloc"]
     assert ["mas_store", "–", "700", "+700", "166.7"] in table
@@ -136,29 +136,29 @@ def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine)
     assert ["kmem_cache_alloc", "→", "kmem_cache_alloc_noprof", "100", "120", "+20", "4.8"] in table
     assert ["the", "sum", "500", "920", "+420", "100.0"] in table
     assert ["maple", "tree", "+700", "166.7"] in table
-    assert "The rows sum to +420 of +420; unexplained: 0." in said.output
+    assert "The rows sum to +420 of +420; unexplained: 0." in result.output
 
 
 def test_what_differs_around_the_functions_is_shown(cli: CommandLine) -> None:
-    said = cli("explain", *BOTH)
-    table = rows(said.output)
-    assert f"kernel: {OLD} → {NEW}" in said.output
+    result = cli("explain", *BOTH)
+    table = rows(result.output)
+    assert f"kernel: {OLD} → {NEW}" in result.output
     assert ["maple", "tree", "+PER_VMA_LOCK"] in table
     assert ["slab", "−SLUB_CPU_PARTIAL"] in table
-    assert "2 other options differ; --all shows them." in said.output
+    assert "2 other options differ; --all shows them." in result.output
     assert ["/sys/block/nullb0/queue/read_ahead_kb", "128", "8192"] in table
-    assert "vm.swappiness" not in said.output
+    assert "vm.swappiness" not in result.output
     assert ["vmstat.pgfault", "10", "30"] in table
-    assert "not compared" not in said.output
+    assert "not compared" not in result.output
 
 
 def test_all_shows_what_is_only_counted_otherwise(cli: CommandLine) -> None:
-    said = cli("explain", *BOTH, "--all", "--top", 1)
-    table = rows(said.output)
+    result = cli("explain", *BOTH, "--all", "--top", 1)
+    table = rows(result.output)
     assert ["NR_CPUS", "64", "→", "128"] in table
     assert ["−USB=m"] in table
-    assert [*table[8][:3]] == ["0", "other", "rows"] or "map [ext4]" not in said.output
-    assert "kmem_cache_alloc → kmem_cache_alloc_noprof" in said.output
+    assert [*table[8][:3]] == ["0", "other", "rows"] or "map [ext4]" not in result.output
+    assert "kmem_cache_alloc → kmem_cache_alloc_noprof" in result.output
 
 
 def test_bytes_have_a_column_where_string_instructions_differ(
@@ -166,11 +166,11 @@ def test_bytes_have_a_column_where_string_instructions_differ(
 ) -> None:
     clears = a_profile({("clear_page_erms", ""): 3050}, string_bytes={("clear_page_erms", ""): 40_960})
     monkeypatch.setitem(PROFILES, NEW, clears)
-    said = cli("explain", *BOTH)
-    table = rows(said.output)
+    result = cli("explain", *BOTH)
+    table = rows(result.output)
     assert ["clear_page_erms", "–", "305", "+305", "−156.4", "+4,096"] in table
     assert ["the", "sum", "500", "305", "−195", "100.0", "+4,096"] in table
-    assert "Shares are of the instructions alone." in said.output
+    assert "Shares are of the instructions alone." in result.output
 
 
 def test_what_is_not_shown_is_in_one_row(cli: CommandLine) -> None:
@@ -179,35 +179,35 @@ def test_what_is_not_shown_is_in_one_row(cli: CommandLine) -> None:
 
 
 def test_an_explanation_as_json_adds_up(cli: CommandLine) -> None:
-    told: dict[str, Any] = json.loads(cli("explain", *BOTH, "--json").output)
-    assert told["difference"] == 420
-    assert told["unexplained"] == 0
-    assert sum(row["difference"] for row in told["functions"]) == 420
-    assert sum(row["difference"] for row in told["subsystems"]) == 420
-    assert told["functions"][0]["match"] == "ran in the second only"
-    assert told["mode"] == "exact-plugin"
-    around = told["differences"]
+    result: dict[str, Any] = json.loads(cli("explain", *BOTH, "--json").output)
+    assert result["difference"] == 420
+    assert result["unexplained"] == 0
+    assert sum(row["difference"] for row in result["functions"]) == 420
+    assert sum(row["difference"] for row in result["subsystems"]) == 420
+    assert result["functions"][0]["match"] == "ran in the second only"
+    assert result["mode"] == "exact-plugin"
+    around = result["differences"]
     assert around["levels"] == [{"factor": "kernel", "before": OLD, "after": NEW}]
-    assert [one["option"] for one in around["options"]] == [
+    assert [entry["option"] for entry in around["options"]] == [
         "CONFIG_PER_VMA_LOCK",
         "CONFIG_SLUB_CPU_PARTIAL",
         "CONFIG_NR_CPUS",
         "CONFIG_USB",
     ]
-    assert [(one["path"], one["after"]) for one in around["values"]] == [
+    assert [(entry["path"], entry["after"]) for entry in around["values"]] == [
         ("/sys/block/nullb0/queue/read_ahead_kb", "8192")
     ]
     assert around["counters"] == [{"counter": "vmstat.pgfault", "before": 10.0, "after": 30.0}]
-    assert told["counted_anew"] == []
+    assert result["counted_anew"] == []
 
 
 def test_one_boot_parameter_of_one_kernel_is_a_difference(cli: CommandLine, world: World) -> None:
-    said = cli("explain", *BOTH[2:], "--from-boot", "quiet", "--to-boot", "init_on_alloc=1")
-    assert said.status == 0
-    assert "fork: debian:6.12:cloud quiet → debian:6.12:cloud init_on_alloc=1: 0 " in said.output
-    assert "quiet: quiet → (not given)" in said.output
-    assert "init_on_alloc: (not given) → 1" in said.output
-    assert "the second only: init_on_alloc=1" in said.output
+    result = cli("explain", *BOTH[2:], "--from-boot", "quiet", "--to-boot", "init_on_alloc=1")
+    assert result.status == 0
+    assert "fork: debian:6.12:cloud quiet → debian:6.12:cloud init_on_alloc=1: 0 " in result.output
+    assert "quiet: quiet → (not given)" in result.output
+    assert "init_on_alloc: (not given) → 1" in result.output
+    assert "the second only: init_on_alloc=1" in result.output
     assert [boot.parameters for boot in world.walked] == [("quiet",), ("init_on_alloc=1",)]
 
 
@@ -218,26 +218,26 @@ def test_settings_are_read_once_for_a_boot(cli: CommandLine, world: World) -> No
 
 
 def test_settings_are_left_out_where_nobody_wants_them(cli: CommandLine, world: World) -> None:
-    said = cli("explain", *BOTH, "--no-values")
+    result = cli("explain", *BOTH, "--no-values")
     assert world.walked == []
-    assert f"settings: those of {OLD} were not read" in said.output
+    assert f"settings: those of {OLD} were not read" in result.output
 
 
 def test_a_stored_result_is_explained_without_a_run(cli: CommandLine, world: World) -> None:
     world.kept(OLD, NEW)
-    said = cli("explain", "upgrade")
-    assert said.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions an operation" in said.output
-    assert ["vmstat.pgfault", "10", "30"] in rows(said.output)
+    result = cli("explain", "upgrade")
+    assert result.status == 0
+    assert f"fork: {OLD} → {NEW}: +420 instructions an operation" in result.output
+    assert ["vmstat.pgfault", "10", "30"] in rows(result.output)
     assert world.counted == []
-    assert "anew" not in said.output
+    assert "anew" not in result.output
 
 
 def test_what_is_known_of_such_changes_in_time_is_cited(cli: CommandLine, world: World) -> None:
     keep_a_table(world.store, 58, world.kept(OLD, NEW))
-    said = json.loads(cli("explain", "upgrade", "--json").output)["fidelity"]["instructions"]["sentence"]
-    assert "the right sign in 58 of 58 cases" in said
-    assert f"instructions: {said}" in " ".join(cli("explain", "upgrade").output.split())
+    result = json.loads(cli("explain", "upgrade", "--json").output)["fidelity"]["instructions"]["sentence"]
+    assert "the right sign in 58 of 58 cases" in result
+    assert f"instructions: {result}" in " ".join(cli("explain", "upgrade").output.split())
 
 
 def test_a_result_may_be_told_by_number_or_be_the_latest(cli: CommandLine, world: World) -> None:
@@ -259,18 +259,20 @@ def test_the_treatments_are_those_that_are_named(
     cli: CommandLine, world: World, given: tuple[str, ...], pair: str | None
 ) -> None:
     world.kept(OLD, NEW, "debian:7.2")
-    said = cli("explain", "upgrade", *given)
-    assert said.status == (0 if pair else 2)
+    result = cli("explain", "upgrade", *given)
+    assert result.status == (0 if pair else 2)
     if pair:
-        assert f"fork: {pair}:" in said.output
+        assert f"fork: {pair}:" in result.output
 
 
 def test_trials_without_counts_by_function_are_counted_anew_and_that_is_said(
     cli: CommandLine, world: World
 ) -> None:
     world.kept(OLD, NEW, profiles=False)
-    said = cli("explain", "upgrade")
-    assert f"The stored trials were not counted by function: {OLD} and {NEW} were counted anew" in said.output
+    result = cli("explain", "upgrade")
+    assert (
+        f"The stored trials were not counted by function: {OLD} and {NEW} were counted anew" in result.output
+    )
     assert [trial.treatment.label for trial in world.counted] == [OLD, NEW]
     assert json.loads(cli("explain", "upgrade", "--json").output)["counted_anew"] == [OLD, NEW]
 
@@ -286,8 +288,8 @@ def test_profiles_of_two_machines_are_counted_anew(
 def test_a_study_file_that_never_ran_is_counted_now(cli: CommandLine, world: World, tmp_path: Path) -> None:
     file = tmp_path / "upgrade.toml"
     file.write_text(STUDY)
-    said = cli("explain", file, "--workload", "fork")
-    assert said.status == 0
+    result = cli("explain", file, "--workload", "fork")
+    assert result.status == 0
     assert [trial.treatment.label for trial in world.counted] == ["debian:6.1", "debian:6.12"]
 
 
@@ -312,21 +314,21 @@ def test_wrong_names_of_a_result_are_told_with_the_right_ones(
     cli: CommandLine, world: World, arguments: tuple[str, ...], message: str, hint: str
 ) -> None:
     world.kept(OLD, NEW)
-    said = cli("explain", "upgrade", *arguments)
-    assert said.status == 2
-    assert message in said.messages
-    assert hint in said.messages
+    result = cli("explain", "upgrade", *arguments)
+    assert result.status == 2
+    assert message in result.messages
+    assert hint in result.messages
     assert world.counted == []
 
 
 def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine, world: World) -> None:
     study = a_study("upgrade", kernels=(OLD, NEW, "debian:7.2"), workloads=("fork", "pipe"), perturbations=1)
     world.kept(OLD, NEW, "debian:7.2", study=study)
-    said = cli("explain", "upgrade")
-    assert "upgrade has 2 workloads; --workload has to say which one is explained" in said.messages
-    said = cli("explain", "upgrade", "--workload", "fork")
-    assert "upgrade has 3 treatments; --to has to say which one is explained" in said.messages
-    assert f"its treatments are {OLD}, {NEW}, debian:7.2" in said.messages
+    result = cli("explain", "upgrade")
+    assert "upgrade has 2 workloads; --workload has to say which one is explained" in result.messages
+    result = cli("explain", "upgrade", "--workload", "fork")
+    assert "upgrade has 3 treatments; --to has to say which one is explained" in result.messages
+    assert f"its treatments are {OLD}, {NEW}, debian:7.2" in result.messages
 
 
 @pytest.mark.parametrize(
@@ -354,9 +356,9 @@ def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine
 def test_mistakes_are_told_before_anything_is_booted(
     cli: CommandLine, world: World, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
-    said = cli("explain", *arguments)
-    assert (said.status, world.counted) == (status, [])
-    assert message in said.messages
+    result = cli("explain", *arguments)
+    assert (result.status, world.counted) == (status, [])
+    assert message in result.messages
 
 
 def test_a_workload_that_cannot_be_counted_says_why(cli: CommandLine, world: World) -> None:
@@ -364,10 +366,10 @@ def test_a_workload_that_cannot_be_counted_says_why(cli: CommandLine, world: Wor
     world.counting_fails = a_trial(
         failed, outcome=Outcome.PANICKED, reason="Kernel panic", console="one\ntwo\n"
     )
-    said = cli("explain", *BOTH)
-    assert said.status == 1
-    assert "fork was not counted by function under debian:6.1:cloud: Kernel panic" in said.messages
-    assert "console ends with: two" in said.messages
+    result = cli("explain", *BOTH)
+    assert result.status == 1
+    assert "fork was not counted by function under debian:6.1:cloud: Kernel panic" in result.messages
+    assert "console ends with: two" in result.messages
     warning = DataWarning(kind=WarningKind.PLAIN_BOOT, text="it marks no region", advice="")
     world.counting_fails = a_trial(failed, warnings=(warning,), console="")
     assert "under debian:6.1:cloud: it marks no region" in cli("explain", *BOTH).messages
@@ -375,9 +377,9 @@ def test_a_workload_that_cannot_be_counted_says_why(cli: CommandLine, world: Wor
 
 def test_a_qemu_without_plugins_is_told(cli: CommandLine, world: World) -> None:
     world.counting_fails = NoPluginHere(machine="exact", program="/usr/bin/qemu", problem="not built in")
-    said = cli("explain", *BOTH)
-    assert said.status == 1
-    assert "cannot count by function with /usr/bin/qemu" in said.messages
+    result = cli("explain", *BOTH)
+    assert result.status == 1
+    assert "cannot count by function with /usr/bin/qemu" in result.messages
 
 
 def test_the_shell_completes_treatments_and_workloads_of_the_study(world: World) -> None:

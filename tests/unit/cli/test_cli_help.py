@@ -51,20 +51,20 @@ def test_every_topic_that_a_message_names_is_there() -> None:
 
 
 def test_topics_are_listed_with_what_they_tell(cli: CommandLine) -> None:
-    said = cli("help")
-    assert said.status == 0
+    result = cli("help")
+    assert result.status == 0
     for page in help.pages().values():
-        assert any(line.split()[:1] == [page.topic] for line in said.output.splitlines())
-    assert "Study files" in said.output
+        assert any(line.split()[:1] == [page.topic] for line in result.output.splitlines())
+    assert "Study files" in result.output
 
 
 @pytest.mark.parametrize("topic", help.pages())
 def test_a_page_is_shown_without_markup(cli: CommandLine, topic: str) -> None:
-    said = cli("help", topic)
-    assert said.status == 0
-    assert help.page(topic).title.replace("`", "").split()[0] in said.output
-    assert not re.search(r"^\s*<!--", said.output, re.MULTILINE)
-    assert not re.search(r"\]\([a-z/.-]+\.md", said.output)
+    result = cli("help", topic)
+    assert result.status == 0
+    assert help.page(topic).title.replace("`", "").split()[0] in result.output
+    assert not re.search(r"^\s*<!--", result.output, re.MULTILINE)
+    assert not re.search(r"\]\([a-z/.-]+\.md", result.output)
 
 
 def test_links_between_pages_are_commands(cli: CommandLine) -> None:
@@ -77,14 +77,14 @@ def test_a_command_without_a_page_of_its_own_is_in_the_page_of_commands(cli: Com
 
 
 def test_a_topic_that_is_not_there_is_told_with_what_is_near(cli: CommandLine) -> None:
-    said = cli("help", "study")
-    assert said.status == 2
-    assert said.messages.startswith("ktrial: error: There is no topic study (did you mean studies?)")
+    result = cli("help", "study")
+    assert result.status == 2
+    assert result.messages.startswith("ktrial: error: There is no topic study (did you mean studies?)")
 
 
 def test_an_installation_without_its_documentation_says_so(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("ktrial.cli.commands.help.package_directory", lambda: tmp_path / "a" / "b" / "c")
-    said = cli("help", "studies")
-    assert (said.status, "this installation is incomplete" in said.messages) == (1, True)
+    result = cli("help", "studies")
+    assert (result.status, "this installation is incomplete" in result.messages) == (1, True)

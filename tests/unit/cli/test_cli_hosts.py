@@ -122,33 +122,33 @@ def played(directory: Path, script: str) -> Sequence[str]:
     ],
 )
 def test_names_that_are_none_are_refused(hosts: str, problem: str, cli: CommandLine, tmp_path: Path) -> None:
-    said = cli("run", tmp_path / "study.toml", "--host", hosts)
-    assert said.status == 2
-    assert problem in said.messages
+    result = cli("run", tmp_path / "study.toml", "--host", hosts)
+    assert result.status == 2
+    assert problem in result.messages
 
 
 def test_it_goes_with_the_machine_ssh_and_each_has_its_own_report(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "exact.toml").write_text(
         'workloads = ["fork"]\n[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]'
     )
-    said = cli("run", tmp_path / "exact.toml", "--host", "lab1")
-    assert (said.status, 'it goes with kind = "ssh"' in said.messages) == (2, True)
-    said = cli("run", tmp_path / "study.toml", "--host", "lab1,lab2", "--html", tmp_path / "page.html")
-    assert (said.status, "a report of its own" in said.messages) == (2, True)
+    result = cli("run", tmp_path / "exact.toml", "--host", "lab1")
+    assert (result.status, 'it goes with kind = "ssh"' in result.messages) == (2, True)
+    result = cli("run", tmp_path / "study.toml", "--host", "lab1,lab2", "--html", tmp_path / "page.html")
+    assert (result.status, "a report of its own" in result.messages) == (2, True)
 
 
 def test_each_machine_s_run_is_told_what_this_one_was(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Sequence[str]] = []
+    result: list[Sequence[str]] = []
     monkeypatch.setattr(
         "ktrial.cli.running.study.run_on_each",
-        lambda studies, words, **_: told.extend([[*studies], words]),
+        lambda studies, words, **_: result.extend([[*studies], words]),
     )
     study = str(tmp_path / "study.toml")
     given = ("--retry-failed", "--allow-host-changes", "--wait", "2h", "--confirm", "9")
     assert cli("run", study, "--host", "lab1", "--host", "me@lab2", *given).status == 0
-    hosts, words = told
+    hosts, words = result
     assert hosts == ["lab1", "me@lab2"]
     assert sorted(words) == sorted([*given, "--", study])
     assert words[-2:] == ["--", study]
@@ -163,16 +163,16 @@ def test_a_machine_that_fails_is_told_and_the_others_are_compared(
     with pytest.raises(typer.Exit) as ended:
         run_on_each(every, ["--", "s.toml"], json=False, store=store, program=program)
     assert ended.value.exit_code == 3
-    said = capsys.readouterr()
-    assert "lab2: ktrial: error: lab2 does not answer" in said.err.splitlines()
-    assert "lab3: connected to lab3" in said.err.splitlines()
+    result = capsys.readouterr()
+    assert "lab2: ktrial: error: lab2 does not answer" in result.err.splitlines()
+    assert "lab3: connected to lab3" in result.err.splitlines()
     for part in (
         "the result on lab1",
         "lab2: ended with exit code 1",
         "the same on all machines",
         "ssh lab3",
     ):
-        assert part in said.out
+        assert part in result.out
     words = (tmp_path / "words").read_text().splitlines()
     assert sorted(words) == [f"run --host {host} -- s.toml" for host in every]
 
@@ -183,10 +183,10 @@ def test_as_json_there_is_each_result_and_the_comparison(
     studies, store = stored(tmp_path, "lab1", "lab3")
     program = played(tmp_path, "echo '{{\"study\": \"'$3'\"}}'")
     run_on_each(studies, ["--json", "--", "s.toml"], json=True, store=store, program=program)
-    said = json.loads(capsys.readouterr().out)
-    assert said["hosts"] == {"lab1": {"study": "lab1"}, "lab3": {"study": "lab3"}}
-    assert said["systems"][0]["agreement"] == "same"
-    assert said["systems"][0]["over_machines"]["low"] > 1.2
+    result = json.loads(capsys.readouterr().out)
+    assert result["hosts"] == {"lab1": {"study": "lab1"}, "lab3": {"study": "lab3"}}
+    assert result["systems"][0]["agreement"] == "same"
+    assert result["systems"][0]["over_machines"]["low"] > 1.2
 
 
 def test_ctrl_c_ends_every_machine_s_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -194,9 +194,9 @@ def test_ctrl_c_ends_every_machine_s_run(tmp_path: Path, capfd: pytest.CaptureFi
     program = played(tmp_path, WAITS)
     with pytest.raises(Interrupted, match="what is finished is stored"):
         run_on_each(studies, ["--", "s.toml"], json=False, store=str(tmp_path / "db"), program=program)
-    said = capfd.readouterr().err
-    assert "lab1: ending" in said
-    assert "lab2: ending" in said
+    result = capfd.readouterr().err
+    assert "lab1: ending" in result
+    assert "lab2: ending" in result
 
 
 def test_a_run_that_is_killed_takes_every_machine_s_run_with_it(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_what_is_set_on_machines_goes_back_when_the_run_on_all_is_killed(
         parent = subprocess.Popen([*PLAIN, *words, "--allow-host-changes"])
         wait_until(lambda: KNOB.read_text() != before or parent.poll() is not None)
         with open_store(str(store)) as opened:
-            (held,) = [one.lease for one in opened.machine_leases() if one.lease.called == HOST]
+            (held,) = [row.lease for row in opened.machine_leases() if row.lease.called == HOST]
         parent.kill()
         parent.wait()
         wait_until(lambda: not Path(f"/proc/{held.process}").exists())
@@ -263,10 +263,10 @@ def test_two_servers_and_one_that_is_not_there(tmp_path: Path, monkeypatch: pyte
         texts = [server.config.read_text() for server in servers]
         (tmp_path / "config").write_text(texts[0] + texts[1].replace(HOST, "lab2"))
         monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(tmp_path / "config"))
-        done = subprocess.run([*PLAIN, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    assert "lab9: ktrial: error: Machine ssh: lab9" in done.stderr
-    assert "over machines like these 2" in done.stdout
+        process = subprocess.run([*PLAIN, *words], capture_output=True, text=True, check=False)
+    assert process.returncode == 3, process.stderr
+    assert "lab9: ktrial: error: Machine ssh: lab9" in process.stderr
+    assert "over machines like these 2" in process.stdout
     with open_store(str(tmp_path / "db")) as store:
         assert store.names() == {"mine-lab1", "mine-lab2"}
-        assert [len(store.trials(each)) for each in (1, 2)] == [6, 6]
+        assert [len(store.trials(row)) for row in (1, 2)] == [6, 6]

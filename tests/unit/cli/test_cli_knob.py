@@ -31,9 +31,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 
 def test_knobs_are_listed_by_subsystem(cli: CommandLine) -> None:
-    said = cli("knob", "list", "--subsystem", "thp")
-    assert "transparent_hugepage/enabled" in said.output
-    assert "swappiness" not in said.output
+    result = cli("knob", "list", "--subsystem", "thp")
+    assert "transparent_hugepage/enabled" in result.output
+    assert "swappiness" not in result.output
     every = json.loads(cli("knob", "list", "--json").output)
     assert len(every) >= 80
     assert {"name", "places", "defaults", "safety", "documentation"} <= set(every[0])
@@ -47,48 +47,48 @@ def test_the_shell_completes_knobs_and_what_can_be_set() -> None:
 
 
 def test_a_subsystem_that_is_not_there_is_told_with_those_that_are(cli: CommandLine) -> None:
-    said = cli("knob", "list", "--subsystem", "trap")
-    assert said.status == 2
-    assert "there are those of block, boot," in said.messages
+    result = cli("knob", "list", "--subsystem", "trap")
+    assert result.status == 2
+    assert "there are those of block, boot," in result.messages
 
 
 def test_a_knob_is_shown_with_its_places_and_its_successor(cli: CommandLine) -> None:
-    said = cli("knob", "show", "kernel.sched_latency_ns").output
-    assert "/sys/kernel/debug/sched/latency_ns in 5.13 to 6.5" in said
-    assert "8a99b6833c88" in said
-    assert "base_slice_ns, which is not the same thing" in said
+    result = cli("knob", "show", "kernel.sched_latency_ns").output
+    assert "/sys/kernel/debug/sched/latency_ns in 5.13 to 6.5" in result
+    assert "8a99b6833c88" in result
+    assert "base_slice_ns, which is not the same thing" in result
 
 
 def test_knobs_are_read(cli: CommandLine, tree: Tree) -> None:
-    said = cli("knob", "get", "swappiness", "read_ahead_kb@*", "/sys/block/vda/queue/read_ahead_kb")
-    assert said.output.splitlines() == [
+    result = cli("knob", "get", "swappiness", "read_ahead_kb@*", "/sys/block/vda/queue/read_ahead_kb")
+    assert result.output.splitlines() == [
         "vm.swappiness = 60",
         "queue/read_ahead_kb@vda = 128",
         "queue/read_ahead_kb@vdb = 64",
         "/sys/block/vda/queue/read_ahead_kb = 128",
     ]
-    (one,) = json.loads(cli("knob", "get", "transparent_hugepage", "--json").output)
-    assert (one["value"], one["text"]) == ("madvise", "always [madvise] never")
+    (row,) = json.loads(cli("knob", "get", "transparent_hugepage", "--json").output)
+    assert (row["value"], row["text"]) == ("madvise", "always [madvise] never")
 
 
 def test_one_that_cannot_be_read_does_not_hide_the_others(cli: CommandLine, tree: Tree) -> None:
-    said = cli("knob", "get", "no.such", "swappiness", "mitigations")
-    assert said.output == "vm.swappiness = 60\n"
-    assert "no.such" in said.messages
-    assert "boot parameter" in said.messages
-    assert said.status == 1
+    result = cli("knob", "get", "no.such", "swappiness", "mitigations")
+    assert result.output == "vm.swappiness = 60\n"
+    assert "no.such" in result.messages
+    assert "boot parameter" in result.messages
+    assert result.status == 1
 
 
 def test_what_was_set_stays_until_it_is_restored(cli: CommandLine, tree: Tree) -> None:
-    said = cli("knob", "set", "vm.swappiness=10", "read_ahead_kb@vda=256")
-    assert said.output.splitlines() == [
+    result = cli("knob", "set", "vm.swappiness=10", "read_ahead_kb@vda=256")
+    assert result.output.splitlines() == [
         "vm.swappiness = 10, was 60",
         "queue/read_ahead_kb@vda = 256, was 128",
     ]
-    assert said.messages == "to put back what was there: ktrial restore\n"
+    assert result.messages == "to put back what was there: ktrial restore\n"
     cli("knob", "get", "swappiness")
     assert tree.read("proc/sys/vm/swappiness") == "10"
-    assert [one["knob"] for one in json.loads(cli("restore", "--list", "--json").output)] == [
+    assert [row["knob"] for row in json.loads(cli("restore", "--list", "--json").output)] == [
         "vm.swappiness",
         "queue/read_ahead_kb@vda",
     ]
@@ -103,9 +103,9 @@ def test_what_was_set_stays_until_it_is_restored(cli: CommandLine, tree: Tree) -
 def test_somebody_elses_change_is_a_warning_and_a_status(cli: CommandLine, tree: Tree) -> None:
     cli("knob", "set", "vm.swappiness=10")
     tree.write("proc/sys/vm/swappiness", "33")
-    said = cli("restore")
-    assert (said.status, tree.read("proc/sys/vm/swappiness")) == (1, "33")
-    assert "somebody else has made it 33 since" in said.messages
+    result = cli("restore")
+    assert (result.status, tree.read("proc/sys/vm/swappiness")) == (1, "33")
+    assert "somebody else has made it 33 since" in result.messages
     (undone,) = json.loads(cli("restore", "--force", "--json").output)
     assert (undone["ending"], tree.read("proc/sys/vm/swappiness")) == ("restored", "60")
 
@@ -114,8 +114,8 @@ def test_any_command_puts_back_what_a_killed_one_has_left(cli: CommandLine, tree
     tree.leave(("swappiness", "10"))
     (path,) = tree.entries
     change_owner(tree, Journal(tree.root / "journal").boot)
-    said = cli("knob", "show", "swappiness")
-    assert "left by an earlier ktrial that was ended: vm.swappiness is 60 again" in said.messages
+    result = cli("knob", "show", "swappiness")
+    assert "left by an earlier ktrial that was ended: vm.swappiness is 60 again" in result.messages
     assert not path.exists()
     assert cli("knob", "show", "swappiness").messages == ""
 
@@ -151,17 +151,17 @@ def test_while_its_owner_is_alive_nobody_else_restores(cli: CommandLine, tree: T
 def test_what_cannot_be_set_says_why(
     cli: CommandLine, tree: Tree, setting: str, status: int, message: str
 ) -> None:
-    said = cli("knob", "set", setting)
-    assert said.status == status
-    assert message in said.messages
+    result = cli("knob", "set", setting)
+    assert result.status == status
+    assert message in result.messages
     assert not tree.entries
 
 
 def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree) -> None:
     path = tree.root / journal_location.NAME
-    said = cli("restore", "--install-unit", "--unit-path", path)
-    assert said.output == f"{path}\n"
-    assert "systemctl enable ktrial-restore.service" in said.messages
+    result = cli("restore", "--install-unit", "--unit-path", path)
+    assert result.output == f"{path}\n"
+    assert "systemctl enable ktrial-restore.service" in result.messages
     text = path.read_text()
     assert "restore\n" in text
     assert str(tree.root / "journal") in text
@@ -169,10 +169,10 @@ def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree)
 
 def test_a_dry_run_shows_the_unit_and_writes_none(cli: CommandLine, tree: Tree) -> None:
     path = tree.root / journal_location.NAME
-    said = cli("restore", "--install-unit", "--dry-run", "--unit-path", path)
-    assert said.status == 0
-    assert "[Service]" in said.output
-    assert f"nothing was written: this was a dry run; it would be {path}" in said.messages
+    result = cli("restore", "--install-unit", "--dry-run", "--unit-path", path)
+    assert result.status == 0
+    assert "[Service]" in result.output
+    assert f"nothing was written: this was a dry run; it would be {path}" in result.messages
     assert not path.exists()
 
 
@@ -198,7 +198,7 @@ def complaint_of_systemd(unit: Path) -> str:
 
 
 def test_a_unit_that_cannot_be_written_is_an_error(cli: CommandLine, tree: Tree) -> None:
-    said = cli("restore", "--install-unit", "--unit-path", tree.root / "no/where/x.service")
-    assert said.status == 1
-    assert "The systemd unit" in said.messages
-    assert "cannot be written: No such file or directory" in said.messages
+    result = cli("restore", "--install-unit", "--unit-path", tree.root / "no/where/x.service")
+    assert result.status == 1
+    assert "The systemd unit" in result.messages
+    assert "cannot be written: No such file or directory" in result.messages

@@ -32,9 +32,11 @@ def run(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("messages", ["2>/dev/full", "2> >(exec 0<&-)"], ids=["full disk", "reader gone"])
 def test_a_run_goes_on_where_its_messages_are_lost(run: list[str], messages: str) -> None:
     script = f'"$@" {messages}'
-    done = subprocess.run(["bash", "-c", script, "bash", *run], capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert "pipe" in done.stdout
+    process = subprocess.run(
+        ["bash", "-c", script, "bash", *run], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0
+    assert "pipe" in process.stdout
 
 
 def test_a_run_ends_as_told_when_its_terminal_is_closed(run: list[str], tmp_path: Path) -> None:

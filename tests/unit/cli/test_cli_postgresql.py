@@ -43,8 +43,8 @@ def both(tmp_path_factory: pytest.TempPathFactory, postgresql: Server) -> tuple[
     file = a_store(tmp_path_factory.mktemp("stored"), a_record(FIVE[:3], ("fork", "pipe")))
     url = postgresql.database()
     with open_store(file) as source, open_store(url) as target:
-        for one in source.studies():
-            copy_study(source, target, one.id, keeps_number=True)
+        for row in source.studies():
+            copy_study(source, target, row.id, keeps_number=True)
     return str(file), url
 
 
@@ -75,14 +75,14 @@ def test_a_study_is_run_resumed_and_shown_and_no_password_is_anywhere(
     url = postgresql.database(empty=True).replace("ktrial@", "ktrial:s3cret@")
     (tmp_path / "mine.toml").write_text(STUDY)
     cli.machine(ScriptedMachine())
-    said = [cli("run", "mine.toml", "--store", url, "--html", "r.html") for _ in range(2)]
-    said += [cli("show", "mine", "--store", url), cli("list", "--store", url, "--json")]
-    assert [one.status for one in said] == [0] * 4
+    result = [cli("run", "mine.toml", "--store", url, "--html", "r.html") for _ in range(2)]
+    result += [cli("show", "mine", "--store", url), cli("list", "--store", url, "--json")]
+    assert [entry.status for entry in result] == [0] * 4
     with open_store(url) as store:
-        assert [one.finished for one in store.studies()] == [4]
+        assert [entry.finished for entry in store.studies()] == [4]
         everything = [str(row) for row in store.transactions.read(all_rows)]
     pages = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    for text in [*pages, *everything, *(one.output + one.messages for one in said)]:
+    for text in [*pages, *everything, *(entry.output + entry.messages for entry in result)]:
         assert "s3cret" not in text
 
 

@@ -113,8 +113,8 @@ def install(directory: Path, name: str, text: str = "#!/bin/sh\n") -> None:
     (directory / name).chmod(0o755)
 
 
-def hint(said: Said) -> str:
-    (line,) = [line for line in said.messages.splitlines() if line.startswith("hint: ")]
+def hint(result: Said) -> str:
+    (line,) = [line for line in result.messages.splitlines() if line.startswith("hint: ")]
     return line.removeprefix("hint: ")
 
 
@@ -123,9 +123,9 @@ def test_all_that_is_missing_is_named_in_one_line_before_anything_is_done(
     command: str, programs: Path, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     words, packages = COMMANDS[command]
-    said = ktrial(*words)
-    assert said.status not in {0, 125}
-    line = hint(said)
+    result = ktrial(*words)
+    assert result.status not in {0, 125}
+    line = hint(result)
     assert line.startswith(f"{INSTALL} ")
     assert set(line.removeprefix(INSTALL).split()) == set(packages)
     for place in ("sources", "trees", "kernels", "snapshots"):
@@ -181,10 +181,10 @@ def test_a_stranger_s_mails_are_not_built_where_there_is_no_sandbox(
 ) -> None:
     with_everything(programs)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "namespaces are forbidden here")
-    said = ktrial(*SERIES, "--dry-run")
-    assert said.status == 128
-    assert "in a sandbox only, and there is none: namespaces are forbidden here" in said.messages
-    assert hint(said) == "--trust builds it as yourself"
+    result = ktrial(*SERIES, "--dry-run")
+    assert result.status == 128
+    assert "in a sandbox only, and there is none: namespaces are forbidden here" in result.messages
+    assert hint(result) == "--trust builds it as yourself"
 
 
 def test_a_disk_on_which_no_build_has_room_is_told_with_its_size(
@@ -193,10 +193,10 @@ def test_a_disk_on_which_no_build_has_room_is_told_with_its_size(
     with_everything(programs)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "")
     monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 300 * 10**6))
-    said = ktrial("kernel", "build", "debian:linux-source-6.1")
-    assert said.status == 1
-    assert "300.0 MB free, and a build needs 2.3 GB at least" in said.messages
-    assert "KTRIAL_CACHE" in hint(said)
+    result = ktrial("kernel", "build", "debian:linux-source-6.1")
+    assert result.status == 1
+    assert "300.0 MB free, and a build needs 2.3 GB at least" in result.messages
+    assert "KTRIAL_CACHE" in hint(result)
 
 
 def test_a_disk_that_may_be_too_small_is_a_warning(
@@ -205,9 +205,9 @@ def test_a_disk_that_may_be_too_small_is_a_warning(
     with_everything(programs)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "")
     monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 3 * 10**9))
-    said = ktrial("kernel", "build", "debian:linux-source-6.1")
-    assert "warning:" in said.messages
-    assert "3.0 GB free, and the kernels usually take 3.8 GB" in said.messages
+    result = ktrial("kernel", "build", "debian:linux-source-6.1")
+    assert "warning:" in result.messages
+    assert "3.0 GB free, and the kernels usually take 3.8 GB" in result.messages
 
 
 def test_a_guest_that_is_larger_than_this_system_is_refused(
@@ -218,9 +218,9 @@ def test_a_guest_that_is_larger_than_this_system_is_refused(
         'workloads = ["fork"]\n[machine]\nmemory = "1024G"\n'
         '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
     )
-    said = ktrial("run", "large.toml")
-    assert said.status == 1
-    assert "a guest has 1048576 MiB of memory" in said.messages
+    result = ktrial("run", "large.toml")
+    assert result.status == 1
+    assert "a guest has 1048576 MiB of memory" in result.messages
 
 
 INERT = """\
@@ -241,9 +241,9 @@ def test_a_study_whose_only_factor_cannot_act_is_refused_before_anything_is_boot
     machine = ScriptedMachine()
     ktrial.machine(machine)
     (tmp_path / "inert.toml").write_text(INERT.format(more=""))
-    said = ktrial("run", "inert.toml")
-    assert said.status == 2
-    assert "vm.swappiness cannot act: the study's guests have no swap" in said.messages
+    result = ktrial("run", "inert.toml")
+    assert result.status == 2
+    assert "vm.swappiness cannot act: the study's guests have no swap" in result.messages
     assert not machine.prepared
     assert not (tmp_path / "ktrial.db").exists()
 
@@ -261,8 +261,8 @@ def test_a_factor_that_cannot_act_beside_one_that_can_is_told_first(
     table = f'[factors.other]\nkind = "{kind or "setting"}"\ntarget = "{name}"\nlevels = ["1", "0"]\n'
     text = INERT.format(more="").replace("vm.swappiness", "vm.vfs_cache_pressure") + table
     (tmp_path / "half.toml").write_text(text)
-    said = ktrial("run", "half.toml")
-    assert said.status == 0
-    first, *_ = said.messages.splitlines()
+    result = ktrial("run", "half.toml")
+    assert result.status == 0
+    first, *_ = result.messages.splitlines()
     assert "other cannot act" in first
     assert there in first

@@ -42,34 +42,34 @@ class Asked(CommandLine):
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
-    asked = Asked(monkeypatch, capsys)
+    command = Asked(monkeypatch, capsys)
 
     def profile(
         settings: MachineSettings, use: WorkloadUse, caches: CacheShapes | None = None, **_: object
     ) -> Profile:
-        asked.caches = caches
+        command.caches = caches
         made = PROFILES[settings.kernel].model_copy(update={"parameters": settings.boot})
         return with_caches(made) if caches else made
 
     monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
     monkeypatch.setenv("COLUMNS", "110")
-    return asked
+    return command
 
 
 def with_caches(profile: Profile) -> Profile:
     """Every function missed once in ten of its instructions, `map` in the last level as well."""
     region = profile.region
     functions = tuple(
-        each.model_copy(
+        row.model_copy(
             update={
                 "caches": CacheCounts(
-                    loads=each.instructions,
-                    data_misses=each.instructions // 10,
-                    last_misses=each.instructions // 10 if each.symbol == "map" else 0,
+                    loads=row.instructions,
+                    data_misses=row.instructions // 10,
+                    last_misses=row.instructions // 10 if row.symbol == "map" else 0,
                 )
             }
         )
-        for each in region.functions
+        for row in region.functions
     )
     return profile.model_copy(update={"region": region.model_copy(update={"functions": functions})})
 
@@ -79,14 +79,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_a_profile_has_the_functions_and_the_program(cli: Asked) -> None:
-    said = cli(*ONE, "--boot", "quiet", "--top", 2)
-    table = rows(said.output)
-    assert said.status == 0
-    assert "fork on debian:6.1 quiet: 500 instructions per operation" in said.output
+    result = cli(*ONE, "--boot", "quiet", "--top", 2)
+    table = rows(result.output)
+    assert result.status == 0
+    assert "fork on debian:6.1 quiet: 500 instructions per operation" in result.output
     assert ["vma_link", "300", "60.0", "–", "1", "mm"] in table
     assert ["4", "other", "functions", "60", "12.0"] in table
     assert ["[program]", "work", "50", "10.0"] in table
-    assert "The rows sum to 500; 0 belong to no row." in said.output
+    assert "The rows sum to 500; 0 belong to no row." in result.output
 
 
 def test_the_median_operation_is_told_beside_the_mean(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,39 +117,39 @@ def test_tasks_are_told_apart_by_number(cli: Asked, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_profile_as_json_adds_up(cli: Asked) -> None:
-    told: dict[str, Any] = json.loads(cli(*ONE, "--json").output)
-    parts = [*told["functions"], *told["programs"]]
-    assert sum(each["instructions"] for each in parts) == told["instructions"] == 5000
-    assert told["cpu_modes"] == {"kernel": 4500, "user": 500}
-    assert [each["name"] for each in told["entries"]] == ["exception page_fault", "system call", "fork"]
-    assert "caches" not in told["functions"][0]
+    result: dict[str, Any] = json.loads(cli(*ONE, "--json").output)
+    parts = [*result["functions"], *result["programs"]]
+    assert sum(row["instructions"] for row in parts) == result["instructions"] == 5000
+    assert result["cpu_modes"] == {"kernel": 4500, "user": 500}
+    assert [row["name"] for row in result["entries"]] == ["exception page_fault", "system call", "fork"]
+    assert "caches" not in result["functions"][0]
 
 
 def test_caches_are_modelled_on_request_and_told_by_function(cli: Asked) -> None:
-    said = cli(*ONE, "--caches")
+    result = cli(*ONE, "--caches")
     assert cli.caches == CacheShapes()
-    table = rows(said.output)
+    table = rows(result.output)
     # 500 instructions and 50 misses of both levels in ten operations: 50 + 5 × 40 + 5 × 200 cycles.
     assert ["map", "[ext4]", "1,250", "37.9", "0", "5", "5"] in table
     assert ["the", "sum", "3,300", "100.0", "0", "45", "5"] in table
-    assert "L1i 32768:8:64, L1d 32768:8:64, last level 8388608:16:64" in said.output
-    assert "A modelled cycle is no time" in said.output
+    assert "L1i 32768:8:64, L1d 32768:8:64, last level 8388608:16:64" in result.output
+    assert "A modelled cycle is no time" in result.output
 
 
 def test_a_cache_s_shape_asks_for_caches(cli: Asked) -> None:
     assert cli(*ONE, "--l1d", "48K:12:64", "--llc", "2M:16").status == 0
     assert cli.caches == CacheShapes(l1d=CacheShape(48 << 10, 12), llc=CacheShape(2 << 20, 16))
-    told: dict[str, Any] = json.loads(cli(*ONE, "--caches", "--json").output)
-    assert told["functions"][0]["caches"]["data_misses"] == 300
-    assert told["functions"][0]["modelled_cycles"] == 3000 + 300 * 40
+    result: dict[str, Any] = json.loads(cli(*ONE, "--caches", "--json").output)
+    assert result["functions"][0]["caches"]["data_misses"] == 300
+    assert result["functions"][0]["modelled_cycles"] == 3000 + 300 * 40
 
 
 def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) -> None:
     names = ("folded", "svg", "vector", "speedscope", "perf")
     folded, svg, vector, speedscope, perf = (tmp_path / name for name in names)
-    asked = ("--folded", folded, "--flame-graph", svg, "--vector", vector)
+    command = ("--folded", folded, "--flame-graph", svg, "--vector", vector)
     exports = ("--export", f"speedscope:{speedscope}", "--export", f"perf-script:{perf}")
-    assert cli(*ONE, *asked, *exports).status == 0
+    assert cli(*ONE, *command, *exports).status == 0
     assert folded.read_text().splitlines()[0] == "[program];work 500"
     assert svg.read_text().startswith("<svg ")
     assert json.loads(speedscope.read_text())["profiles"][0]["endValue"] == 5000
@@ -195,9 +195,9 @@ def test_mistakes_are_told_before_anything_is_booted(
         raise AssertionError("a kernel was booted")
 
     monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
-    said = cli(*ONE, *arguments)
-    assert said.status in {1, 2}
-    assert message in " ".join(said.messages.split())
+    result = cli(*ONE, *arguments)
+    assert result.status in {1, 2}
+    assert message in " ".join(result.messages.split())
 
 
 def test_a_qemu_without_plugins_is_told(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +205,6 @@ def test_a_qemu_without_plugins_is_told(cli: Asked, monkeypatch: pytest.MonkeyPa
         raise NoPluginHere(machine="exact", program="/usr/bin/qemu", problem="plugins are not built in")
 
     monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
-    said = cli(*ONE)
-    assert said.status == 1
-    assert "cannot count by function with /usr/bin/qemu" in said.messages
+    result = cli(*ONE)
+    assert result.status == 1
+    assert "cannot count by function with /usr/bin/qemu" in result.messages

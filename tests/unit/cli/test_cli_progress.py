@@ -72,13 +72,13 @@ def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.Monk
 
 def test_builds_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fleet builds several: each is a step of its own, however they take turns."""
-    said: list[str] = []
-    log, seconds = StepLog(said.append), itertools.count(100.0, 10.0)
+    result: list[str] = []
+    log, seconds = StepLog(result.append), itertools.count(100.0, 10.0)
     monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
     for files in range(1, 5):
         for name in ("build:a", "build:b"):
             log.step(name, f"building: {files} of about 9 files")
-    assert said == [
+    assert result == [
         "build:a: building: 1 of about 9 files",
         "build:b: building: 1 of about 9 files",
         "build:a: building: 3 of about 9 files",

@@ -60,16 +60,16 @@ def test_a_run_ends_with_verdicts_an_answer_and_a_report(
     cli: CommandLine, study: Path, tmp_path: Path
 ) -> None:
     cli.machine(ScriptedMachine())
-    said = cli("run", study)
-    assert said.status == 0
-    lines = said.output.splitlines()
+    result = cli("run", study)
+    assert result.status == 0
+    lines = result.output.splitlines()
     assert lines[0] == "upgrade: What did the upgrade cost?"
     assert any(line.startswith("fork ") for line in lines)
     report = tmp_path / "store" / "reports" / "upgrade-1.html"
     assert lines[-1] == f"report: {report}"
     assert report.read_text().startswith("<!doctype html>")
-    assert said.messages.startswith("4 trials\n")
-    assert said.messages.endswith("trials: 4/4\n")
+    assert result.messages.startswith("4 trials\n")
+    assert result.messages.endswith("trials: 4/4\n")
 
 
 def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
@@ -80,18 +80,18 @@ def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
     with open_store(tmp_path / "store" / "ktrial.db") as store:
         run(stored, store=store, machine=machine, sources=sources(), observer=Observer())
     cli.machine(machine)
-    said = " ".join(cli("show", "mine of 6.12").output.split())
-    advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", said)
-    assert advice, said
+    result = " ".join(cli("show", "mine of 6.12").output.split())
+    advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", result)
+    assert advice, result
     confirmed = cli(*shlex.split(advice[1]))
     assert confirmed.status == 0, confirmed.messages
     assert "mine of 6.12-confirmation" in confirmed.output
 
 
 def test_a_study_that_is_neither_a_file_nor_stored_is_told(cli: CommandLine) -> None:
-    said = cli("run", "no-such-study")
-    assert said.status == 2
-    assert "no-such-study cannot be read" in said.messages
+    result = cli("run", "no-such-study")
+    assert result.status == 2
+    assert "no-such-study cannot be read" in result.messages
 
 
 def _noisy(boot: Boot, run: Run) -> StepResult:
@@ -103,8 +103,8 @@ def _noisy(boot: Boot, run: Run) -> StepResult:
 
 def test_json_is_all_there_is_on_standard_output(cli: CommandLine, study: Path, tmp_path: Path) -> None:
     cli.machine(ScriptedMachine())
-    said = cli("run", study, "--json")
-    result = _json(said.output)
+    printed = cli("run", study, "--json")
+    result = _json(printed.output)
     assert {key: result[key] for key in ("study", "question", "id", "planned")} == {
         "study": "upgrade",
         "question": "What did the upgrade cost?",
@@ -113,12 +113,12 @@ def test_json_is_all_there_is_on_standard_output(cli: CommandLine, study: Path, 
     }
     assert result["store"] == str(tmp_path / "store" / "ktrial.db")
     assert Path(result["report"]).is_file()
-    assert [set(one) for one in result["comparisons"]] == [COMPARISON, COMPARISON]
-    assert [one["workload"] for one in result["comparisons"]] == ["fork", "pipe"]
-    assert [(one["treatment"], one["perturbation"], one["outcome"]) for one in result["trials"]]
-    assert {one["outcome"] for one in result["trials"]} == {"completed"}
-    assert all(one["provenance"]["qemu"] == "7.2.22" for one in result["trials"])
-    assert all(one["seconds"] >= 0 for one in result["trials"])
+    assert [set(row) for row in result["comparisons"]] == [COMPARISON, COMPARISON]
+    assert [row["workload"] for row in result["comparisons"]] == ["fork", "pipe"]
+    assert [(row["treatment"], row["perturbation"], row["outcome"]) for row in result["trials"]]
+    assert {row["outcome"] for row in result["trials"]} == {"completed"}
+    assert all(row["provenance"]["qemu"] == "7.2.22" for row in result["trials"])
+    assert all(row["seconds"] >= 0 for row in result["trials"])
 
 
 def test_two_stores_give_the_same_comparisons(cli: CommandLine, study: Path, tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_the_same_run_again_repeats_no_trial(cli: CommandLine, study: Path) -> N
 
 def test_the_report_goes_where_it_is_told(cli: CommandLine, study: Path, tmp_path: Path) -> None:
     cli.machine(ScriptedMachine())
-    said = cli("run", study, "--html", tmp_path / "new" / "page.html")
-    assert said.output.endswith(f"report: {tmp_path}/new/page.html\n")
+    result = cli("run", study, "--html", tmp_path / "new" / "page.html")
+    assert result.output.endswith(f"report: {tmp_path}/new/page.html\n")
     assert (tmp_path / "new" / "page.html").is_file()
     assert not (tmp_path / "store" / "reports").exists()
 
@@ -152,21 +152,21 @@ def test_a_report_that_cannot_be_written_loses_no_result(
 ) -> None:
     cli.machine(ScriptedMachine())
     (tmp_path / "file").write_text("")
-    said = cli("run", study, "--json", "--html", tmp_path / "file" / "page.html")
-    assert said.status == 1
-    assert _json(said.output)["report"] is None
-    assert f"The report {tmp_path}/file/page.html cannot be written: " in said.messages
+    result = cli("run", study, "--json", "--html", tmp_path / "file" / "page.html")
+    assert result.status == 1
+    assert _json(result.output)["report"] is None
+    assert f"The report {tmp_path}/file/page.html cannot be written: " in result.messages
     assert cli("show", "--json").status == 0
 
 
 def test_failed_trials_are_listed_and_change_the_exit_code(cli: CommandLine, study: Path) -> None:
     cli.machine(ScriptedMachine(_panics_on_6_12))
-    said = cli("run", study, "--no-html")
-    assert said.status == 3
-    text = " ".join(said.output.split())
+    result = cli("run", study, "--no-html")
+    assert result.status == 3
+    text = " ".join(result.output.split())
     assert "2 trials of 4 failed:" in text
     assert "debian:6.12, perturbations 0, 1: the kernel panicked: fork: Fatal exception in interrupt" in text
-    assert "failed: debian:6.12, perturbation 0" in said.messages
+    assert "failed: debian:6.12, perturbation 0" in result.messages
     assert cli("run", study, "--no-html").status == 3, "a failure is not retried away"
     console = cli("show", "--console").output
     assert console.count("[ 1.0] Kernel panic\n") == 2
@@ -180,12 +180,12 @@ def test_failed_trials_run_again_where_it_is_asked_for(cli: CommandLine, study: 
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Path) -> None:
-    done = 0
+    process = 0
 
     def stops(boot: Boot, run: Run) -> StepResult:
-        nonlocal done
-        done += 1
-        if done == 4:
+        nonlocal process
+        process += 1
+        if process == 4:
             os.kill(os.getpid(), signal.SIGINT)
             machine.stopped.wait(300)
             raise MachineStopped(machine="scripted")
@@ -193,10 +193,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Pa
 
     machine = ScriptedMachine(stops)
     cli.machine(machine)
-    said = cli("run", study, "--jobs", 1)
-    assert (said.status, said.output) == (130, "")
-    assert "stopping: what is finished is being stored" in said.messages
-    assert "ktrial: error: Interrupted: 1 of 4 trials are stored" in said.messages
+    result = cli("run", study, "--jobs", 1)
+    assert (result.status, result.output) == (130, "")
+    assert "stopping: what is finished is being stored" in result.messages
+    assert "ktrial: error: Interrupted: 1 of 4 trials are stored" in result.messages
     rest = ScriptedMachine()
     cli.machine(rest)
     assert cli("run", study, "--no-html").status == 0
@@ -228,9 +228,9 @@ def test_a_mistake_in_the_study_runs_nothing(cli: CommandLine, study: Path, tmp_
     machine = ScriptedMachine()
     cli.machine(machine)
     study.write_text(STUDY.replace('"pipe"', '"pip"'))
-    said = cli("run", study)
-    assert (said.status, said.output, machine.prepared) == (2, "", [])
-    assert said.messages.startswith(
+    result = cli("run", study)
+    assert (result.status, result.output, machine.prepared) == (2, "", [])
+    assert result.messages.startswith(
         f'ktrial: error: {study}:3: workloads[1]: there is no workload "pip"; did you mean "pipe"?'
     )
     assert not (tmp_path / "store").exists()
@@ -287,9 +287,9 @@ def test_compare_hands_on_memory_and_boot_parameters(cli: CommandLine) -> None:
     ],
 )
 def test_a_mistake_names_its_option(cli: CommandLine, arguments: tuple[str, ...], message: str) -> None:
-    said = cli("compare", *arguments)
-    assert (said.status, said.output) == (2, "")
-    assert said.messages.startswith(f"ktrial: error: command line: {message}")
+    result = cli("compare", *arguments)
+    assert (result.status, result.output) == (2, "")
+    assert result.messages.startswith(f"ktrial: error: command line: {message}")
 
 
 def test_show_finds_a_study_by_name_number_and_file(cli: CommandLine, study: Path) -> None:
@@ -304,25 +304,25 @@ def test_show_finds_a_study_by_name_number_and_file(cli: CommandLine, study: Pat
 
 
 def test_show_says_what_is_not_there(cli: CommandLine, study: Path, tmp_path: Path) -> None:
-    said = cli("show")
-    assert (said.status, said.output) == (1, "")
-    assert "there is no study yet" in said.messages
+    result = cli("show")
+    assert (result.status, result.output) == (1, "")
+    assert "there is no study yet" in result.messages
     cli.machine(ScriptedMachine())
     cli("run", study, "--no-html")
-    said = cli("show", "upgrad")
-    assert said.status == 1
-    assert "has no study upgrad: did you mean upgrade?" in said.messages
+    result = cli("show", "upgrad")
+    assert result.status == 1
+    assert "has no study upgrad: did you mean upgrade?" in result.messages
 
 
 def test_list_shows_every_study(cli: CommandLine, study: Path, tmp_path: Path) -> None:
-    said = cli("list")
-    assert (said.status, said.output) == (0, "")
-    assert "there is no study in" in said.messages
+    result = cli("list")
+    assert (result.status, result.output) == (0, "")
+    assert "there is no study in" in result.messages
     assert cli("list", "--json").output == "[]\n"
     cli.machine(ScriptedMachine(_panics_on_6_12))
     cli("run", study, "--no-html")
-    [one] = _json(cli("list", "--json").output)
-    assert (one["id"], one["study"], one["planned"], one["finished"], one["failed"]) == (
+    [entry] = _json(cli("list", "--json").output)
+    assert (entry["id"], entry["study"], entry["planned"], entry["finished"], entry["failed"]) == (
         1,
         "upgrade",
         4,
@@ -337,7 +337,7 @@ def test_list_shows_every_study(cli: CommandLine, study: Path, tmp_path: Path) -
 def test_a_store_that_is_none_is_refused(cli: CommandLine, study: Path, tmp_path: Path) -> None:
     cli.machine(ScriptedMachine())
     (tmp_path / "letter.db").write_text("Dear reader, " * 100)
-    said = cli("run", study, "--store", tmp_path / "letter.db")
-    assert (said.status, said.output) == (1, "")
-    assert "letter.db is not a ktrial store" in said.messages
+    result = cli("run", study, "--store", tmp_path / "letter.db")
+    assert (result.status, result.output) == (1, "")
+    assert "letter.db is not a ktrial store" in result.messages
     assert (tmp_path / "letter.db").read_text() == "Dear reader, " * 100

@@ -52,27 +52,29 @@ def test_it_ends_as_check_does(
     names: tuple[str, ...], limit: str, status: int, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     a_series(tmp_path / "q", *names)
-    said = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--max", limit)
-    assert said.status == status, said
-    assert said.output.startswith(f"ktrial series: {len(names)} patch")
-    assert f"--max {limit}" in said.output
+    result = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--max", limit)
+    assert result.status == status, result
+    assert result.output.startswith(f"ktrial series: {len(names)} patch")
+    assert f"--max {limit}" in result.output
 
 
 def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
-    asked = ("series", "--quilt", "q", *ONTO, *FORK)
-    said = ktrial(*asked, "--text", "reply.txt", "--markdown", "summary.md", "--html", "page.html")
+    command = ("series", "--quilt", "q", *ONTO, *FORK)
+    result = ktrial(*command, "--text", "reply.txt", "--markdown", "summary.md", "--html", "page.html")
     page = Path("page.html").read_text()
     assert "Change from the base after each patch: fork +2.00%" in page
     assert "mm: cost-fork-20" in page
     assert "<script" not in page
-    assert Path("reply.txt").read_text() == said.output
+    assert Path("reply.txt").read_text() == result.output
     summary = Path("summary.md").read_text()
     assert "| 2 | mm: cost-fork-20 |" in summary
     assert "+2.00%" in summary
-    (again,) = [line for line in said.output.splitlines() if line.strip().startswith("ktrial series --quilt")]
+    (again,) = [
+        line for line in result.output.splitlines() if line.strip().startswith("ktrial series --quilt")
+    ]
     assert again.strip() == "ktrial series --quilt q --onto debian:linux-source-6.1 --workload fork"
-    assert ktrial(*asked).output == said.output
+    assert ktrial(*command).output == result.output
 
 
 def test_a_workload_of_ones_own_is_offered_beside_the_built_in_ones(
@@ -80,32 +82,32 @@ def test_a_workload_of_ones_own_is_offered_beside_the_built_in_ones(
 ) -> None:
     a_series(tmp_path / "q", "cost-fork-2")
     (tmp_path / "mine.toml").write_text('[workload]\nname = "mine"\ncommand = ["true"]\n')
-    asked = ("series", "--quilt", "q", *ONTO, "--candidate", "mine.toml", "--json")
+    command = ("series", "--quilt", "q", *ONTO, "--candidate", "mine.toml", "--json")
     # Without profiles all that there are to choose from are measured.
-    told = json.loads(ktrial(*asked).output)
-    assert "mine" in told["workloads"]
-    assert "fork" in told["workloads"]
-    assert "--candidate mine.toml" in told["command"]
-    assert ktrial(*asked, *FORK).status == 2
+    result = json.loads(ktrial(*command).output)
+    assert "mine" in result["workloads"]
+    assert "fork" in result["workloads"]
+    assert "--candidate mine.toml" in result["command"]
+    assert ktrial(*command, *FORK).status == 2
     (tmp_path / "mine.toml").unlink()
-    assert ktrial(*asked).status == 2
+    assert ktrial(*command).status == 2
 
 
 def test_json_has_every_patch_and_exact_numbers(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
-    said = json.loads(ktrial("series", "--quilt", "q", *ONTO, *FORK, "--json").output)
-    assert [one["state"] for one in said["patches"]] == ["not compiled", "built"]
-    (cell,) = said["patches"][1]["cells"]
+    result = json.loads(ktrial("series", "--quilt", "q", *ONTO, *FORK, "--json").output)
+    assert [row["state"] for row in result["patches"]] == ["not compiled", "built"]
+    (cell,) = result["patches"][1]["cells"]
     assert (cell["before"], cell["difference"], cell["decision"]) == ("1000", "20", "beyond")
-    assert (said["decision"], said["exact"]) == ("beyond", True)
+    assert (result["decision"], result["exact"]) == ("beyond", True)
 
 
 def test_a_dry_run_builds_and_boots_nothing(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
-    said = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--dry-run")
-    assert said.status == 0
-    assert "2 patches onto debian:linux-source-6.1" in said.output
-    assert "at most 2 kernels to compile and 9 trials to run" in said.output.replace("\u00a0", " ")
+    result = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--dry-run")
+    assert result.status == 0
+    assert "2 patches onto debian:linux-source-6.1" in result.output
+    assert "at most 2 kernels to compile and 9 trials to run" in result.output.replace("\u00a0", " ")
 
 
 def test_what_is_fetched_of_a_source_package_is_told(
@@ -117,8 +119,8 @@ def test_what_is_fetched_of_a_source_package_is_told(
         return series_in_quilt(a_series(tmp_path / "q", "doc"), base)
 
     monkeypatch.setattr("ktrial.kernels.patch_series.series_in_package", fetched)
-    said = ktrial("series", "--quilt", "debian:linux-source-6.1/patches-rt", *ONTO, "--dry-run")
-    assert (said.status, "unpacking linux-source-6.1" in said.messages) == (0, True), said
+    result = ktrial("series", "--quilt", "debian:linux-source-6.1/patches-rt", *ONTO, "--dry-run")
+    assert (result.status, "unpacking linux-source-6.1" in result.messages) == (0, True), result
 
 
 def test_a_dry_run_says_what_does_not_apply(
@@ -137,18 +139,18 @@ def test_a_dry_run_says_what_does_not_apply(
     a_series(tmp_path / "q", "one", "three", "two", "one-again")
     again = (tmp_path / "q/one-again.patch").read_text().replace("one-again.c", "one.c")
     (tmp_path / "q/one-again.patch").write_text(again.replace("-int a;", "-long one;"))
-    asked = ("series", "--quilt", "q", "--onto", str(tree), *FORK, "--dry-run")
-    said = ktrial(*asked)
-    assert said.status == 0, said
-    (told,) = [line for line in said.output.splitlines() if "does not apply" in line]
-    assert "mm/three.c" in told
-    assert "1 of 4 do not apply" in said.output
-    refused = json.loads(ktrial(*asked, "--json").output)["refused"]
+    command = ("series", "--quilt", "q", "--onto", str(tree), *FORK, "--dry-run")
+    result = ktrial(*command)
+    assert result.status == 0, result
+    (printed,) = [line for line in result.output.splitlines() if "does not apply" in line]
+    assert "mm/three.c" in printed
+    assert "1 of 4 do not apply" in result.output
+    refused = json.loads(ktrial(*command, "--json").output)["refused"]
     assert list(refused) == ["2"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "none was given"),
         (("--quilt", "q"), "--quilt says nothing of the source"),
@@ -162,13 +164,13 @@ def test_a_dry_run_says_what_does_not_apply(
     ],
 )
 def test_a_mistake_is_told_before_anything_is_built(
-    words: tuple[str, ...], said: str, ktrial: CommandLine, tmp_path: Path
+    words: tuple[str, ...], message: str, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     a_series(tmp_path / "q", "cost-fork-20")
-    told = ktrial("series", *words)
-    assert told.status in {2, 128}
-    assert said in " ".join(told.messages.split())
-    assert "building" not in told.messages
+    result = ktrial("series", *words)
+    assert result.status in {2, 128}
+    assert message in " ".join(result.messages.split())
+    assert "building" not in result.messages
 
 
 def test_mails_are_not_built_without_a_sandbox_unless_they_are_trusted(
@@ -177,10 +179,10 @@ def test_mails_are_not_built_without_a_sandbox_unless_they_are_trusted(
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "there is none")
     patch = (a_series(tmp_path / "q", "cost-fork-2") / "cost-fork-2.patch").read_text()
     (tmp_path / "x.mbx").write_text(f"From a Mon Sep 17 00:00:00 2001\nFrom: a@b\n{patch}")
-    asked = ("series", "--mbox", "x.mbx", *ONTO, *FORK)
-    refused = ktrial(*asked)
+    command = ("series", "--mbox", "x.mbx", *ONTO, *FORK)
+    refused = ktrial(*command)
     assert (refused.status, "--trust" in refused.messages) == (128, True)
-    assert ktrial(*asked, "--trust").status == 0
+    assert ktrial(*command, "--trust").status == 0
 
 
 def test_history_draws_the_commits_that_a_series_measured(
@@ -192,44 +194,44 @@ def test_history_draws_the_commits_that_a_series_measured(
         return of_commits(store, CommitBuilder(tree))
 
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
-    asked = ("--git", tree, "--json")
-    assert ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--every", "3").status == 1
-    assert ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--thorough").status == 2
+    command = ("--git", tree, "--json")
+    assert ktrial("series", "HEAD~3..HEAD", *command, *FORK, "--every", "3").status == 1
+    assert ktrial("series", "HEAD~3..HEAD", *command, *FORK, "--thorough").status == 2
     thorough = json.loads(
-        ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--every", "3", "--thorough").output
+        ktrial("series", "HEAD~3..HEAD", *command, *FORK, "--every", "3", "--thorough").output
     )
     assert ("--thorough" in thorough["command"], len(thorough["patches"])) == (True, 3)
     history = ("history", "fork", "--commits", "HEAD~3..HEAD", "--git", tree)
-    said = ktrial(*history, "--html", "page.html")
-    assert said.status == 0, said
-    assert "slower 1100" in said.output
-    assert "4 of 4 commits have a number." in said.output
+    result = ktrial(*history, "--html", "page.html")
+    assert result.status == 0, result
+    assert "slower 1100" in result.output
+    assert "4 of 4 commits have a number." in result.output
     assert "slower 1100" in Path("page.html").read_text()
-    told = json.loads(ktrial(*history, "--json").output)
-    assert (told["commits"], told["measured"], len(told["lines"][0]["changes"])) == (4, 4, 1)
+    printed = json.loads(ktrial(*history, "--json").output)
+    assert (printed["commits"], printed["measured"], len(printed["lines"][0]["changes"])) == (4, 4, 1)
     nothing = ktrial(*history, "--config", "defconfig")
     assert (nothing.status, "--config defconfig" in nothing.messages) == (1, True), nothing
 
 
 def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "cost-fork-20")
-    asked = ("series", "--quilt", "q", *ONTO, *FORK)
-    parallel = ktrial(*asked, "--machine", "exact-parallel", "--cpus", "1")
+    command = ("series", "--quilt", "q", *ONTO, *FORK)
+    parallel = ktrial(*command, "--machine", "exact-parallel", "--cpus", "1")
     assert "nanoseconds of guest time an operation, in QEMU;" in " ".join(parallel.output.split())
     assert "--cpus 1 --machine exact-parallel" in " ".join(parallel.output.split())
     assert "by guest time, simulated, not real" in " ".join(parallel.output.split())
-    told = json.loads(ktrial(*asked, "--model", "small", "--json").output)
-    assert (told["machine"]["kind"], told["machine"]["model"]["name"]) == ("exact", "small")
-    assert told["command"].endswith("--model small --workload fork")
+    result = json.loads(ktrial(*command, "--model", "small", "--json").output)
+    assert (result["machine"]["kind"], result["machine"]["model"]["name"]) == ("exact", "small")
+    assert result["command"].endswith("--model small --workload fork")
     for words in (("--machine", "exact-parallel"), ("--cpus", "2")):
-        refused = ktrial(*asked, *words, "--model", "default")
+        refused = ktrial(*command, *words, "--model", "default")
         assert (refused.status, "--model" in refused.messages) == (2, True), refused
-    unknown = ktrial(*asked, "--model", "nowhere.toml")
+    unknown = ktrial(*command, "--model", "nowhere.toml")
     assert (unknown.status, "nowhere.toml" in unknown.messages) == (2, True), unknown
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--git", "."), "it goes with --commits"),
         (("--commits", "a..b", "--kernels", "6.1..6.2"), "in their own order"),
@@ -237,7 +239,7 @@ def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandL
     ],
 )
 def test_options_of_history_that_contradict_each_other(
-    words: tuple[str, ...], said: str, ktrial: CommandLine
+    words: tuple[str, ...], message: str, ktrial: CommandLine
 ) -> None:
-    told = ktrial("history", "fork", *words)
-    assert (told.status, said in " ".join(told.messages.split())) == (2, True), told
+    result = ktrial("history", "fork", *words)
+    assert (result.status, message in " ".join(result.messages.split())) == (2, True), result

@@ -70,12 +70,12 @@ MAILBOXES = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), MAILBOXES.values(), ids=MAILBOXES)
+@pytest.mark.parametrize(("content", "message"), MAILBOXES.values(), ids=MAILBOXES)
 def test_a_mailbox_that_misleads_is_refused(
-    content: str, said: str, ktrial: CommandLine, tmp_path: Path
+    content: str, message: str, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "x.mbx").write_text(content)
-    refused(ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run"), said)
+    refused(ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run"), message)
 
 
 def pipe(place: Path) -> None:
@@ -95,7 +95,7 @@ def absent(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("makes", "said"),
+    ("makes", "message"),
     [
         (pipe, "line 1: one.patch is no file"),
         (device, "line 1: one.patch is no file"),
@@ -105,14 +105,14 @@ def absent(place: Path) -> None:
     ],
 )
 def test_what_a_series_file_names_has_to_be_a_file_that_ends(
-    makes: Callable[[Path], None], said: str, ktrial: CommandLine, tmp_path: Path
+    makes: Callable[[Path], None], message: str, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "q").mkdir()
     (tmp_path / "q" / "series").write_text("one.patch\n")
     makes(tmp_path / "q" / "one.patch")
-    told = ktrial("series", "--quilt", "q", *ONTO, "--dry-run")
-    refused(told, said)
-    assert "root:" not in told.messages
+    result = ktrial("series", "--quilt", "q", *ONTO, "--dry-run")
+    refused(result, message)
+    assert "root:" not in result.messages
 
 
 @pytest.mark.parametrize("makes", [pipe, device])
@@ -143,18 +143,18 @@ def test_a_dirty_tree_is_told_with_the_plan(ktrial: CommandLine, tmp_path: Path)
         git(tmp_path / "tree", "add", ".")
         git(tmp_path / "tree", "commit", "-qm", text)
     (tmp_path / "tree" / "a.c").write_text("three\n")
-    told = ktrial("series", "HEAD~1..HEAD", "--git", "tree", "--dry-run")
-    assert told.status == 0
-    assert "1 changed file of the work tree is in no commit: left out" in told.output
+    result = ktrial("series", "HEAD~1..HEAD", "--git", "tree", "--dry-run")
+    assert result.status == 0
+    assert "1 changed file of the work tree is in no commit: left out" in result.output
 
 
 def test_a_subject_cannot_move_the_cursor(ktrial: CommandLine, tmp_path: Path) -> None:
     evil = "mm: \x1b[2Jgone\x1b]0;title\x07\u202e"
     (tmp_path / "x.mbx").write_text(mail("PATCH", evil, a_diff()))
-    told = ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run")
-    assert told.status == 0
-    assert "mm: gone" in told.output
-    assert not set(told.output + told.messages) & {"\x1b", "\x07", "\u202e"}
+    result = ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run")
+    assert result.status == 0
+    assert "mm: gone" in result.output
+    assert not set(result.output + result.messages) & {"\x1b", "\x07", "\u202e"}
 
 
 def test_five_megabytes_are_planned(ktrial: CommandLine, tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ def test_five_megabytes_are_planned(ktrial: CommandLine, tmp_path: Path) -> None
     large = f"--- /dev/null\n+++ b/mm/large.c\n@@ -0,0 +1,370000 @@\n{lines}"
     assert len(large) > 5_000_000
     (tmp_path / "x.mbx").write_text(mail("PATCH", "mm: large", large))
-    told = ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run")
-    assert (told.status, "mm: large" in told.output) == (0, True)
+    result = ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run")
+    assert (result.status, "mm: large" in result.output) == (0, True)
 
 
-def refused(told: Said, said: str) -> None:
-    messages = " ".join(told.messages.split())
-    assert told.status == 2, messages
-    assert said in messages
+def refused(result: Said, message: str) -> None:
+    messages = " ".join(result.messages.split())
+    assert result.status == 2, messages
+    assert message in messages
     assert "hint: " in messages
     assert "building" not in messages

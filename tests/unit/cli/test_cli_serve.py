@@ -32,9 +32,9 @@ def served(store: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]"
     ) as process:
         try:
             assert process.stdout
-            said = process.stdout.readline()
-            assert said.startswith("serving at http://"), said
-            yield process, int(said.split("/ ")[0].rpartition(":")[2])
+            result = process.stdout.readline()
+            assert result.startswith("serving at http://"), result
+            yield process, int(result.split("/ ")[0].rpartition(":")[2])
         finally:
             process.kill()
 
@@ -78,16 +78,16 @@ def test_without_its_packages_it_says_what_to_install(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    said = cli("serve")
-    assert said.status == 1
-    assert "needs uvicorn, which is not installed" in said.messages
-    assert "pip install 'ktrial[serve]'" in said.messages
+    result = cli("serve")
+    assert result.status == 1
+    assert "needs uvicorn, which is not installed" in result.messages
+    assert "pip install 'ktrial[serve]'" in result.messages
 
 
 def test_a_store_that_is_not_there_and_a_name_for_an_address_are_told(
     cli: CommandLine, tmp_path: Path
 ) -> None:
-    said = cli("serve", "--store", tmp_path / "none.db", "--port", "0")
-    assert (said.status, "There is no store" in said.messages) == (2, True)
-    said = cli("serve", "--store", a_store(tmp_path / "store"), "--address", "example.org")
-    assert (said.status, "no address of this machine" in said.messages) == (2, True)
+    result = cli("serve", "--store", tmp_path / "none.db", "--port", "0")
+    assert (result.status, "There is no store" in result.messages) == (2, True)
+    result = cli("serve", "--store", a_store(tmp_path / "store"), "--address", "example.org")
+    assert (result.status, "no address of this machine" in result.messages) == (2, True)

@@ -66,24 +66,24 @@ def test_a_reason_is_told_below_the_table() -> None:
 
 
 def test_a_reason_names_what_is_counted_beside_the_workload_s_own_metric() -> None:
-    text, told = _with_a_second_metric(STRING_BYTES.name)
-    assert f"inconclusive: {told.workload}: the interval reaches" in text
-    assert f"inconclusive: {told.workload}, {STRING_BYTES.name}: they weigh little" in text
+    text, comparison = _with_a_second_metric(STRING_BYTES.name)
+    assert f"inconclusive: {comparison.workload}: the interval reaches" in text
+    assert f"inconclusive: {comparison.workload}, {STRING_BYTES.name}: they weigh little" in text
 
 
 def test_a_reason_names_the_metric_where_a_workload_has_several_of_its_own() -> None:
-    text, told = _with_a_second_metric("p99")
-    assert f"inconclusive: {told.workload}, {told.metric}: the interval reaches" in text
-    assert f"inconclusive: {told.workload}, p99: they weigh little" in text
+    text, comparison = _with_a_second_metric("p99")
+    assert f"inconclusive: {comparison.workload}, {comparison.metric}: the interval reaches" in text
+    assert f"inconclusive: {comparison.workload}, p99: they weigh little" in text
 
 
 def _with_a_second_metric(name: str) -> tuple[str, Comparison]:
     """What is printed, and the comparison whose reason was there before."""
     record = records.a_record()
-    (told, *_) = [one for one in record.result.comparisons if one.reason]
-    second = told.model_copy(update={"metric": name, "reason": "they weigh little"})
+    (printed, *_) = [row for row in record.result.comparisons if row.reason]
+    second = printed.model_copy(update={"metric": name, "reason": "they weigh little"})
     result = record.result.model_copy(update={"comparisons": (*record.result.comparisons, second)})
-    return " ".join(_printed(record.model_copy(update={"result": result})).split()), told
+    return " ".join(_printed(record.model_copy(update={"result": result})).split()), printed
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 def cached(monkeypatch: pytest.MonkeyPatch, kernels: Sequence[Kernel]) -> None:
-    by_name = {one.name: one for one in kernels}
+    by_name = {row.name: row for row in kernels}
     monkeypatch.setattr(kernel_choice, "stored_names", lambda: sorted(by_name))
     monkeypatch.setattr(kernel_choice, "get", by_name.__getitem__)
 
@@ -35,10 +35,10 @@ def test_nothing_has_to_be_said_and_the_next_commands_can_be_typed(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     cached(monkeypatch, CLOUD)
-    said = cli("try")
-    assert said.status == 0
-    assert said.output.startswith("try: How does debian:6.12 compare with debian:5.10?\n")
-    shown, _, after = said.output.partition("\nnext:\n")
+    result = cli("try")
+    assert result.status == 0
+    assert result.output.startswith("try: How does debian:6.12 compare with debian:5.10?\n")
+    shown, _, after = result.output.partition("\nnext:\n")
     assert f"report: {tmp_path}/store/reports/try-1.html" in shown.splitlines()
     commands = [line.strip() for line in after.splitlines() if line.startswith("  ktrial ")]
     assert len(commands) == 3
@@ -48,10 +48,10 @@ def test_nothing_has_to_be_said_and_the_next_commands_can_be_typed(
 
 def test_each_trial_is_told_as_it_ends(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     cached(monkeypatch, CLOUD)
-    told = cli("try", "--workload", "fork", "--jobs", 1).messages
+    result = cli("try", "--workload", "fork", "--jobs", 1).messages
     for kernel in ("debian:5.10", "debian:6.12"):
         for number in (0, 1):
-            assert f"{kernel}, perturbation {number}: fork 1,00" in told
+            assert f"{kernel}, perturbation {number}: fork 1,00" in result
 
 
 def test_json_has_the_next_commands_and_says_the_store(
@@ -59,14 +59,14 @@ def test_json_has_the_next_commands_and_says_the_store(
 ) -> None:
     cached(monkeypatch, CLOUD)
     own = tmp_path / "my own.db"
-    said = json.loads(cli("try", "--json", "--store", own).output)
-    assert {one["verdict"] for one in said["comparisons"]} <= {"better", "worse", "equivalent"}
-    assert [str(own) in shlex.split(command) for command in said["next"][:2]] == [True] * 2
+    result = json.loads(cli("try", "--json", "--store", own).output)
+    assert {row["verdict"] for row in result["comparisons"]} <= {"better", "worse", "equivalent"}
+    assert [str(own) in shlex.split(command) for command in result["next"][:2]] == [True] * 2
 
 
 def test_kernels_that_are_named_are_taken_in_their_order(cli: CommandLine) -> None:
-    said = cli("try", "--kernel", "debian:7.2", "--kernel", "debian:6.18", "--workload", "fork,pipe")
-    assert said.output.startswith("try: How does debian:6.18 compare with debian:7.2?\n")
+    result = cli("try", "--kernel", "debian:7.2", "--kernel", "debian:6.18", "--workload", "fork,pipe")
+    assert result.output.startswith("try: How does debian:6.18 compare with debian:7.2?\n")
     third = cli("try", *("--kernel", "debian:6.1") * 3)
     assert (third.status, "ktrial compare takes more" in third.messages) == (2, True)
 

@@ -45,47 +45,47 @@ class Here(CommandLine):
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     return Here(monkeypatch, capsys)
 
 
-def test_a_dry_run_says_what_would_be_done_and_measures_nothing(here: Here) -> None:
-    said = here("tune", *ON, "--knobs", "vm", "--budget", 30, "--dry-run")
-    assert said.status == 0, said.messages
-    assert here.there.ran == []
-    assert "vm.swappiness" in said.output
-    assert "6 … 1600 (logarithmic)" in said.output
-    assert "some of its values lose data" in " ".join(said.output.split())
-    assert "noise of one run: none (exact mode)" in said.output
-    assert "at most 30 runs" in said.output
+def test_a_dry_run_says_what_would_be_done_and_measures_nothing(cli: Here) -> None:
+    result = cli("tune", *ON, "--knobs", "vm", "--budget", 30, "--dry-run")
+    assert result.status == 0, result.messages
+    assert cli.there.ran == []
+    assert "vm.swappiness" in result.output
+    assert "6 … 1600 (logarithmic)" in result.output
+    assert "some of its values lose data" in " ".join(result.output.split())
+    assert "noise of one run: none (exact mode)" in result.output
+    assert "at most 30 runs" in result.output
 
 
-def test_a_dry_run_tells_that_there_is_nothing_to_try(here: Here) -> None:
+def test_a_dry_run_tells_that_there_is_nothing_to_try(cli: Here) -> None:
     """With the background's ratio in force, which is 10, no value of the range is allowed."""
-    said = here("tune", *ON, "--knobs", "vm.dirty_ratio=1..5", "--dry-run")
-    assert said.status == 2
-    assert "No configuration meets the constraints" in said.messages
-    assert said.output == ""
+    result = cli("tune", *ON, "--knobs", "vm.dirty_ratio=1..5", "--dry-run")
+    assert result.status == 2
+    assert "No configuration meets the constraints" in result.messages
+    assert result.output == ""
 
 
-def test_runs_in_real_time_that_do_not_differ_tell_no_noise(here: Here) -> None:
+def test_runs_in_real_time_that_do_not_differ_tell_no_noise(cli: Here) -> None:
     """A program that prints three digits: the next plan took that for exact mode."""
-    here.there = TunableMachine(lambda _boot, _written: 1000.0, mode=Mode.TIMED)
+    cli.there = TunableMachine(lambda _boot, _written: 1000.0, mode=Mode.TIMED)
     search = ("tune", *ON, "--knobs", "vm.swappiness", "--budget", 24, "--no-html")
-    said = here(*search, "--seed", 1)
-    assert said.status == 0, said.messages
-    plan = here(*search, "--seed", 2, "--dry-run").output
+    result = cli(*search, "--seed", 1)
+    assert result.status == 0, result.messages
+    plan = cli(*search, "--seed", 2, "--dry-run").output
     assert "noise of one run: not known yet" in plan
     assert "exact mode" not in plan
 
 
-def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> None:
-    plan = json.loads(here("tune", *ON, "--knobs", "vm", "--dry-run", "--json").output)
-    names = [one["name"] for one in plan["space"]["dimensions"]]
-    left_out = {one["name"] for one in plan["left_out"]}
+def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(cli: Here) -> None:
+    plan = json.loads(cli("tune", *ON, "--knobs", "vm", "--dry-run", "--json").output)
+    names = [row["name"] for row in plan["space"]["dimensions"]]
+    left_out = {row["name"] for row in plan["left_out"]}
     assert "vm.vfs_cache_pressure" in names
     assert {"vm.swappiness", "vm.dirty_ratio"} <= left_out, "guests have neither swap nor a disk"
     assert plan["runs"] == 65
@@ -110,61 +110,61 @@ def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> Non
     ],
 )
 def test_mistakes_are_told_before_anything_is_measured(
-    here: Here, arguments: tuple[str, ...], text: str
+    cli: Here, arguments: tuple[str, ...], text: str
 ) -> None:
-    said = here("tune", *arguments)
-    assert said.status == 2, said.messages
-    assert text in " ".join(said.messages.split())
-    assert here.there.ran == []
+    result = cli("tune", *arguments)
+    assert result.status == 2, result.messages
+    assert text in " ".join(result.messages.split())
+    assert cli.there.ran == []
 
 
-def test_the_answer_is_printed_kept_and_written(here: Here, tmp_path: Path) -> None:
-    said = here("tune", *ON, *KNOBS, "--budget", 24, "--answer", tmp_path / "found")
-    assert said.status == 0, said.messages
-    assert "vm.vfs_cache_pressure" in said.output
-    assert "−20.00 %" in said.output
+def test_the_answer_is_printed_kept_and_written(cli: Here, tmp_path: Path) -> None:
+    result = cli("tune", *ON, *KNOBS, "--budget", 24, "--answer", tmp_path / "found")
+    assert result.status == 0, result.messages
+    assert "vm.vfs_cache_pressure" in result.output
+    assert "−20.00 %" in result.output
     settings = (tmp_path / "found/sysctl.d/99-tune-fork.conf").read_text()
     assert "\nvm.vfs_cache_pressure = " in settings
     assert "it was 100" in settings
     assert "vm.swappiness" not in settings
     undo = (tmp_path / "found/undo.sh").read_text()
     assert "printf '%s\\n' 100 > /proc/sys/vm/vfs_cache_pressure" in undo
-    ran = len(here.there.ran)
-    again = json.loads(here("show", "tune-fork", "--json").output)
+    ran = len(cli.there.ran)
+    again = json.loads(cli("show", "tune-fork", "--json").output)
     assert list(again["confirmed"]) == ["vm.vfs_cache_pressure"]
-    page = here("report", "tune-fork", "--html", tmp_path / "page.html")
+    page = cli("report", "tune-fork", "--html", tmp_path / "page.html")
     assert page.status == 0
     assert "vm.vfs_cache_pressure" in (tmp_path / "page.html").read_text()
-    assert "tune-fork" in here("list").output
-    markdown = here("report", "tune-fork", "--markdown").output
+    assert "tune-fork" in cli("list").output
+    markdown = cli("report", "tune-fork", "--markdown").output
     assert "| `vm.vfs_cache_pressure` | `100` |" in markdown
-    (row,) = csv.DictReader(io.StringIO(here("report", "tune-fork", "--csv").output, newline=""))
+    (row,) = csv.DictReader(io.StringIO(cli("report", "tune-fork", "--csv").output, newline=""))
     assert row["verdict"] == "better"
     assert float(row["ratio"]) == pytest.approx(0.8)
-    same = here("tune", *ON, *KNOBS, "--budget", 24, "--no-html")
+    same = cli("tune", *ON, *KNOBS, "--budget", 24, "--no-html")
     assert same.status == 0
-    assert len(here.there.ran) == ran, "what is stored is not run again"
-    assert here("tune", "--resume").status == 1
+    assert len(cli.there.ran) == ran, "what is stored is not run again"
+    assert cli("tune", "--resume").status == 1
 
 
-def test_a_search_that_ended_with_an_error_is_not_gone_on_with(here: Here) -> None:
-    said = here("tune", *ON, *KNOBS, "--budget", 40, "--subject-to", "instructions<=1")
-    assert said.status == 1
-    assert "None of the first" in said.messages
-    assert "there is no search that was interrupted" in here("tune", "--resume").messages
-    assert "None of the first" in here("show", "tune-fork").messages
+def test_a_search_that_ended_with_an_error_is_not_gone_on_with(cli: Here) -> None:
+    result = cli("tune", *ON, *KNOBS, "--budget", 40, "--subject-to", "instructions<=1")
+    assert result.status == 1
+    assert "None of the first" in result.messages
+    assert "there is no search that was interrupted" in cli("tune", "--resume").messages
+    assert "None of the first" in cli("show", "tune-fork").messages
 
 
-def test_a_study_file_can_search_and_is_not_run_as_a_study(here: Here, tmp_path: Path) -> None:
+def test_a_study_file_can_search_and_is_not_run_as_a_study(cli: Here, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
         'workloads = ["fork"]\n[machine]\nkernel = "debian:6.12"\n'
         '[search]\nknobs = ["vm.vfs_cache_pressure"]\nbudget = 30\n'
     )
-    said = here("run", file)
-    assert (said.status, "ktrial tune" in said.messages) == (2, True)
-    assert here("tune", file, "--dry-run").status == 0
+    result = cli("run", file)
+    assert (result.status, "ktrial tune" in result.messages) == (2, True)
+    assert cli("tune", file, "--dry-run").status == 0
     file.write_text(f'{file.read_text()}maximise = ["a", "b", "c"]\n[factors.kernel]\nlevels = ["a", "b"]\n')
-    said = here("tune", file)
-    assert said.status == 2
-    assert "it cannot do both" in said.messages
+    result = cli("tune", file)
+    assert result.status == 2
+    assert "it cannot do both" in result.messages

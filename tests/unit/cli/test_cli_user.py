@@ -33,15 +33,15 @@ def test_where_it_can_have_no_effect_it_is_refused(kind: str, problem: str) -> N
 
 
 def tuned(tmp_path: Path, *more: str) -> str:
-    done = ktrial(
+    process = ktrial(
         (
             "tune", "--dry-run", "--knobs", "vm.stat_interval=1..9", "--maximise", "id",
             "--store", str(tmp_path / "trials.db"), *more, "--", "/usr/bin/id",
         ),
         os.environ | {"COLUMNS": "400"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return str(done.stdout + done.stderr)
+    assert process.returncode == 0, process.stderr
+    return str(process.stdout + process.stderr)
 
 
 @ROOT_ONLY

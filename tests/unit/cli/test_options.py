@@ -101,8 +101,8 @@ def test_both_names_mean_the_same(
     cli = CommandLine(monkeypatch, capsys)
     cli.machine(ScriptedMachine())
     kernels = ("--kernels", "debian:6.1", "--kernels=debian:6.12")
-    said = cli("compare", *kernels, "--workloads", "fork,pipe", "--no-html")
-    assert (said.status, "debian:6.12" in said.output, "pipe" in said.output) == (0, True, True)
+    result = cli("compare", *kernels, "--workloads", "fork,pipe", "--no-html")
+    assert (result.status, "debian:6.12" in result.output, "pipe" in result.output) == (0, True, True)
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -111,14 +111,14 @@ def test_each_command_takes_both_names_where_it_has_one(path: tuple[str, ...]) -
     names = {name for parameter in params for name in parameter.opts}
     for pair in PAIRS:
         if not names.isdisjoint(pair):
-            said = as_this_command_says([*pair, f"{pair[0]}=x", f"{pair[1]}=x"], params)
-            assert {word.partition("=")[0] for word in said} <= names
+            result = as_this_command_says([*pair, f"{pair[0]}=x", f"{pair[1]}=x"], params)
+            assert {word.partition("=")[0] for word in result} <= names
 
 
 def test_words_of_a_program_of_ones_own_stay_as_they_are() -> None:
     words = ["--kernels", "a", "--", "x", "--kernels", "--workloads=2"]
-    said = as_this_command_says(words, LEAVES["compare",].params)
-    assert said == ["--kernel", "a", "--", "x", "--kernels", "--workloads=2"]
+    result = as_this_command_says(words, LEAVES["compare",].params)
+    assert result == ["--kernel", "a", "--", "x", "--kernels", "--workloads=2"]
 
 
 @dataclass(frozen=True)

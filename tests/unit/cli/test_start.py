@@ -74,13 +74,13 @@ def completion(words: str) -> dict[str, str]:
 
 
 def test_the_help_fits_a_screen_and_names_every_command(cli: CommandLine) -> None:
-    said = cli("--help")
-    lines = said.output.splitlines()
-    assert said.status == 0
+    result = cli("--help")
+    lines = result.output.splitlines()
+    assert result.status == 0
     assert len(lines) <= 45
     assert max(len(line) for line in lines) <= 80
     assert set(COMMANDS) <= {line.split()[0] for line in lines if line.strip()}
-    assert "..." not in said.output.partition("Commands:")[2], "a summary is cut off"
+    assert "..." not in result.output.partition("Commands:")[2], "a summary is cut off"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -96,10 +96,10 @@ def test_every_command_has_help_completes_without_checks_and_is_listed_with_its_
     for subcommand, command in commands.items():
         assert isinstance(command, KtrialCommand), subcommand
         words = [name, *([subcommand] if subcommand else [])]
-        said = cli(*words, "--help")
-        assert said.status == 0
-        assert said.output.startswith(f"Usage: ktrial {' '.join(words)} ")
-        assert max(len(line) for line in said.output.splitlines()) <= 80
+        result = cli(*words, "--help")
+        assert result.status == 0
+        assert result.output.startswith(f"Usage: ktrial {' '.join(words)} ")
+        assert max(len(line) for line in result.output.splitlines()) <= 80
     if name in GROUPS:
         assert "..." not in cli(name, "--help").output.partition("Commands:")[2], "a summary is cut off"
 
@@ -117,8 +117,8 @@ def test_the_choices_of_a_direction_are_those_of_the_model() -> None:
 
 def test_the_version_and_the_help_without_a_command(cli: CommandLine) -> None:
     assert cli("--version").output == f"ktrial {ktrial.__version__}\n"
-    said = cli()
-    assert (said.status, said.messages.startswith("Usage: ktrial ")) == (2, True)
+    result = cli()
+    assert (result.status, result.messages.startswith("Usage: ktrial ")) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_the_version_and_the_help_without_a_command(cli: CommandLine) -> None:
 def test_wrong_usage_is_one_message_and_a_hint(
     cli: CommandLine, arguments: tuple[str, ...], message: str, hint: str
 ) -> None:
-    said = cli(*arguments)
-    assert (said.status, said.output) == (2, "")
-    first, second = said.messages.splitlines()
+    result = cli(*arguments)
+    assert (result.status, result.output) == (2, "")
+    first, second = result.messages.splitlines()
     assert first.startswith("ktrial: error: ")
     assert message in first
     assert second == f"hint: {hint}"

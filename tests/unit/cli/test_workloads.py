@@ -77,17 +77,17 @@ def test_workloads_are_listed_and_shown_with_all_that_they_can_be_told(cli: Comm
     assert "parameter groups: groups of senders and receivers (from 1 to 100, else 1)" in text
     assert "parameter workers: what senders and receivers are (processes or threads, else processes)" in text
     assert json.loads(cli("workload", "show", "hackbench", "--json").output)["name"] == "hackbench"
-    said = cli("workload", "show", "frok")
-    assert (said.status, said.output) == (2, "")
-    assert said.messages.startswith("ktrial: error: There is no workload frok (did you mean fork")
+    result = cli("workload", "show", "frok")
+    assert (result.status, result.output) == (2, "")
+    assert result.messages.startswith("ktrial: error: There is no workload frok (did you mean fork")
 
 
 def test_a_capture_is_a_file_that_is_read_as_it_was_captured(place: Path, cli: CommandLine) -> None:
     (place / "data").write_text("x")
-    said = cli("workload", "capture", "--name", "mine", "--metrics", "fio-json", "--", "cat", "data")
-    assert said.status == 0
-    assert said.output.startswith("mine.toml: ")
-    assert "--workload ./mine.toml" in said.output
+    result = cli("workload", "capture", "--name", "mine", "--metrics", "fio-json", "--", "cat", "data")
+    assert result.status == 0
+    assert result.output.startswith("mine.toml: ")
+    assert "--workload ./mine.toml" in result.output
     assert tomllib.loads((place / "mine.toml").read_text())["workload"]["metrics"] == "fio-json"
     use = workload_from_file(place / "mine.toml", registry())
     assert use.command is not None
@@ -97,8 +97,8 @@ def test_a_capture_is_a_file_that_is_read_as_it_was_captured(place: Path, cli: C
 
 
 def test_its_json_has_the_workload_and_what_is_otherwise_in_a_guest(place: Path, cli: CommandLine) -> None:
-    said = cli("workload", "capture", "--json", "-o", "mine.toml", "--", "sh", "-c", "echo x >made")
-    data = json.loads(said.output)
+    result = cli("workload", "capture", "--json", "-o", "mine.toml", "--", "sh", "-c", "echo x >made")
+    data = json.loads(result.output)
     assert data["workload"] == tomllib.loads((place / "mine.toml").read_text())["workload"]
     assert "it made 1" in data["notes"][0]["text"]
     assert data["workload"]["notes"] == [data["notes"][0]["text"]]
@@ -122,9 +122,9 @@ def test_a_capture_that_cannot_be_is_one_message(
     place: Path, cli: CommandLine, words: tuple[str, ...], problem: str
 ) -> None:
     (place / "data").write_text("x")
-    said = cli("workload", "capture", *words)
-    assert said.status != 0
-    assert problem in said.messages
+    result = cli("workload", "capture", *words)
+    assert result.status != 0
+    assert problem in result.messages
     assert [path.name for path in place.iterdir()] == ["data"]
 
 
@@ -160,9 +160,9 @@ TUNE = ("tune", "--knobs", "vm")
 def test_what_does_not_go_together_is_told_before_anything_boots(
     cli: CommandLine, words: tuple[str, ...], problem: str
 ) -> None:
-    said = cli(*words)
-    assert said.status != 0
-    assert problem in " ".join(said.messages.split())
+    result = cli(*words)
+    assert result.status != 0
+    assert problem in " ".join(result.messages.split())
 
 
 @pytest.mark.parametrize("command", ["compare", "profile", "explain", "check", "counters", "tune"])
@@ -174,10 +174,10 @@ def test_help_shows_where_a_command_goes_and_names_the_formats_list(cli: Command
 
 def test_a_check_compares_what_the_command_tells_where_more_is_better(place: Path, cli: CommandLine) -> None:
     (place / "report").write_text(report("10000.00"))
-    said = cli(*CHECK, "--max", "+1%", *COMMAND)
-    assert said.status == 1, said.messages
-    assert "Beyond the limit: cat requests −10.00 %; 1 of " in said.output
-    assert "as the command tells them by the guest's clock" in " ".join(said.output.split())
+    result = cli(*CHECK, "--max", "+1%", *COMMAND)
+    assert result.status == 1, result.messages
+    assert "Beyond the limit: cat requests −10.00 %; 1 of " in result.output
+    assert "as the command tells them by the guest's clock" in " ".join(result.output.split())
     assert cli(*CHECK, "--max", "+20%", *COMMAND).status == 0
     rows = json.loads(cli(*CHECK, "--json", *COMMAND).output)["rows"]
     decisions = {row["metric"]: row["decision"] for row in rows}
@@ -188,9 +188,9 @@ def test_a_check_compares_what_the_command_tells_where_more_is_better(place: Pat
 
 def test_counters_of_a_command_are_kept_with_its_metrics(place: Path, cli: CommandLine) -> None:
     (place / "report").write_text(report("10000.00"))
-    said = cli(*COUNTERS, "--json", *COMMAND)
-    assert said.status == 0, said.messages
-    assert {row["workload"] for row in json.loads(said.output)["counters"]} == {"cat"}
+    result = cli(*COUNTERS, "--json", *COMMAND)
+    assert result.status == 0, result.messages
+    assert {row["workload"] for row in json.loads(result.output)["counters"]} == {"cat"}
     shown = json.loads(cli("show", "counters", "--json").output)["comparisons"]
     (rate,) = (comparison for comparison in shown if comparison["metric"] == "requests")
     assert (rate["unit"], rate["baseline_value"], rate["value"]) == ("1/s", 10000, 9000)
