@@ -251,7 +251,12 @@ def repeated_trial(
 
 def differences(before: Trial, repeated: Trial) -> tuple[Difference, ...]:
     """What is not the same to the last digit; what was executed comes first, for it may be why."""
-    return tuple(_differences(_facts(before), _facts(repeated)))
+    old, new = _facts(before), _facts(repeated)
+    return tuple(
+        Difference(fact, old.get(fact, "none"), new.get(fact, "none"))
+        for fact in dict.fromkeys([*old, *new])
+        if old.get(fact) != new.get(fact)
+    )
 
 
 def _facts(trial: Trial) -> dict[str, str]:
@@ -264,11 +269,3 @@ def _facts(trial: Trial) -> dict[str, str]:
         facts[f"{sample.workload}: {sample.metric}"] = f"{sample.value!r} {sample.unit}"
     facts |= {f"{counter.workload}: {counter.name}": repr(counter.delta) for counter in trial.counters}
     return facts
-
-
-def _differences(before: dict[str, str], repeated: dict[str, str]) -> Iterator[Difference]:
-    for fact in dict.fromkeys([*before, *repeated]):
-        # What an older ktrial did not note cannot differ.
-        noted = fact in before or not fact.startswith("executed: ")
-        if noted and before.get(fact) != repeated.get(fact):
-            yield Difference(fact, before.get(fact, "none"), repeated.get(fact, "none"))
