@@ -1,8 +1,9 @@
 """How the words of a command line are read, and how a command declares which it takes.
 
-A command is a function whose parameters are Typer's. Options that several commands share are the fields of a
-dataclass, each declared once with its help and default; a command that takes them has a parameter of that
-type. `command_group` and `alone` put the fields in the parameter's place.
+A command is a function; its parameters say by `Option` and `Argument` what the command line may hold. Options
+that several commands share are the fields of a dataclass, each declared once with its help and default; a
+command that takes them has a parameter of that type. `command_group` and `alone` put the fields in the
+parameter's place.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ import inspect
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -32,6 +33,8 @@ class BadOption(BadUsage):
 
 
 _EXAMPLES = "ktrial_examples"
+_TYPER = "typer"
+"""Where a field has what Typer reads of it."""
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
@@ -209,29 +212,47 @@ def alone(name: str, function: Callable[..., None], kind: type[KtrialCommand]) -
     return typer.main.get_command(typer_app)
 
 
+def Option(default: Any, /, *names: str, **attributes: Any) -> Any:  # noqa: N802 - called as Typer's
+    """An option of a command or of a family; `...`: it has to be given."""
+    return _field(default, typer.Option(*names, **attributes))
+
+
+def Argument(default: Any, /, **attributes: Any) -> Any:  # noqa: N802 - called as Typer's
+    """An argument of a command or of a family; `...`: it has to be given."""
+    return _field(default, typer.Argument(**attributes))
+
+
+def _field(default: Any, parameter: object) -> Any:
+    """A dataclass's, so that a family that code makes has the default, too."""
+    metadata = {_TYPER: parameter}
+    return (
+        dataclasses.field(metadata=metadata)
+        if default is ...
+        else dataclasses.field(default=default, metadata=metadata)
+    )
+
+
 def with_families(function: Callable[..., None]) -> Callable[..., None]:
     """The function with a keyword for each option, where parameters are dataclasses whose fields are options.
 
-    Fields without an `Annotated` type are no options: the command itself sets them.
+    Other fields are no options: the command itself sets them.
     """
     signature = inspect.signature(function, eval_str=True)
     families: dict[str, tuple[Any, list[str]]] = {}
-    parameters: dict[str, inspect.Parameter] = {}
+    parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if not dataclasses.is_dataclass(parameter.annotation):
-            parameters[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters.append(_keyword(name, parameter.annotation, parameter.default))
             continue
         family = parameter.annotation
         hints = get_type_hints(family, include_extras=True)
-        fields = [field for field in dataclasses.fields(family) if hasattr(hints[field.name], "__metadata__")]
+        fields = [
+            field
+            for field in dataclasses.fields(family)
+            if _TYPER in field.metadata or hasattr(hints[field.name], "__metadata__")
+        ]
         families[name] = (family, [field.name for field in fields])
-        for field in fields:
-            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            parameters[field.name] = inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name]
-            )
-    if not families:
-        return function
+        parameters += [_keyword(field.name, hints[field.name], field) for field in fields]
 
     @wraps(function)
     def called(**values: Any) -> None:
@@ -246,7 +267,17 @@ def with_families(function: Callable[..., None]) -> Callable[..., None]:
         }
         function(**single, **built)
 
-    return _with_parameters(called, signature, list(parameters.values()))
+    return _with_parameters(called, signature, parameters)
+
+
+def _keyword(name: str, annotation: Any, declared: Any) -> inspect.Parameter:
+    """The parameter as Typer has it: its option is in the annotation."""
+    default = declared
+    if isinstance(declared, dataclasses.Field):
+        default = inspect.Parameter.empty if declared.default is dataclasses.MISSING else declared.default
+        if _TYPER in declared.metadata:
+            annotation = Annotated[annotation, declared.metadata[_TYPER]]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def with_added(

@@ -1,11 +1,9 @@
 """`ktrial analyze`: what published or measured numbers from elsewhere carry."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import Argument, Option, examples
 from ktrial.cli.options.common import Json
 
 
@@ -15,24 +13,21 @@ from ktrial.cli.options.common import Json
     "ktrial analyze 6.1=fio-a.json 6.12=fio-b.json",
 )
 def analyze(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE…", help="Results of other tools; LABEL=FILE names a file's group."),
-    ],
-    group_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN,…", help="CSV: the columns that tell the groups apart.")
-    ] = None,
-    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="CSV: the column of numbers.")] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP", help="Compare with this group; else the default, else the first."),
-    ] = None,
-    better: Annotated[
-        Literal["higher", "lower"] | None,
-        typer.Option(help="Which way is better, where the file does not tell."),
-    ] = None,
-    margin: Annotated[str, typer.Option(metavar="1%", help="The smallest change that matters.")] = "1%",
-    confidence: Annotated[str, typer.Option(metavar="95%", help="Of all intervals.")] = "95%",
+    files: list[str] = Argument(
+        ..., metavar="FILE…", help="Results of other tools; LABEL=FILE names a file's group."
+    ),
+    group_by: str | None = Option(
+        None, metavar="COLUMN,…", help="CSV: the columns that tell the groups apart."
+    ),
+    value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
+    baseline: str | None = Option(
+        None, metavar="GROUP", help="Compare with this group; else the default, else the first."
+    ),
+    better: Literal["higher", "lower"] | None = Option(
+        None, help="Which way is better, where the file does not tell."
+    ),
+    margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
+    confidence: str = Option("95%", metavar="95%", help="Of all intervals."),
     json: Json = False,
 ) -> None:
     """Analyse results of other tools and of papers; audit them.

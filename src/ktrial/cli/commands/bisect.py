@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from ktrial.cli.command_line import BadOption, command_group, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.options.common import DryRun, Json, Margin, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
@@ -30,31 +28,20 @@ app = command_group("Find which difference between A and B matters.")
 class BisectOptions(MeasurementOptions):
     """What all kinds of bisections share."""
 
-    study: Annotated[
-        Path | None,
-        typer.Option(
-            "--study", metavar="FILE", help="Measure as this study does.", autocompletion=study_files
-        ),
-    ] = None
+    study: Path | None = Option(
+        None, metavar="FILE", help="Measure as this study does.", autocompletion=study_files
+    )
     margin: Margin = None
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Explain this metric; else each workload's first.",
-            autocompletion=metric_names,
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=3, metavar="N", help="Measure at most so many candidates."),
-    ] = None
+    metric: list[str] | None = Option(
+        None,
+        metavar="NAME",
+        help="Explain this metric; else each workload's first.",
+        autocompletion=metric_names,
+    )
+    limit: int | None = Option(None, min=3, metavar="N", help="Measure at most so many candidates.")
     dry_run: DryRun = False
     json: Json = False
-    top: Annotated[
-        int, typer.Option("--top", min=0, metavar="N", help="Functions to show for each metric.")
-    ] = 5
+    top: int = Option(5, min=0, metavar="N", help="Functions to show for each metric.")
     machine: str | None = None
     alpha: float = 0.05
     blocks: int = 60
@@ -65,39 +52,25 @@ class BisectOptions(MeasurementOptions):
 class TimedBisectOptions(BisectOptions):
     """Of those that may also be done in real time."""
 
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME",
-            help="exact; in real time: kvm, or host for knobs.",
-            autocompletion=machine_names,
-        ),
-    ] = None
-    alpha: Annotated[
-        float,
-        typer.Option(
-            "--alpha",
-            min=0.0001,
-            max=0.3,
-            metavar="P",
-            help="In real time: chance of a wrong answer, at most.",
-        ),
-    ] = 0.05
-    blocks: Annotated[
-        int,
-        typer.Option("--blocks", min=6, max=480, metavar="N", help="In real time: blocks of A and B first."),
-    ] = 60
+    machine: str | None = Option(
+        None,
+        metavar="NAME",
+        help="exact; in real time: kvm, or host for knobs.",
+        autocompletion=machine_names,
+    )
+    alpha: float = Option(
+        0.05, min=0.0001, max=0.3, metavar="P", help="In real time: chance of a wrong answer, at most."
+    )
+    blocks: int = Option(60, min=6, max=480, metavar="N", help="In real time: blocks of A and B first.")
 
 
 @dataclass(frozen=True)
 class KnobBisectOptions(TimedBisectOptions):
     """Of the one that may change this system."""
 
-    allow_host_changes: Annotated[
-        bool,
-        typer.Option("--allow-host-changes", help="With --machine host: change this system's settings."),
-    ] = False
+    allow_host_changes: bool = Option(
+        False, "--allow-host-changes", help="With --machine host: change this system's settings."
+    )
 
 
 @app.declare("config")
@@ -107,15 +80,13 @@ class KnobBisectOptions(TimedBisectOptions):
 )
 @on_fleet
 def config(
-    before: Annotated[str, typer.Argument(metavar="A", help="A built kernel, or a configuration.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another one, of the same source.")],
+    *,
+    before: str = Argument(..., metavar="A", help="A built kernel, or a configuration."),
+    after: str = Argument(..., metavar="B", help="Another one, of the same source."),
     options: TimedBisectOptions,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source", metavar="S", help="A source: debian:linux-source-6.1, a directory, a tarball."
-        ),
-    ] = None,
+    source: str | None = Option(
+        None, metavar="S", help="A source: debian:linux-source-6.1, a directory, a tarball."
+    ),
 ) -> None:
     """Find which options of two configurations matter.
 
@@ -168,13 +139,9 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
 @examples("ktrial bisect patches --patches patches/series --source linux --workload fork")
 @on_fleet
 def patches(
-    patches: Annotated[
-        Path,
-        typer.Option("--patches", metavar="DIR|series", help="The series: a directory, or quilt's file."),
-    ],
-    source: Annotated[
-        str, typer.Option("--source", metavar="S", help="What it applies to: debian:linux-source-6.1, DIR…")
-    ],
+    *,
+    patches: Path = Option(..., metavar="DIR|series", help="The series: a directory, or quilt's file."),
+    source: str = Option(..., metavar="S", help="What it applies to: debian:linux-source-6.1, DIR…"),
     build: BuildOptions,
     options: TimedBisectOptions,
 ) -> None:
@@ -200,7 +167,8 @@ def patches(
 @examples("ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run")
 @on_fleet
 def versions(
-    releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
+    *,
+    releases: str = Argument(..., metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12"),
     options: BisectOptions,
 ) -> None:
     """Find between which two Debian releases a number changes.
@@ -232,25 +200,17 @@ def versions(
 @on_fleet
 def knobs(
     options: KnobBisectOptions,
-    kernel: Annotated[
-        str | None,
-        typer.Option("--kernel", metavar="NAME", help="The kernel.", autocompletion=kernel_names),
-    ] = None,
-    knob: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--knob",
-            metavar="NAME=a..b",
-            help="A knob and its values in A and B; repeated.",
-            autocompletion=knob_settings,
-        ),
-    ] = None,
-    before: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="A: NAME = VALUE lines, like sysctl.conf.")
-    ] = None,
-    after: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="B, with the same knobs.")
-    ] = None,
+    kernel: str | None = Option(None, metavar="NAME", help="The kernel.", autocompletion=kernel_names),
+    knob: list[str] | None = Option(
+        None,
+        metavar="NAME=a..b",
+        help="A knob and its values in A and B; repeated.",
+        autocompletion=knob_settings,
+    ),
+    before: Path | None = Option(
+        None, "--from", metavar="FILE", help="A: NAME = VALUE lines, like sysctl.conf."
+    ),
+    after: Path | None = Option(None, "--to", metavar="FILE", help="B, with the same knobs."),
 ) -> None:
     """Find which of several knobs matters, or which matter together.
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.options.common import (
     Html,
     Jobs,
@@ -40,20 +40,14 @@ _MOST_DIFFERENCES, _MOST_NUMBERS, _MOST_COUNTERS = 10, 12, 5
 )
 def bundle(
     study: StoredStudyName = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write it here; else NAME.zip in this directory."
-        ),
-    ] = None,
-    with_kernels: Annotated[
-        bool, typer.Option("--with-kernels", help="Put the kernels' images and modules in, too.")
-    ] = False,
-    sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Sign it with this OpenSSH key.")] = None,
-    licence: Annotated[
-        str | None,
-        typer.Option(metavar="SPDX", help="The licence of what was measured, such as CC-BY-4.0."),
-    ] = None,
+    file: Path | None = Option(
+        None, "--output", "-o", metavar="FILE", help="Write it here; else NAME.zip in this directory."
+    ),
+    with_kernels: bool = Option(False, "--with-kernels", help="Put the kernels' images and modules in, too."),
+    sign: Path | None = Option(None, metavar="KEY", help="Sign it with this OpenSSH key."),
+    licence: str | None = Option(
+        None, metavar="SPDX", help="The licence of what was measured, such as CC-BY-4.0."
+    ),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -127,20 +121,15 @@ def _print_written(written: "Written") -> None:
 @on_fleet
 @waits_for_machine
 def replicate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle.", show_default=False)],
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="WORKLOAD", help="Run only this; may be repeated.")
-    ] = None,
+    file: Path = Argument(..., metavar="FILE", help="A bundle.", show_default=False),
+    only: list[str] | None = Option(None, metavar="WORKLOAD", help="Run only this; may be repeated."),
     perturbations: Perturbations = None,
     signers: Signers = None,
-    host_files: Annotated[
-        bool,
-        typer.Option("--allow-host-files", help="Give guests the files of this system that it names."),
-    ] = False,
+    host_files: bool = Option(
+        False, "--allow-host-files", help="Give guests the files of this system that it names."
+    ),
     json: Json = False,
-    store: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A store for it that is not there yet.")
-    ] = None,
+    store: Path | None = Option(None, metavar="FILE", help="A store for it that is not there yet."),
     html: Html = None,
     no_html: NoHtml = False,
     jobs: Jobs = None,
@@ -280,13 +269,10 @@ def _print_replicated(replicated: "Replicated", page: Path | None) -> None:
 @examples("ktrial verify", "ktrial verify quick --seed 2")
 def verify(
     study: StoredStudyName = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Draws which trial is run again.")] = 1,
-    trial: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="This trial, however it ended, with its console; else one is drawn."
-        ),
-    ] = None,
+    seed: int = Option(1, metavar="N", help="Draws which trial is run again."),
+    trial: str | None = Option(
+        None, metavar="KEY", help="This trial, however it ended, with its console; else one is drawn."
+    ),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:

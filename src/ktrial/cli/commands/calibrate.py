@@ -1,11 +1,9 @@
 """`ktrial calibrate`, `plan` and `fidelity`: what real time tells apart, and how counts agree with it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import Argument, Option, examples
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -31,18 +29,14 @@ if TYPE_CHECKING:
     "ktrial calibrate --workload fork --machine kvm --kernel debian:6.12",
 )
 def calibrate(
-    workload: Annotated[
-        list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
-    ],
-    machine: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="A machine in real time: host, kvm.", autocompletion=machine_names),
-    ] = "host",
-    kernel: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names),
-    ] = None,
-    blocks: Annotated[int, typer.Option(min=10, max=10_000, metavar="N", help="Blocks of two trials.")] = 20,
+    workload: list[str] = Option(..., metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+    machine: str = Option(
+        "host", metavar="NAME", help="A machine in real time: host, kvm.", autocompletion=machine_names
+    ),
+    kernel: str | None = Option(
+        None, metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names
+    ),
+    blocks: int = Option(20, min=10, max=10_000, metavar="N", help="Blocks of two trials."),
     margin: Margin = None,
     json: Json = False,
     store: StoreOption = None,
@@ -125,22 +119,18 @@ def _print_calibration(calibration: "Calibration", console: "Console") -> None:
     "ktrial plan --effect 1% --sd 1.2% --block-time 10min", "ktrial plan --effect 2% --from-calibration host"
 )
 def plan(
-    effect: Annotated[str, typer.Option(metavar="1%", help="The change that has to be found.")] = "1%",
-    sd: Annotated[
-        str | None, typer.Option(metavar="1.2%", help="Standard deviation of a trial of one treatment.")
-    ] = None,
-    from_calibration: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MACHINE|FILE",
-            help="In place of --sd: a machine that was calibrated, a calibration, or A/A blocks as CSV.",
-        ),
-    ] = None,
-    margin: Annotated[str, typer.Option(metavar="1%", help="The smallest change that matters.")] = "1%",
-    power: Annotated[str, typer.Option(metavar="95%", help="How surely it has to be found.")] = "95%",
-    block_time: Annotated[
-        str | None, typer.Option(metavar="10min", help="What one block takes: every treatment once.")
-    ] = None,
+    effect: str = Option("1%", metavar="1%", help="The change that has to be found."),
+    sd: str | None = Option(None, metavar="1.2%", help="Standard deviation of a trial of one treatment."),
+    from_calibration: str | None = Option(
+        None,
+        metavar="MACHINE|FILE",
+        help="In place of --sd: a machine that was calibrated, a calibration, or A/A blocks as CSV.",
+    ),
+    margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
+    power: str = Option("95%", metavar="95%", help="How surely it has to be found."),
+    block_time: str | None = Option(
+        None, metavar="10min", help="What one block takes: every treatment once."
+    ),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -231,41 +221,28 @@ def _aim_sentence(aim: str, power: "Power | None", plan: "PowerPlan") -> str:
     "ktrial fidelity fidelity-exact fidelity-host --json",
 )
 def fidelity(
-    studies: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="STUDY...",
-            help="Study files in real time, whose missing trials are run; or stored studies: of one in real "
-            "time NAME-counted is the other side, or EXACT TIMED name both.",
-            autocompletion=study_names,
-        ),
-    ],
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="KERNEL",
-            help="What the counting side boots, for studies of host and ssh.",
-            autocompletion=kernel_names,
-        ),
-    ] = "debian:6.18",
-    model: Annotated[
-        str, typer.Option(metavar="MODEL", help="What cycles are modelled on: none, default, FILE.")
-    ] = "default",
-    memory: Annotated[str, typer.Option(metavar="1G", help="Its memory.")] = "1G",
+    studies: list[str] = Argument(
+        ...,
+        metavar="STUDY...",
+        help="Study files in real time, whose missing trials are run; or stored studies: of one in real "
+        "time NAME-counted is the other side, or EXACT TIMED name both.",
+        autocompletion=study_names,
+    ),
+    kernel: str = Option(
+        "debian:6.18",
+        metavar="KERNEL",
+        help="What the counting side boots, for studies of host and ssh.",
+        autocompletion=kernel_names,
+    ),
+    model: str = Option("default", metavar="MODEL", help="What cycles are modelled on: none, default, FILE."),
+    memory: str = Option("1G", metavar="1G", help="Its memory."),
     boot: BootParameters = None,
-    module: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A module for it; may be repeated.")
-    ] = None,
-    perturbations: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Perturbations that are counted.")
-    ] = 1,
-    fit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a machine model fitted to half of the treatments."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Draws the half that is held out, and the bootstrap.")
-    ] = 1,
+    module: list[str] | None = Option(None, metavar="NAME", help="A module for it; may be repeated."),
+    perturbations: int = Option(1, min=1, max=1000, metavar="N", help="Perturbations that are counted."),
+    fit: Path | None = Option(
+        None, metavar="FILE", help="Write a machine model fitted to half of the treatments."
+    ),
+    seed: int = Option(1, metavar="N", help="Draws the half that is held out, and the bootstrap."),
     allow_host_changes: AllowHostChanges = False,
     json: Json = False,
     store: StoreOption = None,

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import CommandWithSource, command_group, examples, users_command
+from ktrial.cli.command_line import (
+    Argument,
+    CommandWithSource,
+    Option,
+    command_group,
+    examples,
+    users_command,
+)
 from ktrial.cli.options.common import Json, StoreOption, on_fleet, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
@@ -39,14 +46,14 @@ Summary = Annotated[
 @on_fleet_in_bisection
 def check(
     context: typer.Context,
-    against: Annotated[
-        str,
-        typer.Option(metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names),
-    ],
+    *,
+    against: str = Option(
+        ..., metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names
+    ),
     kernel: KernelOptions,
     options: CommandMeasurementOptions,
     maximum: Limits = None,
-    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 5,
+    top: int = Option(5, min=0, metavar="N", help="Functions to show for each change."),
     summary: Summary = None,
     json: Json = False,
 ) -> None:
@@ -68,14 +75,13 @@ def check(
 )
 @on_fleet_in_bisection
 def sanity(
-    old: Annotated[
-        str, typer.Argument(metavar="OLD", help="The kernel before.", autocompletion=kernel_names)
-    ],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The kernel now.", autocompletion=kernel_names)],
+    *,
+    old: str = Argument(..., metavar="OLD", help="The kernel before.", autocompletion=kernel_names),
+    new: str = Argument(..., metavar="NEW", help="The kernel now.", autocompletion=kernel_names),
     guest: GuestOptions,
     workloads: WorkloadSets = None,
     maximum: Limits = None,
-    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
     summary: Summary = None,
     json: Json = False,
 ) -> None:

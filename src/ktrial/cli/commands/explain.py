@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from ktrial.cli.command_line import BadOption, examples, users_command
+from ktrial.cli.command_line import BadOption, Option, examples, users_command
 from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
@@ -38,47 +38,24 @@ class ExplainOptions(CountingOptions):
     """Of which two treatments the difference is explained: of a study, or of kernels that are counted now."""
 
     study: StoredStudyName = None
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            "--workload",
-            metavar="W",
-            help="One workload; else the only one.",
-            autocompletion=workloads_of_study,
-        ),
-    ] = None
-    before: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
-        ),
-    ] = None
-    after: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
-        ),
-    ] = None
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="Instead of a study: a kernel to count now; given twice: from, to.",
-            autocompletion=kernel_names,
-        ),
-    ] = None
-    from_boot: Annotated[
-        list[str] | None,
-        typer.Option("--from-boot", metavar="PARAMETER", help=_BOOT.format(side="the first")),
-    ] = None
-    to_boot: Annotated[
-        list[str] | None,
-        typer.Option("--to-boot", metavar="PARAMETER", help=_BOOT.format(side="the second")),
-    ] = None
-    no_values: Annotated[
-        bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
-    ] = False
+    workload: str | None = Option(
+        None, metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study
+    )
+    before: str | None = Option(
+        None, "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+    )
+    after: str | None = Option(
+        None, "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
+    )
+    kernel: list[str] | None = Option(
+        None,
+        metavar="NAME",
+        help="Instead of a study: a kernel to count now; given twice: from, to.",
+        autocompletion=kernel_names,
+    )
+    from_boot: list[str] | None = Option(None, metavar="PARAMETER", help=_BOOT.format(side="the first"))
+    to_boot: list[str] | None = Option(None, metavar="PARAMETER", help=_BOOT.format(side="the second"))
+    no_values: bool = Option(False, "--no-values", help="Do not read the kernels' settings in their guests.")
     store: StoreOption = None
 
 
@@ -86,38 +63,21 @@ class ExplainOptions(CountingOptions):
 class ProveOptions:
     """How the causes are proven."""
 
-    prove: Annotated[
-        bool,
-        typer.Option("--prove", help="Take back what differs, one thing at a time, and count its share."),
-    ] = False
-    perturbations: Annotated[
-        int,
-        typer.Option(
-            "--perturbations",
-            min=1,
-            max=1000,
-            metavar="N",
-            help="Of --prove: perturbations of each trial.",
-        ),
-    ] = 3
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget", metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."
-        ),
-    ] = None
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--candidates",
-            metavar="NAME",
-            help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated.",
-        ),
-    ] = None
-    each_alone: Annotated[
-        bool,
-        typer.Option("--each", help="Of --prove: try each alone, also of a group that moves nothing."),
-    ] = False
+    prove: bool = Option(
+        False, "--prove", help="Take back what differs, one thing at a time, and count its share."
+    )
+    perturbations: int = Option(
+        3, min=1, max=1000, metavar="N", help="Of --prove: perturbations of each trial."
+    )
+    budget: str | None = Option(
+        None, metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."
+    )
+    candidates: list[str] | None = Option(
+        None, metavar="NAME", help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated."
+    )
+    each_alone: bool = Option(
+        False, "--each", help="Of --prove: try each alone, also of a group that moves nothing."
+    )
     jobs: Jobs = None
 
 
@@ -132,8 +92,8 @@ def explain(
     options: ExplainOptions,
     proving: ProveOptions,
     files: DifferenceFiles,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = 20,
-    all_: Annotated[bool, typer.Option("--all", help="Show all functions, and all that differs.")] = False,
+    top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
+    all_: bool = Option(False, "--all", help="Show all functions, and all that differs."),
     json: Json = False,
 ) -> None:
     """Say which functions make a difference, and why they may.
@@ -173,24 +133,21 @@ def explain(
 )
 def profile(
     context: typer.Context,
-    kernel: Annotated[str, typer.Option(metavar="NAME", help="A kernel.", autocompletion=kernel_names)],
+    *,
+    kernel: str = Option(..., metavar="NAME", help="A kernel.", autocompletion=kernel_names),
     options: CountingOptions,
     caches: CacheOptions,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="W",
-            help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
-            autocompletion=workload_names,
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = 20,
+    workload: str | None = Option(
+        None,
+        metavar="W",
+        help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
+        autocompletion=workload_names,
+    ),
+    top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
-    vector: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write each operation's instructions there.")
-    ] = None,
+    vector: Path | None = Option(None, metavar="FILE", help="Write each operation's instructions there."),
     export: Exports = None,
 ) -> None:
     """Count a kernel's instructions by function.
@@ -239,17 +196,15 @@ def counters(
     context: typer.Context,
     options: CommandMeasurementOptions,
     study: StoredStudyName = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Instead of a study: kernels to measure now; the first is the baseline.",
-            autocompletion=kernel_names,
-        ),
-    ] = None,
-    glob: Annotated[str, typer.Option(metavar="PATTERN", help="Which counters: 'vmstat.pg*'.")] = "*",
-    all_: Annotated[bool, typer.Option("--all", help="Show those that did not change, too.")] = False,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = 20,
+    kernel: list[str] | None = Option(
+        None,
+        metavar="NAME",
+        help="Instead of a study: kernels to measure now; the first is the baseline.",
+        autocompletion=kernel_names,
+    ),
+    glob: str = Option("*", metavar="PATTERN", help="Which counters: 'vmstat.pg*'."),
+    all_: bool = Option(False, "--all", help="Show those that did not change, too."),
+    top: int = Option(20, min=1, metavar="N", help="How many to show of each."),
     json: Json = False,
 ) -> None:
     """Compare event counters: faults, switches, allocations…

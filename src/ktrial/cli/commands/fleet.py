@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import command_group, examples
+from ktrial.cli.command_line import Argument, Option, command_group, examples
 from ktrial.cli.options.common import Jobs, Json, StoreOption
 
 if TYPE_CHECKING:
@@ -35,15 +35,12 @@ def _batch_systems(incomplete: str) -> list[str]:
 @examples("ktrial fleet worker tcp://127.0.0.1:8786", "ktrial fleet worker lab.toml --jobs 8")
 def worker(
     address: Address,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What it is called; else as the host.")
-    ] = None,
+    name: str | None = Option(None, metavar="NAME", help="What it is called; else as the host."),
     jobs: Jobs = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where it keeps files and snapshots; else KTRIAL_CACHE."),
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help="End when the scheduler is gone.")] = False,
+    cache: Path | None = Option(
+        None, metavar="DIRECTORY", help="Where it keeps files and snapshots; else KTRIAL_CACHE."
+    ),
+    once: bool = Option(False, "--once", help="End when the scheduler is gone."),
     insecure: Insecure = False,
 ) -> None:
     """Perform trials for the fleet, until Ctrl-C.
@@ -66,25 +63,20 @@ def worker(
 @app.declare("up")
 @examples("ktrial fleet up --slurm lab.toml", "ktrial fleet up lab.toml --workers 64 --dry-run")
 def up(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The fleet's file, with a table of the batch system's name."),
-    ],
-    slurm: Annotated[bool, typer.Option("--slurm", help="Workers are jobs of Slurm.")] = False,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SYSTEM",
-            help="slurm, pbs, lsf, htcondor, sge, oar; else that of which the file has a table.",
-            autocompletion=_batch_systems,
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=100_000, metavar="N", help="How many; else as the file says.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be submitted, and submit nothing.")
-    ] = False,
+    file: Path = Argument(
+        ..., metavar="FILE", help="The fleet's file, with a table of the batch system's name."
+    ),
+    slurm: bool = Option(False, "--slurm", help="Workers are jobs of Slurm."),
+    batch: str | None = Option(
+        None,
+        metavar="SYSTEM",
+        help="slurm, pbs, lsf, htcondor, sge, oar; else that of which the file has a table.",
+        autocompletion=_batch_systems,
+    ),
+    workers: int | None = Option(
+        None, min=1, max=100_000, metavar="N", help="How many; else as the file says."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Print what would be submitted, and submit nothing."),
     insecure: Insecure = False,
 ) -> None:
     """Start a scheduler, and workers as batch jobs.
@@ -109,12 +101,9 @@ def up(
 @app.declare("status")
 @examples("ktrial fleet status tcp://127.0.0.1:8786", "ktrial fleet status --json")
 def status(
-    address: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ADDRESS|FILE]", help="As for a worker; else KTRIAL_FLEET.", show_default=False
-        ),
-    ] = None,
+    address: str | None = Argument(
+        None, metavar="[ADDRESS|FILE]", help="As for a worker; else KTRIAL_FLEET.", show_default=False
+    ),
     json: Json = False,
     insecure: Insecure = False,
 ) -> None:

@@ -4,11 +4,8 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from ktrial.cli.command_line import BadUsage, examples
+from ktrial.cli.command_line import Argument, BadUsage, examples
 from ktrial.errors import KtrialError
 from ktrial.installation import package_directory
 
@@ -25,12 +22,9 @@ def topic_names(incomplete: str) -> list[str]:
 
 @examples("ktrial help", "ktrial help studies")
 def help_(
-    topic: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TOPIC]", help="A page; without one, all are listed.", autocompletion=topic_names
-        ),
-    ] = None,
+    topic: str | None = Argument(
+        None, metavar="[TOPIC]", help="A page; without one, all are listed.", autocompletion=topic_names
+    ),
 ) -> None:
     """Read the documentation: ktrial help studies.
 

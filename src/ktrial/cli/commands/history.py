@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.options.common import (
     Count,
     GuestMemory,
@@ -44,41 +44,29 @@ if TYPE_CHECKING:
     "ktrial history fork --commits v6.1.170..v6.1.176 --git linux",
 )
 def history(
-    workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
-    kernels: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A..B",
-            help="Versions: 5.10..7.2, or names with commas between them.",
-            autocompletion=kernel_lists,
-        ),
-    ] = None,
-    commits: Annotated[
-        str | None,
-        typer.Option(metavar="BASE..TIP", help="Commits that ktrial series or ktrial watch measured."),
-    ] = None,
-    git: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Their tree; else the one it stands in.")
-    ] = None,
-    configuration: Annotated[
-        str | None, typer.Option("--config", metavar="C", help="Of the commits' kernels; else guest.")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=y", help="An option of them; may be repeated.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(metavar="M", help="A metric; else the first one.", autocompletion=metric_names),
-    ] = None,
-    by_time: Annotated[
-        bool, typer.Option("--by-time", help="In the order of measuring, not of versions.")
-    ] = False,
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="Exact: what is no change; else the newest study's.")
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option(min=1e-6, max=0.5, metavar="0.05", help="Timed: rate of false alarms.")
-    ] = 0.05,
+    workload: str = Argument(..., metavar="W", autocompletion=workload_names, help="A workload."),
+    kernels: list[str] | None = Option(
+        None,
+        metavar="A..B",
+        help="Versions: 5.10..7.2, or names with commas between them.",
+        autocompletion=kernel_lists,
+    ),
+    commits: str | None = Option(
+        None, metavar="BASE..TIP", help="Commits that ktrial series or ktrial watch measured."
+    ),
+    git: Path | None = Option(None, metavar="DIR", help="Their tree; else the one it stands in."),
+    configuration: str | None = Option(
+        None, "--config", metavar="C", help="Of the commits' kernels; else guest."
+    ),
+    option: list[str] | None = Option(None, metavar="NAME=y", help="An option of them; may be repeated."),
+    metric: str | None = Option(
+        None, metavar="M", help="A metric; else the first one.", autocompletion=metric_names
+    ),
+    by_time: bool = Option(False, "--by-time", help="In the order of measuring, not of versions."),
+    margin: str | None = Option(
+        None, metavar="1%", help="Exact: what is no change; else the newest study's."
+    ),
+    alpha: float = Option(0.05, min=1e-6, max=0.5, metavar="0.05", help="Timed: rate of false alarms."),
     json: Json = False,
     html: PageFile = None,
     store: StoreOption = None,
@@ -233,32 +221,28 @@ def _not_measured(
 )
 @on_fleet
 def matrix(
-    kernels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A..B", help="5.10..7.2 of the cache, or names.", autocompletion=kernel_lists),
-    ] = None,
-    workloads: Annotated[
-        list[str] | None,
-        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A stored study: nothing is run.", autocompletion=study_names),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="KERNEL", help="Else the first.", autocompletion=kernel_names),
-    ] = None,
-    fetch: Annotated[bool, typer.Option("--fetch", help="A range: of all series that Debian has.")] = False,
-    flavour: Annotated[
-        Literal["cloud", "generic", "rt"], typer.Option(metavar="F", help="Of a range: cloud, generic, rt.")
-    ] = "cloud",
+    kernels: list[str] | None = Option(
+        None, metavar="A..B", help="5.10..7.2 of the cache, or names.", autocompletion=kernel_lists
+    ),
+    workloads: list[str] | None = Option(
+        None, metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
+    ),
+    study: str | None = Option(
+        None, metavar="NAME", help="A stored study: nothing is run.", autocompletion=study_names
+    ),
+    baseline: str | None = Option(
+        None, metavar="KERNEL", help="Else the first.", autocompletion=kernel_names
+    ),
+    fetch: bool = Option(False, "--fetch", help="A range: of all series that Debian has."),
+    flavour: Literal["cloud", "generic", "rt"] = Option(
+        "cloud", metavar="F", help="Of a range: cloud, generic, rt."
+    ),
     perturbations: Perturbations = None,
     margin: Margin = None,
     memory: GuestMemory = None,
     count: Count = None,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a cell.")] = False,
+    csv: bool = Option(False, "--csv", help="Print CSV: one row a cell."),
     html: PageFile = None,
     store: StoreOption = None,
     jobs: Jobs = None,
@@ -363,10 +347,9 @@ def _planned(
 
 @examples("ktrial recommend --workloads fork,pipe")
 def recommend(
-    workloads: Annotated[
-        list[str],
-        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
-    ],
+    workloads: list[str] = Option(
+        ..., metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
+    ),
     margin: Margin = None,
     json: Json = False,
     store: StoreOption = None,
@@ -443,13 +426,12 @@ def _recommendation_table(recommendation: "Recommendation") -> "RichTable":
 
 @examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
 def systems(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Another.", autocompletion=kernel_names)],
-    workloads: Annotated[
-        list[str] | None,
-        typer.Option(metavar="W1,W2…", help="Else all that the store has.", autocompletion=workload_names),
-    ] = None,
-    margin: Annotated[str, typer.Option(metavar="1%", help="The smallest difference that matters.")] = "1%",
+    old: str = Argument(..., metavar="OLD", help="A kernel.", autocompletion=kernel_names),
+    new: str = Argument(..., metavar="NEW", help="Another.", autocompletion=kernel_names),
+    workloads: list[str] | None = Option(
+        None, metavar="W1,W2…", help="Else all that the store has.", autocompletion=workload_names
+    ),
+    margin: str = Option("1%", metavar="1%", help="The smallest difference that matters."),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import command_group, examples
+from ktrial.cli.command_line import Argument, Option, command_group, examples
 from ktrial.cli.console import messages, output, print_json, say, write_page
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
@@ -31,14 +31,10 @@ Name = Annotated[
     "ktrial kernel add path:arch/x86/boot/bzImage --config .config",
 )
 def add(
-    names: Annotated[
-        list[str], typer.Argument(help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…")
-    ],
-    modules: Annotated[Path | None, typer.Option(help="Directory with the modules (path: and host).")] = None,
-    config: Annotated[Path | None, typer.Option(help="The kernel's .config (path: and host).")] = None,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Look for a newer one of the same name.")
-    ] = False,
+    names: list[str] = Argument(..., help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…"),
+    modules: Path | None = Option(None, help="Directory with the modules (path: and host)."),
+    config: Path | None = Option(None, help="The kernel's .config (path: and host)."),
+    refresh: bool = Option(False, "--refresh", help="Look for a newer one of the same name."),
 ) -> None:
     """Obtain kernels, and keep them in the cache.
 
@@ -154,17 +150,15 @@ def remove(name: Name) -> None:
     "ktrial kernel build . --option SLUB_DEBUG_ON=y --patch fix.patch --name fixed",
 )
 def build(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE", help="debian:linux-source-6.1, a directory, git:DIRECTORY@REVISION, a tarball."
-        ),
-    ],
+    *,
+    source: str = Argument(
+        ..., metavar="SOURCE", help="debian:linux-source-6.1, a directory, git:DIRECTORY@REVISION, a tarball."
+    ),
     options: BuildOptions,
-    patch: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="A patch to apply first (-p1); may be repeated.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Call the kernel build:NAME too.")] = None,
+    patch: list[str] | None = Option(
+        None, metavar="FILE", help="A patch to apply first (-p1); may be repeated."
+    ),
+    name: str | None = Option(None, metavar="NAME", help="Call the kernel build:NAME too."),
     json: Json = False,
 ) -> None:
     """Build a kernel from source.
@@ -206,31 +200,21 @@ def build(
 @app.declare("diff")
 @examples("ktrial kernel diff debian:6.1 debian:6.12")
 def diff(
-    before: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest.",
-            autocompletion=kernel_names,
-        ),
-    ],
-    after: Annotated[
-        str, typer.Argument(metavar="B", help="What it is compared with.", autocompletion=kernel_names)
-    ],
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
-            "directory); twice: one for each kernel.",
-            metavar="SOURCE",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All: long lists of drivers and modules, too.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
-    ] = None,
+    before: str = Argument(
+        ...,
+        metavar="A",
+        help="debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest.",
+        autocompletion=kernel_names,
+    ),
+    after: str = Argument(..., metavar="B", help="What it is compared with.", autocompletion=kernel_names),
+    source: list[str] | None = Option(
+        None,
+        help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
+        "directory); twice: one for each kernel.",
+        metavar="SOURCE",
+    ),
+    everything: bool = Option(False, "--all", help="All: long lists of drivers and modules, too."),
+    html: Path | None = Option(None, metavar="FILE", help="Write a page with all of it."),
     json: Json = False,
 ) -> None:
     """Show what differs between two kernels.
@@ -260,12 +244,12 @@ def diff(
 @app.declare("verify")
 @examples("ktrial kernel verify", "ktrial kernel verify debian:6.12")
 def verify(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Kernels' names; without, all in the cache.", metavar="[NAME…]", autocompletion=kernel_names
-        ),
-    ] = None,
+    names: list[str] | None = Argument(
+        None,
+        help="Kernels' names; without, all in the cache.",
+        metavar="[NAME…]",
+        autocompletion=kernel_names,
+    ),
     json: Json = False,
 ) -> None:
     """Read cached kernels in full, and compare them with their digests.

@@ -1,10 +1,10 @@
 """`ktrial knob`: what can be set in a kernel, what it is here, and how two kernels differ in it."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ktrial.cli.command_line import BadUsage, command_group, examples
+from ktrial.cli.command_line import Argument, BadUsage, Option, command_group, examples
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.options.common import Json, NoWait
 from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
@@ -19,9 +19,9 @@ app = command_group("Look at the kernel's settings, and change them.")
 @app.declare("list")
 @examples("ktrial knob list --subsystem vm")
 def list_knobs(
-    subsystem: Annotated[
-        str | None, typer.Option(help="Only those of this subsystem.", autocompletion=subsystem_names)
-    ] = None,
+    subsystem: str | None = Option(
+        None, help="Only those of this subsystem.", autocompletion=subsystem_names
+    ),
     json: Json = False,
 ) -> None:
     """List the knobs that ktrial knows."""
@@ -57,7 +57,7 @@ def _newest_default(knob: "Knob") -> str:
 @app.declare("show")
 @examples("ktrial knob show vm.swappiness")
 def show(
-    name: Annotated[str, typer.Argument(help="A knob's name.", autocompletion=knob_names)],
+    name: str = Argument(..., help="A knob's name.", autocompletion=knob_names),
     json: Json = False,
 ) -> None:
     """Show all that is known about one knob."""
@@ -121,15 +121,13 @@ def _versions(since: str, until: str) -> str:
 @app.declare("get")
 @examples("ktrial knob get vm.swappiness vm.dirty_ratio")
 def get(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            help="A knob, a sysctl (vm.swappiness), a path below /proc/sys or /sys, or NAME@INSTANCE.",
-            metavar="NAME…",
-            autocompletion=knob_names,
-            show_default=False,
-        ),
-    ],
+    names: list[str] = Argument(
+        ...,
+        help="A knob, a sysctl (vm.swappiness), a path below /proc/sys or /sys, or NAME@INSTANCE.",
+        metavar="NAME…",
+        autocompletion=knob_names,
+        show_default=False,
+    ),
     json: Json = False,
 ) -> None:
     """Read knobs of this system."""
@@ -162,12 +160,9 @@ def get(
 @app.declare("set")
 @examples("ktrial knob set vm.swappiness=10")
 def set_knobs(
-    settings: Annotated[
-        list[str],
-        typer.Argument(
-            help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…", autocompletion=knob_settings
-        ),
-    ],
+    settings: list[str] = Argument(
+        ..., help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…", autocompletion=knob_settings
+    ),
     no_wait: NoWait = False,
     json: Json = False,
 ) -> None:
@@ -208,8 +203,8 @@ def set_knobs(
 @app.declare("diff")
 @examples("ktrial knob diff debian:6.1 debian:6.12")
 def diff(
-    before: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names)],
-    after: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names)],
+    before: str = Argument(..., metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names),
+    after: str = Argument(..., metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names),
     json: Json = False,
 ) -> None:
     """Show how the defaults of two kernels differ.

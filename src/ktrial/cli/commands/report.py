@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
 
 if TYPE_CHECKING:
@@ -22,25 +22,17 @@ Whys = Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes a
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
 def report(
     study: StudyOrBundle = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html", metavar="FILE", help="Write the page here; else to reports/ beside the store."
-        ),
-    ] = None,
-    whole: Annotated[
-        bool,
-        typer.Option("--whole", help="A page with every section open and every picture drawn, for printing."),
-    ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown, for a pull request, instead.")
-    ] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead: one row a comparison.")] = False,
-    samples: Annotated[bool, typer.Option("--samples", help="With --csv: one row a sample.")] = False,
-    series: Annotated[
-        bool, typer.Option("--series", help="With --csv: one row a moment of what was read over time.")
-    ] = False,
-    scaling: Annotated[bool, typer.Option("--scaling", help="With --csv: one row a number of CPUs.")] = False,
+    html: Path | None = Option(
+        None, metavar="FILE", help="Write the page here; else to reports/ beside the store."
+    ),
+    whole: bool = Option(
+        False, "--whole", help="A page with every section open and every picture drawn, for printing."
+    ),
+    markdown: bool = Option(False, "--markdown", help="Print Markdown, for a pull request, instead."),
+    csv: bool = Option(False, "--csv", help="Print CSV instead: one row a comparison."),
+    samples: bool = Option(False, "--samples", help="With --csv: one row a sample."),
+    series: bool = Option(False, "--series", help="With --csv: one row a moment of what was read over time."),
+    scaling: bool = Option(False, "--scaling", help="With --csv: one row a number of CPUs."),
     signers: Signers = None,
     store: StoreOption = None,
 ) -> None:
@@ -109,9 +101,7 @@ def _check_options(forms: dict[str, bool], rows: dict[str, bool], *, printable: 
 @examples("ktrial show", "ktrial show quick --json", "ktrial show quick.zip")
 def show(
     study: StudyOrBundle = None,
-    console: Annotated[
-        bool, typer.Option("--console", help="Show the consoles of trials that failed, instead.")
-    ] = False,
+    console: bool = Option(False, "--console", help="Show the consoles of trials that failed, instead."),
     signers: Signers = None,
     json: Json = False,
     store: StoreOption = None,
@@ -161,10 +151,9 @@ def _print_consoles(record: "StudyRecord") -> None:
 @examples("ktrial list", "ktrial list --all")
 def list_studies(
     store: StoreOption = None,
-    all_: Annotated[
-        bool,
-        typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
-    ] = False,
+    all_: bool = Option(
+        False, "--all", help="Also what check, watch, baseline and bisect measured for themselves."
+    ),
     json: Json = False,
 ) -> None:
     """List the studies in the store.
@@ -248,11 +237,10 @@ def _print_list(rows: "list[StudyRow]") -> None:
 
 @examples("ktrial site public", "ktrial site public --full all")
 def site(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory, or an earlier site's.")],
-    full: Annotated[
-        str | None,
-        typer.Option(metavar="N|all", help="How many more results get whole pages now; else 50."),
-    ] = None,
+    directory: Path = Argument(..., metavar="DIR", help="A new directory, or an earlier site's."),
+    full: str | None = Option(
+        None, metavar="N|all", help="How many more results get whole pages now; else 50."
+    ),
     whys: Whys = True,
     json: Json = False,
     store: StoreOption = None,
@@ -304,21 +292,20 @@ def _most(text: str) -> int | None:
 
 @examples("ktrial serve", "ktrial serve --store lab.db --port 8001", "ktrial serve --no-whys")
 def serve(
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen; 0: at any port that is free.")
-    ] = 8000,
-    address: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Another address than this machine's own: whoever reaches it reads all."
-        ),
-    ] = "127.0.0.1",
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--name", metavar="HOST", help="A name that requests may be for, behind a proxy; may be repeated."
-        ),
-    ] = None,
+    port: int = Option(
+        8000, min=0, max=65535, metavar="N", help="Where to listen; 0: at any port that is free."
+    ),
+    address: str = Option(
+        "127.0.0.1",
+        metavar="ADDRESS",
+        help="Another address than this machine's own: whoever reaches it reads all.",
+    ),
+    names: list[str] | None = Option(
+        None,
+        "--name",
+        metavar="HOST",
+        help="A name that requests may be for, behind a proxy; may be repeated.",
+    ),
     whys: Whys = True,
     store: StoreOption = None,
 ) -> None:

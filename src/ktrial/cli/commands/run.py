@@ -3,11 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from ktrial.cli.command_line import BadOption, BadUsage, examples, users_command, words_again
+from ktrial.cli.command_line import (
+    Argument,
+    BadOption,
+    BadUsage,
+    Option,
+    examples,
+    users_command,
+    words_again,
+)
 from ktrial.cli.options.common import (
     BootParameters,
     Count,
@@ -34,16 +42,12 @@ if TYPE_CHECKING:
 class StudyFileOptions(RunOptions):
     """How the study of a file is run."""
 
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
-    ] = False
-    allow_host_changes: Annotated[
-        bool,
-        typer.Option(
-            "--allow-host-changes",
-            help="Machines host and ssh: settings may be changed, ssh may boot; all is undone.",
-        ),
-    ] = False
+    retry_failed: bool = Option(False, "--retry-failed", help="Run trials again that failed before.")
+    allow_host_changes: bool = Option(
+        False,
+        "--allow-host-changes",
+        help="Machines host and ssh: settings may be changed, ssh may boot; all is undone.",
+    )
 
 
 @examples("ktrial run quick", "ktrial run my-study.toml --host lab1,lab2", "ktrial run --list")
@@ -52,49 +56,36 @@ class StudyFileOptions(RunOptions):
 def run(
     context: typer.Context,
     options: StudyFileOptions,
-    study: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study file (TOML), or the name of one that comes with ktrial, or of a stored one.",
-            autocompletion=study_files,
-            readable=False,  # `load` says better what is wrong
-            show_default=False,
-        ),
-    ] = None,
+    study: Path | None = Argument(
+        None,
+        metavar="STUDY",
+        help="A study file (TOML), or the name of one that comes with ktrial, or of a stored one.",
+        autocompletion=study_files,
+        readable=False,  # `load` says better what is wrong
+        show_default=False,
+    ),
     perturbations: Perturbations = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--seeds",
-            min=1,
-            max=1000,
-            metavar="N",
-            help="Machine exact-parallel: trials of each treatment, each with another order of its CPUs.",
-        ),
-    ] = None,
+    seeds: int | None = Option(
+        None,
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Machine exact-parallel: trials of each treatment, each with another order of its CPUs.",
+    ),
     count: Count = None,
-    patch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--patch", metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
-        ),
-    ] = None,
+    patch: list[str] | None = Option(
+        None, metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
+    ),
     user: User = None,
     host: Hosts = None,
-    confirm: Annotated[
-        int | None,
-        typer.Option(
-            "--confirm",
-            min=3,
-            max=10_000,
-            metavar="N",
-            help="In real time: then run N fresh blocks, for the size of the effects.",
-        ),
-    ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list", help="Only list the studies that come with ktrial.")
-    ] = False,
+    confirm: int | None = Option(
+        None,
+        min=3,
+        max=10_000,
+        metavar="N",
+        help="In real time: then run N fresh blocks, for the size of the effects.",
+    ),
+    list_: bool = Option(False, "--list", help="Only list the studies that come with ktrial."),
 ) -> None:
     """Run a study, and print the verdicts.
 
@@ -216,14 +207,13 @@ def _list(json: bool) -> None:
 @on_fleet
 def compare(
     context: typer.Context,
-    kernel: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="A kernel, at least two; the first is the baseline.",
-            autocompletion=kernel_names,
-        ),
-    ],
+    *,
+    kernel: list[str] = Option(
+        ...,
+        metavar="NAME",
+        help="A kernel, at least two; the first is the baseline.",
+        autocompletion=kernel_names,
+    ),
     options: RunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
@@ -231,7 +221,7 @@ def compare(
     count: Count = None,
     margin: Margin = None,
     memory: GuestMemory = None,
-    cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs; else 1.")] = None,
+    cpus: int | None = Option(None, metavar="N", help="The guest's CPUs; else 1."),
     boot: BootParameters = None,
 ) -> None:
     """Compare kernels without a study file.
@@ -282,30 +272,20 @@ def compare(
 @on_fleet
 def scale(
     context: typer.Context,
-    kernel: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="A kernel; may be repeated: the first is the baseline.",
-            autocompletion=kernel_names,
-        ),
-    ],
+    *,
+    kernel: list[str] = Option(
+        ...,
+        metavar="NAME",
+        help="A kernel; may be repeated: the first is the baseline.",
+        autocompletion=kernel_names,
+    ),
     options: RunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
-    cpus: Annotated[
-        str, typer.Option(metavar="N1,N2…", help="Numbers of CPUs; from three on a law is fitted.")
-    ] = "1,2,4",
-    seeds: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Trials at each number of CPUs.")
-    ] = 3,
-    quantum: Annotated[
-        int | None, typer.Option(metavar="NS", help="Nanoseconds of guest time in a round (100).")
-    ] = None,
-    waits: Annotated[
-        bool,
-        typer.Option("--waits", help="Also count where the CPUs wait, under the first seed."),
-    ] = False,
+    cpus: str = Option("1,2,4", metavar="N1,N2…", help="Numbers of CPUs; from three on a law is fitted."),
+    seeds: int = Option(3, min=1, max=1000, metavar="N", help="Trials at each number of CPUs."),
+    quantum: int | None = Option(None, metavar="NS", help="Nanoseconds of guest time in a round (100)."),
+    waits: bool = Option(False, "--waits", help="Also count where the CPUs wait, under the first seed."),
     margin: Margin = None,
     memory: GuestMemory = None,
     boot: BootParameters = None,
@@ -367,19 +347,13 @@ def scale(
 @on_fleet
 def try_(
     options: RunOptions,
-    workload: Annotated[
-        str,
-        typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
-    ] = "pipe",
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="A kernel; twice: old, new. Else the oldest and the newest in the cache, or Debian's two.",
-            autocompletion=kernel_names,
-        ),
-    ] = None,
+    workload: str = Option("pipe", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+    kernel: list[str] | None = Option(
+        None,
+        metavar="NAME",
+        help="A kernel; twice: old, new. Else the oldest and the newest in the cache, or Debian's two.",
+        autocompletion=kernel_names,
+    ),
     perturbations: Perturbations = 2,
 ) -> None:
     """Compare two kernels in one workload, at once.

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from ktrial.cli.command_line import examples, users_command
+from ktrial.cli.command_line import Argument, Option, examples, users_command
 from ktrial.cli.options.common import Json, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
@@ -27,55 +27,31 @@ if TYPE_CHECKING:
 class SeriesOptions(MeasurementOptions):
     """Which series, and how its patches are measured."""
 
-    commits: Annotated[
-        str | None, typer.Argument(metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
-    ] = None
-    git: Annotated[
-        Path | None, typer.Option("--git", metavar="DIR", help="The git tree; else the one it stands in.")
-    ] = None
-    mbox: Annotated[
-        Path | None,
-        typer.Option("--mbox", metavar="FILE", help="Mails: git format-patch --stdout, b4 am."),
-    ] = None
-    quilt: Annotated[
-        Path | None,
-        typer.Option(
-            "--quilt", metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
-        ),
-    ] = None
-    onto: Annotated[
-        str | None,
-        typer.Option("--onto", metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…"),
-    ] = None
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option("--candidate", metavar="FILE.toml", help="A workload of yours to choose from, too."),
-    ] = None
+    commits: str | None = Argument(None, metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
+    git: Path | None = Option(None, metavar="DIR", help="The git tree; else the one it stands in.")
+    mbox: Path | None = Option(None, metavar="FILE", help="Mails: git format-patch --stdout, b4 am.")
+    quilt: Path | None = Option(
+        None, metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
+    )
+    onto: str | None = Option(None, metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…")
+    candidate: list[str] | None = Option(
+        None, metavar="FILE.toml", help="A workload of yours to choose from, too."
+    )
     maximum: Limits = None
-    every: Annotated[
-        int | None,
-        typer.Option("--every", min=2, metavar="N", help="Measure every Nth, then only where ends differ."),
-    ] = None
-    thorough: Annotated[
-        bool,
-        typer.Option("--thorough", help="With --every: look where ends are alike too: changes may cancel."),
-    ] = False
-    each_alone: Annotated[
-        bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
-    ] = False
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
-    ] = False
-    machine: Annotated[
-        Literal["exact", "exact-parallel"],
-        typer.Option("--machine", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."),
-    ] = "exact"
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."
-        ),
-    ] = "none"
+    every: int | None = Option(
+        None, min=2, metavar="N", help="Measure every Nth, then only where ends differ."
+    )
+    thorough: bool = Option(
+        False, "--thorough", help="With --every: look where ends are alike too: changes may cancel."
+    )
+    each_alone: bool = Option(False, "--each-alone", help="Measure each patch alone on the base, too.")
+    trust: bool = Option(False, "--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
+    machine: Literal["exact", "exact-parallel"] = Option(
+        "exact", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."
+    )
+    model: str = Option(
+        "none", metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."
+    )
 
 
 @examples(
@@ -88,19 +64,13 @@ def series(
     context: typer.Context,
     options: SeriesOptions,
     build: BuildOptions,
-    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what applies, and estimate; build and boot nothing.")
-    ] = False,
-    text: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as plain text too.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Write it as Markdown too.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write it as one HTML page too.")
-    ] = None,
+    top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
+    dry_run: bool = Option(
+        False, "--dry-run", help="Say what applies, and estimate; build and boot nothing."
+    ),
+    text: Path | None = Option(None, metavar="FILE", help="Write the report as plain text too."),
+    markdown: Path | None = Option(None, metavar="FILE.md", help="Write it as Markdown too."),
+    html: Path | None = Option(None, metavar="FILE.html", help="Write it as one HTML page too."),
     json: Json = False,
 ) -> None:
     """Say what each patch of a series costs, where.
@@ -142,25 +112,20 @@ def series(
 @examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
 @on_fleet_in_bisection
 def watch(
-    targets: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
-        ),
-    ],
+    *,
+    targets: list[str] = Argument(
+        ..., metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
+    ),
     guest: GuestOptions,
     workloads: WorkloadSets = None,
     maximum: Limits = None,
-    once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
-    every: Annotated[str, typer.Option(metavar="6h", help="Else how long to wait between looks.")] = "6h",
-    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
-    commits: Annotated[
-        bool,
-        typer.Option("--commits/--no-commits", help="Of a branch: find the commits that made a difference."),
-    ] = True,
-    summary: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Append what is found, as Markdown.")
-    ] = None,
+    once: bool = Option(False, "--once", help="One look, for cron and CI."),
+    every: str = Option("6h", metavar="6h", help="Else how long to wait between looks."),
+    top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
+    commits: bool = Option(
+        True, "--commits/--no-commits", help="Of a branch: find the commits that made a difference."
+    ),
+    summary: Path | None = Option(None, metavar="FILE.md", help="Append what is found, as Markdown."),
     json: Json = False,
 ) -> None:
     """Follow kernels: run and compare what is new.

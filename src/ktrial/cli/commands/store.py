@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import BadOption, command_group, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
@@ -25,16 +25,13 @@ From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a 
 @app.declare("verify")
 @examples("ktrial store verify", "ktrial store verify quick --remove-damaged")
 def verify(
-    studies: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Studies, by name or number; without, all.", metavar="[STUDY…]", autocompletion=study_names
-        ),
-    ] = None,
+    studies: list[str] | None = Argument(
+        None, help="Studies, by name or number; without, all.", metavar="[STUDY…]", autocompletion=study_names
+    ),
     store: StoreOption = None,
-    remove_damaged: Annotated[
-        bool, typer.Option("--remove-damaged", help="Take damaged trials away, so that they are run again.")
-    ] = False,
+    remove_damaged: bool = Option(
+        False, "--remove-damaged", help="Take damaged trials away, so that they are run again."
+    ),
     json: Json = False,
 ) -> None:
     """Compare studies, answers and trials with their digests.
@@ -168,7 +165,7 @@ def _verified_lines(checked: list[CheckedStudy]) -> list[str]:
 @examples("ktrial store copy ktrial.db postgresql://me@db.example.org/ktrial")
 def copy(
     source: From,
-    target: Annotated[str, typer.Argument(metavar="TO", help="A new store, or a copy that was interrupted.")],
+    target: str = Argument(..., metavar="TO", help="A new store, or a copy that was interrupted."),
     json: Json = False,
 ) -> None:
     """Copy a store, from a file to a server or back.
@@ -185,7 +182,7 @@ def copy(
 @examples("ktrial store merge colleague.db postgresql://me@db.example.org/ktrial")
 def merge(
     source: From,
-    target: Annotated[str, typer.Argument(metavar="INTO", help="The store that is added to.")],
+    target: str = Argument(..., metavar="INTO", help="The store that is added to."),
     json: Json = False,
 ) -> None:
     """Add a store's studies to another one.
@@ -263,19 +260,13 @@ def _not_copied_lines(copied: "list[Copied]", left_out: list[str]) -> list[str]:
 @app.declare("files")
 @examples("ktrial store files ktrial.files", "ktrial store files s3://lab/ktrial --above 64K")
 def files(
-    place: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
-        ),
-    ] = None,
-    above: Annotated[
-        str | None, typer.Option(metavar="8K", help="Smaller parts stay inside; else 8K, a page.")
-    ] = None,
-    take_over: Annotated[
-        bool,
-        typer.Option("--take-over", help="The store was moved: its files are this one's from now on."),
-    ] = False,
+    place: str | None = Argument(
+        None, metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
+    ),
+    above: str | None = Option(None, metavar="8K", help="Smaller parts stay inside; else 8K, a page."),
+    take_over: bool = Option(
+        False, "--take-over", help="The store was moved: its files are this one's from now on."
+    ),
     store: StoreOption = None,
     json: Json = False,
 ) -> None:

@@ -4,11 +4,11 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ktrial.cli.command_line import examples
+from ktrial.cli.command_line import Option, examples
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json, NoWait
@@ -82,10 +82,8 @@ def _marked_table(rows: Iterable[tuple[str, str, str, str, str]]) -> "RichTable"
 
 @examples("ktrial quiesce --dry-run", "ktrial quiesce --undo")
 def quiesce(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Put back what an earlier quiesce has changed.")
-    ] = False,
+    dry_run: bool = Option(False, "--dry-run", help="Only say what would be changed."),
+    undo: bool = Option(False, "--undo", help="Put back what an earlier quiesce has changed."),
     no_wait: NoWait = False,
     json: Json = False,
 ) -> None:
@@ -138,21 +136,17 @@ def _tell_steps(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
 
 @examples("ktrial restore --list", "ktrial restore")
 def restore(
-    list_only: Annotated[bool, typer.Option("--list", help="Only show what was changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also where somebody else has changed it since.")
-    ] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Leave everything as it is now, and forget what was there.")
-    ] = False,
+    list_only: bool = Option(False, "--list", help="Only show what was changed."),
+    dry_run: bool = Option(False, "--dry-run", help="Only say what would be done."),
+    force: bool = Option(False, "--force", help="Also where somebody else has changed it since."),
+    forget: bool = Option(
+        False, "--forget", help="Leave everything as it is now, and forget what was there."
+    ),
     no_wait: NoWait = False,
-    install_unit: Annotated[
-        bool, typer.Option("--install-unit", help="Write a systemd unit that runs this at boot.")
-    ] = False,
-    unit_path: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write it, if not in /etc/systemd/system.")
-    ] = None,
+    install_unit: bool = Option(False, "--install-unit", help="Write a systemd unit that runs this at boot."),
+    unit_path: Path | None = Option(
+        None, metavar="FILE", help="Where to write it, if not in /etc/systemd/system."
+    ),
     json: Json = False,
 ) -> None:
     """Put back what ktrial has changed on this system."""

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from ktrial.cli.command_line import BadOption, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -37,105 +37,55 @@ NO_MORE = 1
 class TuneOptions:
     """What is searched: over which settings, in which workload or command, for what, and for how long."""
 
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="STUDY | -- COMMAND",
-            help="The command to measure; or a study file with a section [search].",
-            show_default=False,
-        ),
-    ] = None
-    knobs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--knobs",
-            metavar="K1,K2…",
-            help="Subsystems (vm), names, patterns, NAME=low..high, NAME=a,b,c; repeated.",
-            autocompletion=tunable_names,
-        ),
-    ] = None
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            "--workload", metavar="W", help="A workload, not a command.", autocompletion=workload_names
-        ),
-    ] = None
-    maximise: Annotated[
-        list[str] | None, typer.Option("--maximise", metavar="METRIC", help="Make it larger.")
-    ] = None
-    minimise: Annotated[
-        list[str] | None, typer.Option("--minimise", metavar="METRIC", help="Make it smaller.")
-    ] = None
-    subject_to: Annotated[
-        list[str] | None,
-        typer.Option("--subject-to", metavar="'p99<=20ms'", help="A limit to keep; repeated."),
-    ] = None
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME=HOW",
-            help="How a metric is found in what the command prints: NAME=REGEX, NAME=json:PATH; repeated.",
-        ),
-    ] = None
+    command: list[str] | None = Argument(
+        None,
+        metavar="STUDY | -- COMMAND",
+        help="The command to measure; or a study file with a section [search].",
+        show_default=False,
+    )
+    knobs: list[str] | None = Option(
+        None,
+        metavar="K1,K2…",
+        help="Subsystems (vm), names, patterns, NAME=low..high, NAME=a,b,c; repeated.",
+        autocompletion=tunable_names,
+    )
+    workload: str | None = Option(
+        None, metavar="W", help="A workload, not a command.", autocompletion=workload_names
+    )
+    maximise: list[str] | None = Option(None, metavar="METRIC", help="Make it larger.")
+    minimise: list[str] | None = Option(None, metavar="METRIC", help="Make it smaller.")
+    subject_to: list[str] | None = Option(None, metavar="'p99<=20ms'", help="A limit to keep; repeated.")
+    metric: list[str] | None = Option(
+        None,
+        metavar="NAME=HOW",
+        help="How a metric is found in what the command prints: NAME=REGEX, NAME=json:PATH; repeated.",
+    )
     metrics: MetricsFormat = None
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME",
-            help="host, kvm, exact; host where no kernel is named.",
-            autocompletion=machine_names,
-        ),
-    ] = None
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="The kernel, where one is booted.",
-            autocompletion=kernel_names,
-        ),
-    ] = None
-    budget: Annotated[
-        int | None, typer.Option("--budget", min=1, metavar="RUNS", help="Runs in all; else 65.")
-    ] = None
-    time: Annotated[str | None, typer.Option("--time", metavar="30min", help="Time in all.")] = None
+    machine: str | None = Option(
+        None,
+        metavar="NAME",
+        help="host, kvm, exact; host where no kernel is named.",
+        autocompletion=machine_names,
+    )
+    kernel: str | None = Option(
+        None, metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names
+    )
+    budget: int | None = Option(None, min=1, metavar="RUNS", help="Runs in all; else 65.")
+    time: str | None = Option(None, metavar="30min", help="Time in all.")
     margin: Margin = None
-    optimiser: Annotated[
-        str | None,
-        typer.Option("--optimiser", metavar="tpe|random", help="How the next settings are chosen."),
-    ] = None
-    seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Of all that is random.")] = (
-        None
+    optimiser: str | None = Option(None, metavar="tpe|random", help="How the next settings are chosen.")
+    seed: int | None = Option(None, min=0, metavar="N", help="Of all that is random.")
+    repeats: int | None = Option(None, min=1, metavar="N", help="Runs of the command in a trial; else 1.")
+    discard: int | None = Option(
+        None, min=0, metavar="N", help="Runs before those that do not count; else 0."
     )
-    repeats: Annotated[
-        int | None,
-        typer.Option("--repeats", min=1, metavar="N", help="Runs of the command in a trial; else 1."),
-    ] = None
-    discard: Annotated[
-        int | None,
-        typer.Option("--discard", min=0, metavar="N", help="Runs before those that do not count; else 0."),
-    ] = None
-    carry: Annotated[
-        list[str] | None,
-        typer.Option("--carry", metavar="FILE", help="A file that the command needs in a guest."),
-    ] = None
-    limit: Annotated[str | None, typer.Option("--limit", metavar="5min", help="End a run after so long.")] = (
-        None
-    )
+    carry: list[str] | None = Option(None, metavar="FILE", help="A file that the command needs in a guest.")
+    limit: str | None = Option(None, metavar="5min", help="End a run after so long.")
     memory: GuestMemory = None
     boot: BootParameters = None
-    perturbations: Annotated[
-        int | None,
-        typer.Option(
-            "--perturbations",
-            min=1,
-            max=1000,
-            metavar="N",
-            help="In exact mode: for the confirmation; else 3.",
-        ),
-    ] = None
+    perturbations: int | None = Option(
+        None, min=1, max=1000, metavar="N", help="In exact mode: for the confirmation; else 3."
+    )
 
 
 @dataclass(frozen=True)
@@ -144,13 +94,10 @@ class SearchOptions(RunOptions):
 
     dry_run: DryRun = False
     allow_host_changes: AllowHostChanges = False
-    answer: Annotated[
-        Path | None,
-        typer.Option("--answer", metavar="DIR", help="Write the answer there, as files to be installed."),
-    ] = None
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Leave the answer in force here, until ktrial restore.")
-    ] = False
+    answer: Path | None = Option(
+        None, metavar="DIR", help="Write the answer there, as files to be installed."
+    )
+    apply: bool = Option(False, "--apply", help="Leave the answer in force here, until ktrial restore.")
 
 
 @examples(
@@ -162,9 +109,7 @@ class SearchOptions(RunOptions):
 def tune(
     options: TuneOptions,
     search_options: SearchOptions,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the search that was interrupted last.")
-    ] = False,
+    resume: bool = Option(False, "--resume", help="Go on with the search that was interrupted last."),
     user: User = None,
 ) -> None:
     """Search for better settings, and confirm the answer.
@@ -194,16 +139,11 @@ class RevalidateOptions(RunOptions):
 def revalidate(
     options: RevalidateOptions,
     study: StoredStudyName = None,
-    kernel: Annotated[
-        str | None, typer.Option(metavar="NAME", help="On this kernel.", autocompletion=kernel_names)
-    ] = None,
-    blocks: Annotated[
-        int, typer.Option(min=6, max=10_000, metavar="N", help="In real time: blocks at most.")
-    ] = 30,
-    answer: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="If they gain, write the settings there, to be installed."),
-    ] = None,
+    kernel: str | None = Option(None, metavar="NAME", help="On this kernel.", autocompletion=kernel_names),
+    blocks: int = Option(30, min=6, max=10_000, metavar="N", help="In real time: blocks at most."),
+    answer: Path | None = Option(
+        None, metavar="DIR", help="If they gain, write the settings there, to be installed."
+    ),
 ) -> None:
     """Measure the answer of `ktrial tune` again, or its candidate.
 

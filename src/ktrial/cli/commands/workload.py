@@ -1,11 +1,9 @@
 """`ktrial workload`: the workloads, what each does, and a command of the user's as one."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from ktrial.cli.command_line import BadOption, command_group, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.console import output, print_json, say, write_text
 from ktrial.cli.options.common import Json, MetricsFormat, duration
 from ktrial.cli.options.completion import workload_names
@@ -24,30 +22,22 @@ app = command_group("List and show the workloads; capture a command of your own.
     "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
 )
 def capture(
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- COMMAND…", help="The command, and its arguments.", show_default=False),
-    ],
-    file: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.toml", help="Where to write it; else NAME.toml here."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; else as the program.")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VARIABLE", help="A variable to take along, beside PATH and HOME; repeated."),
-    ] = None,
-    include: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="A file or directory to take along, keys too; repeated."),
-    ] = None,
+    command: list[str] = Argument(
+        ..., metavar="-- COMMAND…", help="The command, and its arguments.", show_default=False
+    ),
+    file: Path | None = Option(
+        None, "--output", "-o", metavar="FILE.toml", help="Where to write it; else NAME.toml here."
+    ),
+    name: str | None = Option(None, metavar="NAME", help="What to call it; else as the program."),
+    env: list[str] | None = Option(
+        None, metavar="VARIABLE", help="A variable to take along, beside PATH and HOME; repeated."
+    ),
+    include: list[Path] | None = Option(
+        None, metavar="PATH", help="A file or directory to take along, keys too; repeated."
+    ),
     metrics: MetricsFormat = None,
-    limit: Annotated[
-        str, typer.Option(metavar="10min", help="End the command after so long, with an error.")
-    ] = "10min",
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    limit: str = Option("10min", metavar="10min", help="End the command after so long, with an error."),
+    force: bool = Option(False, "--force", help="Write over a file that is there."),
     json: Json = False,
 ) -> None:
     """Run a command once here, and write what it needs in a guest.
@@ -183,7 +173,7 @@ def formats(json: Json = False) -> None:
 @app.declare("show")
 @examples("ktrial workload show fork")
 def show(
-    name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
+    name: str = Argument(..., help="A workload's name.", autocompletion=workload_names),
     json: Json = False,
 ) -> None:
     """Show what a workload does, counts and can be told."""

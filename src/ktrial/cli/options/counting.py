@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ktrial.cli.command_line import BadOption
+from ktrial.cli.command_line import BadOption, Option
 from ktrial.cli.console import write_text
 from ktrial.cli.options.common import BootParameters, GuestMemory, memory_of
 from ktrial.cli.options.completion import export_formats
@@ -32,27 +32,16 @@ class CountingOptions:
 
     memory: GuestMemory = None
     boot: BootParameters = None
-    machine: Annotated[
-        Literal["exact", "exact-parallel"] | None,
-        typer.Option(
-            "--machine",
-            metavar="exact|exact-parallel",
-            help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
-        ),
-    ] = None
-    cpus: Annotated[
-        int | None,
-        typer.Option("--cpus", min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1."),
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact.",
-        ),
-    ] = None
-    by: Annotated[
+    machine: Literal["exact", "exact-parallel"] | None = Option(
+        None,
+        metavar="exact|exact-parallel",
+        help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
+    )
+    cpus: int | None = Option(None, min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1.")
+    model: str | None = Option(
+        None, metavar="MODEL", help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact."
+    )
+    by: (
         Literal[
             "cycles",
             "code-misses",
@@ -63,13 +52,10 @@ class CountingOptions:
             "walks",
             "mispredictions",
         ]
-        | None,
-        typer.Option(
-            "--by",
-            metavar="KIND",
-            help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses.",
-        ),
-    ] = None
+        | None
+    ) = Option(
+        None, metavar="KIND", help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses."
+    )
     words: tuple[str, ...] = ()
     """A command of the user's, behind `--`, which is counted."""
 
@@ -111,18 +97,12 @@ def on_model(settings: "MachineSettings", model: str | None) -> "MachineSettings
 class CacheOptions:
     """The caches that are modelled, each with its shape as SIZE:WAYS[:LINE]."""
 
-    caches: Annotated[
-        bool, typer.Option("--caches", help="Model caches, too: misses by function. Several times slower.")
-    ] = False
-    l1i: Annotated[
-        str | None, typer.Option("--l1i", metavar="32K:8:64", help="Instruction cache: size:ways:line.")
-    ] = None
-    l1d: Annotated[
-        str | None, typer.Option("--l1d", metavar="32K:8:64", help="Data cache: size:ways:line.")
-    ] = None
-    llc: Annotated[
-        str | None, typer.Option("--llc", metavar="8M:16:64", help="Last-level cache: size:ways:line.")
-    ] = None
+    caches: bool = Option(
+        False, "--caches", help="Model caches, too: misses by function. Several times slower."
+    )
+    l1i: str | None = Option(None, metavar="32K:8:64", help="Instruction cache: size:ways:line.")
+    l1d: str | None = Option(None, metavar="32K:8:64", help="Data cache: size:ways:line.")
+    llc: str | None = Option(None, metavar="8M:16:64", help="Last-level cache: size:ways:line.")
 
     def shapes(self) -> "CacheShapes | None":
         """The caches, if they are modelled: a shape asks for all of them. Raises BadOption."""
@@ -212,10 +192,9 @@ class DifferenceFiles:
 
     folded: Folded = None
     flame_graph: FlameGraph = None
-    width: Annotated[
-        WidthOf,
-        typer.Option("--width", help="A flame graph's frames are as wide as this kernel's instructions."),
-    ] = WidthOf.TO
+    width: WidthOf = Option(
+        WidthOf.TO, help="A flame graph's frames are as wide as this kernel's instructions."
+    )
 
     def write(self, before: "Profile", after: "Profile", explanation: "Explanation") -> None:
         """Write the files that are named. Raises FileNotWritten."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.errors import CheckUsageError
-from ktrial.cli.command_line import BadOption
+from ktrial.cli.command_line import BadOption, Option
 from ktrial.cli.options.common import (
     BootParameters,
     GuestMemory,
@@ -200,27 +200,16 @@ Fuzz = Annotated[
 class KernelOptions:
     """The kernel that a command is about: one that has a name, or one to be built from a source first."""
 
-    kernel: Annotated[
-        str | None,
-        typer.Option("--kernel", metavar="NAME", help="The kernel.", autocompletion=kernel_names),
-    ] = None
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source",
-            metavar="[DIR]",
-            help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current "
-            "one.",
-        ),
-    ] = None
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="guest|defconfig|FILE", help="With --source: what is built in."),
-    ] = None
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."),
-    ] = None
+    kernel: str | None = Option(None, metavar="NAME", help="The kernel.", autocompletion=kernel_names)
+    source: str | None = Option(
+        None,
+        metavar="[DIR]",
+        help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current one.",
+    )
+    config: str | None = Option(None, metavar="guest|defconfig|FILE", help="With --source: what is built in.")
+    option: list[str] | None = Option(
+        None, metavar="NAME=y", help="With --source: an option of it; may be repeated."
+    )
 
     def selection(self) -> "KernelSelection":
         """What is no kernel or source is refused here, before anything is booted.
@@ -291,21 +280,11 @@ class KernelSelection:
 class BuildOptions:
     """How a source is configured and compiled, for `bisect patches`, `series` and `kernel build`."""
 
-    config: Annotated[
-        str,
-        typer.Option(
-            "--config",
-            metavar="guest|defconfig|debian|FILE",
-            help="What is built in, and options set over it.",
-        ),
-    ] = "guest"
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
-    ] = None
-    make: Annotated[
-        list[str] | None,
-        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
-    ] = None
+    config: str = Option(
+        "guest", metavar="guest|defconfig|debian|FILE", help="What is built in, and options set over it."
+    )
+    option: list[str] | None = Option(None, metavar="NAME=y", help="An option; may be repeated.")
+    make: list[str] | None = Option(None, metavar="KCFLAGS=-O3", help="A variable of make; may be repeated.")
     fuzz: Fuzz = 0
 
     def build(self, source: str, patches: "tuple[str, ...]" = (), *, fuzz: int | None = None) -> "Build":
