@@ -109,7 +109,11 @@ PROFILE = ("profile", "--kernel", KERNEL, "--workload", "syscall")
 EXPLAIN = ("explain", "--kernel", KERNEL, "--kernel", "debian:6.12", "--workload", "syscall")
 
 
-@pytest.mark.parametrize("command", [PROFILE, EXPLAIN], ids=["profile", "explain"])
+@pytest.mark.parametrize(
+    "command",
+    [PROFILE, pytest.param(EXPLAIN, marks=pytest.mark.nightly)],
+    ids=["profile", "explain"],
+)
 def test_without_plugins_nothing_is_counted_by_function(user: User, command: tuple[str, ...]) -> None:
     said = user.with_qemu(WITHOUT_PLUGINS)(*command)
     assert said.status == 1
@@ -231,7 +235,11 @@ def told_otherwise(
     ("change", "problem"),
     [
         (moved_by(KASLR_STEP), "does not run where /proc/kallsyms says that it is"),
-        (moved_by(-KASLR_STEP), "does not run where /proc/kallsyms says that it is"),
+        pytest.param(
+            moved_by(-KASLR_STEP),
+            "does not run where /proc/kallsyms says that it is",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param(
             moved_by(8 * KASLR_STEP),
             "does not run where /proc/kallsyms says that it is",

@@ -75,6 +75,7 @@ def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot) -> Non
     assert (len(result.sampled.at_ns), result.sampled.readings, result.sampled.cost_ns) == (2, 0, 0)
 
 
+@pytest.mark.nightly
 def test_a_guest_in_real_time_is_sampled_too() -> None:
     machine = KvmMachine()
     machine.check()

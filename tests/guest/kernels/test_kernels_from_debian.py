@@ -130,6 +130,7 @@ def system_state() -> list[tuple[str, int, int]]:
     return [(str(path), path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths]
 
 
+@pytest.mark.nightly  # fetches a kernel; for each change: tests/unit/kernels/test_kernels_cache_processes.py
 def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cache: Path) -> None:
     before = system_state()
     command = [sys.executable, "-c", ADD, "debian:6.1"]
@@ -143,6 +144,7 @@ def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cac
     assert list((empty_cache / "kernels" / "work").iterdir()) == []
 
 
+@pytest.mark.nightly  # fetches a kernel; for each change: tests/unit/kernels/test_kernels_cache_processes.py
 def test_a_download_killed_in_the_middle_is_no_kernel(empty_cache: Path, tmp_path: Path) -> None:
     slowly = tmp_path / "apt.conf"
     slowly.write_text('Acquire::http::Dl-Limit "4000"; Acquire::https::Dl-Limit "4000";')

@@ -60,9 +60,9 @@ def check_that_it_goes_on(study: Path, store: Path, cache: Path, before: tuple[T
 @pytest.mark.parametrize(
     ("at", "least", "most"),
     [
-        ("4 trials", 0, 0),
+        pytest.param("4 trials", 0, 0, marks=pytest.mark.nightly),
         pytest.param("debian:6.1: booting", 0, 0, marks=pytest.mark.nightly),
-        ("debian:6.1: saving the snapshot", 0, TRIALS - 1),
+        pytest.param("debian:6.1: saving the snapshot", 0, TRIALS - 1, marks=pytest.mark.nightly),
         ("trials: 1/4", 1, TRIALS - 1),
     ],
 )
@@ -84,6 +84,7 @@ def test_ctrl_c_ends_a_run_that_goes_on_later(
     check_that_it_goes_on(study, store, goes_on_in, before)
 
 
+@pytest.mark.nightly  # for each change: tests/unit/kernels/test_kernels_cache_processes.py
 def test_ctrl_c_while_a_kernel_is_fetched_leaves_no_half_of_it(
     study: Path, run_cache: Path, tmp_path: Path
 ) -> None:

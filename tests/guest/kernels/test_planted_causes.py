@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import (
+    EACH_CHANGE,
     OPTIONS,
     PLANTED,
     SAME_MEAN,
@@ -36,20 +37,14 @@ PER_LOOP = 2
 AROUND_IT = 20
 """At most so many instructions of the handler are not in the loop."""
 
-EACH_CHANGE = {"debian:6.1": "", "debian:6.12": "slub_debug=FZ-fork"}
-"""One is booted for each change; of the others tests/recorded has profiles."""
-CAUSES = [
-    pytest.param(kernel, planted, marks=() if EACH_CHANGE[kernel] == str(planted) else pytest.mark.nightly)
-    for kernel in EACH_CHANGE
-    for planted in PLANTED
-]
-
 
 def counted(kernel: str, use: WorkloadUse, *boot: str) -> Profile:
     return profile(MachineSettings(kernel=kernel, boot=boot), use)
 
 
-@pytest.mark.parametrize(("kernel_name", "planted"), CAUSES, ids=str)
+@pytest.mark.nightly  # for each change tests/recorded has their profiles
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+@pytest.mark.parametrize("kernel_name", EACH_CHANGE)
 def test_what_a_boot_parameter_does_is_found(kernel_name: str, planted: Planted) -> None:
     explanation = explain(*planted.profiles(partial(counted, kernel_name)))
     assert explanation.rows[0].function in planted.functions

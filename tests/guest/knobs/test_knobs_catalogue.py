@@ -286,6 +286,7 @@ def test_a_rounded_value_is_told_apart_from_a_refused_one(machine: ExactMachine)
         assert not word.rounded
 
 
+@pytest.mark.nightly
 def test_the_defaults_of_two_kernels_differ_as_is_known(machine: ExactMachine) -> None:
     before, after = (knob_values(name, machine=machine) for name in ("debian:6.1", "debian:6.12"))
     defaults = {one.knob.name: (one.before, one.after) for one in knob_differences(before, after)}

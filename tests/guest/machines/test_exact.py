@@ -93,6 +93,7 @@ def test_other_kernels_repeat_themselves_too(name: str, machine: ExactMachine, t
         assert perform(ExactMachine(cache=tmp_path), boot, *STEPS) == first
 
 
+@pytest.mark.nightly
 def test_a_bzimage_repeats_itself_too(kernel: Kernel, machine: ExactMachine, tmp_path: Path) -> None:
     """It is booted where no ELF image was found in it."""
     boot = boot_of(kernel.model_copy(update={"vmlinux": None, "boot_image": None}))

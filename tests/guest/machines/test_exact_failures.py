@@ -84,6 +84,7 @@ def test_a_panic_at_boot_is_told_with_the_whole_console(name: str, machine: Exac
     assert len(console.splitlines()) > 100
 
 
+@pytest.mark.nightly
 def test_an_init_that_ends(kernel: Kernel, machine: ExactMachine) -> None:
     files, path = host_program("true")
     boot = boot_of(kernel, files=files, parameters=(f"rdinit={path}",))
@@ -179,6 +180,7 @@ def test_a_qemu_that_stays_stopped_is_this_hosts_doing(kernel: Kernel, machine: 
     assert held.stopped
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("soon_looked_at")
 def test_a_boot_that_hangs(kernel: Kernel, machine: ExactMachine) -> None:
     """The first program is one that never ends, instead of the agent."""

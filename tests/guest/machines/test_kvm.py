@@ -55,6 +55,7 @@ def test_a_boot_does_its_steps_in_real_time(machine: KvmMachine, target: RealTim
     assert "-icount" not in target.identity.arguments
 
 
+@pytest.mark.nightly
 def test_each_perform_is_a_boot_of_its_own(target: RealTimeTarget) -> None:
     boot_id = Read(path="/proc/sys/kernel/random/boot_id")
     assert target.perform((boot_id,))[0].content != target.perform((boot_id,))[0].content

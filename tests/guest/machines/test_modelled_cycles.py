@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.guests import boot_of, busy_cores, versions, work
+from tests.support.guests import boot_of, busy_cores, newest_for_each_change, work
 
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry
@@ -16,7 +16,7 @@ from ktrial.studyfile.machine_model_files import machine_model
 
 pytestmark = pytest.mark.guest
 
-KERNELS = versions("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
+KERNELS = newest_for_each_change("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
 COPIES = 21
 STEPS = (
     work("syscall", "--operations", "501"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.guests import boot_of, versions, work
+from tests.support.guests import boot_of, newest_for_each_change, work
 
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry
@@ -22,7 +22,7 @@ from ktrial.target import StepResult
 
 pytestmark = pytest.mark.guest
 
-KERNELS = versions("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
+KERNELS = newest_for_each_change("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
 CLOSE = 1e-4
 """How far the sum may be from the guest's own clock, relatively."""
 ENDS = 40
