@@ -55,7 +55,7 @@ class CommitBuilder:
         self.built.append(subject)
         if "broken" in subject:
             problem = "mm/a.c:1: error: no"
-            raise BuildFailed(name="linux", directory=self.tree, problem=problem, log="build.log")
+            raise BuildFailed(directory=self.tree, problem=problem, log="build.log")
         origin = Origin(provider="build", source=wanted.source, build=wanted)
         release = f"6.12-{subject.rpartition(' ')[2]}"
         return a_kernel(wanted.name, release=release, digest=digest(wanted.source), origin=origin)

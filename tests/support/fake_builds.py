@@ -32,12 +32,12 @@ def requested(
 ) -> Build:
     """Every source is one, unless it is called `nowhere`; a patch is a file that is there."""
     if source == "nowhere":
-        raise NotASource(name=source, directory=source, problem="there is no such directory")
+        raise NotASource(directory=source, problem="there is no such directory")
     named = dict(options if isinstance(options, Mapping) else (text.split("=", 1) for text in options))
     for name, value in named.items():
         if not value or " " in name:
             text = f"{name}={value}"
-            raise BadBuildOption(name=text, directory="", text=text, problem="there is no value")
+            raise BadBuildOption(text=text, problem="there is no value")
     return Build(
         source=source if ":" in source else str(directory / source),
         config=config,
@@ -50,7 +50,7 @@ def requested(
 
 def _patch(path: Path) -> Patch:
     if not path.is_file():
-        raise NotASource(name=path, directory=path, problem="there is no such patch")
+        raise NotASource(directory=path, problem="there is no such patch")
     return Patch(path=str(path), digest=digest(path.read_text()))
 
 
@@ -89,11 +89,11 @@ class FakeBuilder:
     @staticmethod
     def not_taken() -> KernelError:
         facts = {"option": NO_OPTION, "wanted": "y", "problem": "there is no such option", "advice": ""}
-        return OptionNotTaken(name="linux", directory="linux", **facts)
+        return OptionNotTaken(directory="linux", **facts)
 
     @staticmethod
     def failed() -> KernelError:
-        return BuildFailed(name="linux", directory="linux", problem="gcc: error: -broken", log="build.log")
+        return BuildFailed(directory="linux", problem="gcc: error: -broken", log="build.log")
 
     @staticmethod
     def kernel(wanted: Build) -> Kernel:

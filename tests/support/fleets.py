@@ -175,7 +175,7 @@ class PortableFakeBuilds:
 
     def take(self, order: BuildOrder, archive: Path) -> Kernel:
         if archive.read_text() != f"kernel {order.content}":
-            raise BuildDiffers(name="linux", directory="linux", problem="its configuration is another one")
+            raise BuildDiffers(directory="linux", problem="its configuration is another one")
         return FakeBuilder.kernel(order.build)
 
     def problem(self, order: BuildOrder) -> str:
@@ -196,11 +196,11 @@ class PortableFakeBuilds:
             progress("building", step, STEPS)
             time.sleep(float(behaviour.get("build", "0")) / STEPS)
         if behaviour.get("loses"):
-            raise BuildToolsMissing(name="linux", directory="linux", tools=behaviour["loses"], packages="")
+            raise BuildToolsMissing(directory="linux", tools=behaviour["loses"], packages="")
         if order.build.make.get("KCFLAGS") == "-broken":
             printed = _directory() / "build.log"
             printed.write_text("gcc: error: -broken\n")
-            raise BuildFailed(name="linux", directory="linux", problem="gcc: error: -broken", log=printed)
+            raise BuildFailed(directory="linux", problem="gcc: error: -broken", log=printed)
         log("compiled", f"{worker_number()} {order.content}")
         archive = _directory() / f"kernel-{worker_number()}-{order.content}"
         archive.write_text(behaviour.get("wrong", f"kernel {order.content}"))

@@ -42,7 +42,7 @@ class SeriesBuilder(FakeBuilder):
         for name in wanted.options:
             if name.endswith("RARE") or (name.endswith("LATE") and not late):
                 facts = {"option": name, "wanted": "y", "problem": "it became n", "advice": ""}
-                raise OptionNotTaken(name="linux", directory="linux", **facts)
+                raise OptionNotTaken(directory="linux", **facts)
         return {}
 
     def _build(self, wanted: Build, progress: Progress) -> Kernel:
@@ -51,13 +51,13 @@ class SeriesBuilder(FakeBuilder):
         if broken and not mended:
             with self._lock:
                 self.built.append(wanted)
-            raise BuildFailed(name="linux", directory="linux", problem="mm/a.c:1: error: no", log="build.log")
+            raise BuildFailed(directory="linux", problem="mm/a.c:1: error: no", log="build.log")
         return super()._build(wanted, progress)
 
     def applies(self, wanted: Build, progress: Progress) -> None:
         if self._has(wanted, "unapplied"):
             facts = {"path": "unapplied.patch", "problem": "hunk 1 of mm/a.c fails at line 3", "advice": ""}
-            raise PatchNotApplied(name="linux", directory="linux", **facts)
+            raise PatchNotApplied(directory="linux", **facts)
 
     @staticmethod
     def _has(wanted: Build, word: str) -> bool:

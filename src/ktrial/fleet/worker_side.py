@@ -44,7 +44,7 @@ from ktrial.fleet.messages import (
     Unable,
 )
 from ktrial.installation import VERSION
-from ktrial.kernels.errors import BuildDiffers, KernelError
+from ktrial.kernels.errors import BuildCutShort, BuildDiffers, KernelError
 from ktrial.machines import Machine, PortableMachine
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.kernel import BuildOrder
@@ -284,7 +284,7 @@ def build(call: BuildCall) -> Built | NotBuilt | Lacking | Unable | Stopped | Fa
     except _OF_THE_WORKER as error:
         return Unable(error.message, error.advice)
     except KernelError as error:
-        return Stopped() if error.facts.get("killed") else NotBuilt(error, _log_of(error))
+        return Stopped() if isinstance(error, BuildCutShort) else NotBuilt(error, _log_of(error))
     except OSError as error:
         return Unable(str(error))
     except Exception:  # noqa: BLE001 - what it is, the client tells its user

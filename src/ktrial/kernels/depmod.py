@@ -122,7 +122,7 @@ def run_depmod(name: str, base: Path, release: str) -> None:
     """Write modules.dep and its kin below `base`/lib/modules/`release`. Raises ToolMissing, ToolFailed."""
     program = DEPMOD.path()
     if program is None:
-        raise ToolMissing(name=name, tool=DEPMOD.name, purpose=DEPMOD.purpose, package=DEPMOD.package)
+        raise ToolMissing(tool=DEPMOD.name, purpose=DEPMOD.purpose, package=DEPMOD.package)
     finished = subprocess.run(
         [program, "-b", str(base), release], capture_output=True, text=True, check=False, errors="replace"
     )

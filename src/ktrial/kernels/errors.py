@@ -1,5 +1,7 @@
 """Errors about kernels: finding, fetching, reading."""
 
+from pathlib import Path
+
 from ktrial.errors import KtrialError
 from ktrial.package_names import INSTALL
 from ktrial.system_tools import Tool
@@ -7,6 +9,12 @@ from ktrial.system_tools import Tool
 
 class KernelError(KtrialError):
     text = "Kernel {name}: {problem}"
+    problem: str = ""
+    """What is wrong, without what it is wrong with; empty where the message is given whole."""
+
+    def __init__(self, message: str = "", /, *, hint: object = "", **facts: object) -> None:
+        super().__init__(message, hint=hint, **facts)
+        self.problem = str(facts.get("problem", ""))
 
 
 class KernelUsageError(KernelError):
@@ -50,11 +58,6 @@ class ImageTruncated(ImageError):
     text = (
         "{path} is a kernel image that was cut short: it has {present} bytes, its header promises {promised}."
     )
-    hint = "copy or build it again"
-
-
-class ImageDamaged(ImageError):
-    text = "{path} is a kernel image that is damaged: {problem}."
     hint = "copy or build it again"
 
 
@@ -131,6 +134,11 @@ class BuildToolsMissing(BuildError):
     text = "Building {directory} needs {tools}, not installed here."
     hint = f"{INSTALL} {{packages}}"
 
+    @property
+    def tools(self) -> str:
+        """Programs and headers, with commas between them."""
+        return str(self.facts["tools"])
+
 
 class BadBuildOption(BuildError):
     text = "'{text}' sets no configuration option: {problem}."
@@ -148,13 +156,25 @@ class OptionNotTaken(BuildError):
     text = "The option {option}={wanted} did not take in {directory}: {problem}."
     hint = "{advice}"
 
+    @property
+    def setting(self) -> str:
+        """`CONFIG_HZ_1000=y`."""
+        return f"{self.facts['option']}={self.facts['wanted']}"
+
 
 class BuildFailed(BuildError):
     text = "{directory} does not build: {problem}"
     hint = "the whole log: {log}"
 
+    @property
+    def log(self) -> Path:
+        """What make printed."""
+        return Path(str(self.facts["log"]))
+
 
 class BuildCutShort(BuildFailed):
+    """It may succeed another time, and its build tree waits for that."""
+
     text = "The build of {directory} was ended from outside, which says nothing about the source: {problem}"
 
 
@@ -175,21 +195,9 @@ class PatchNotApplied(BuildError):
     hint = "{advice}"
 
 
-class BadMakeVariable(BuildError):
-    text = "The make variable {text} cannot be set: {problem}."
-    hint = "allowed: {allowed}"
-    exit_code = 2
-
-
 class CompilerUnsuitable(BuildError):
     text = "{directory} wants {wanted}; here is {found}."
     hint = "{advice}"
-
-
-class SandboxMissing(BuildError):
-    text = "A series from a mailbox is built in a sandbox only, and there is none: {problem}."
-    hint = f"{INSTALL} {BUBBLEWRAP.package}; or --trust, if you would run its makefiles as yourself"
-    exit_code = 2
 
 
 class SandboxFailed(BuildError):

@@ -87,11 +87,12 @@ def file_system_errors(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in FULL:
-            needed = error.needed if isinstance(error, NoSpace) else 0
-            raise _cache_full(directory, needed) from error
+            needed = shown(error.needed) if isinstance(error, NoSpace) and error.needed else "more"
+            free = shown(free_bytes(directory))
+            raise CacheFull(directory=directory, needed=needed, free=free) from error
         if error.errno in _REFUSED and _concerns(directory, error.filename):
             problem = f"{os.fsdecode(error.filename)}: {error.strerror}"
-            raise CacheUnusable(name=directory, directory=directory, problem=problem) from error
+            raise CacheUnusable(directory=directory, problem=problem) from error
         raise
 
 
@@ -110,11 +111,6 @@ def shown(size: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} GB"
-
-
-def _cache_full(directory: Path, needed: int) -> CacheFull:
-    room = shown(needed) if needed else "more"
-    return CacheFull(name=directory, directory=directory, needed=room, free=shown(free_bytes(directory)))
 
 
 def _concerns(directory: Path, filename: object) -> bool:

@@ -25,7 +25,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from elftools.elf.segments import NoteSegment
 
-from ktrial.kernels.errors import ImageDamaged, ImageError, ImageTruncated, NotAKernel
+from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
 from ktrial.model.kernel import BootImage
 
 # Read a kernel image: a bzImage by its setup header, or an ELF vmlinux; say what another file is.
@@ -101,7 +101,7 @@ def read_image(path: Path) -> KernelImage:
             f"{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only.",
             hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
         )
-    raise NotAKernel(name=path, path=path, found=what_it_is(data))
+    raise NotAKernel(path=path, found=what_it_is(data))
 
 
 def boot_image(path: Path) -> BootImage:
@@ -126,7 +126,7 @@ def boot_image(path: Path) -> BootImage:
             ),
         ) from error
     except (ELFError, ConstructError, struct.error) as error:
-        raise ImageTruncated(name=path, path=path, present=size, promised="whole headers") from error
+        raise ImageTruncated(path=path, present=size, promised="whole headers") from error
 
 
 def _contents(path: Path) -> bytes:
@@ -156,24 +156,24 @@ def _contents(path: Path) -> bytes:
 
 
 def _refuse(path: Path, kind: str) -> NoReturn:
-    raise NotAKernel(name=path, path=path, found=kind)
+    raise NotAKernel(path=path, found=kind)
 
 
 def _vmlinux(path: Path, data: bytes) -> KernelImage:
     check_elf(path, data)
     match = _LINUX_VERSION.search(data)
     if match is None:
-        raise NotAKernel(name=path, path=path, found="an ELF program without a Linux version string")
+        raise NotAKernel(path=path, found="an ELF program without a Linux version string")
     return KernelImage(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
 
 
 def _bzimage(path: Path, data: bytes) -> KernelImage:
     if len(data) < _HEADER_END:
-        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {_HEADER_END}")
+        raise ImageTruncated(path=path, present=len(data), promised=f"at least {_HEADER_END}")
     version, xloadflags = _u16(data, 0x206), _u16(data, 0x236)
     if version < _VERSION_2_08:
         kind = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
-        raise NotAKernel(name=path, path=path, found=kind)
+        raise NotAKernel(path=path, found=kind)
     if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
         raise ImageError(
             f"{path} is a kernel image for 32-bit x86 (or older than Linux 3.8); ktrial boots "
@@ -186,7 +186,7 @@ def _bzimage(path: Path, data: bytes) -> KernelImage:
     # Field syssize, in paragraphs: all that is loaded behind the setup code, the payload with it.
     needed = max(end, setup_bytes + _u32(data, 0x1F4) * 16)
     if len(data) < needed:
-        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {needed}")
+        raise ImageTruncated(path=path, present=len(data), promised=f"at least {needed}")
     release, loaded = _release(path, data), _u32(data, 0x1F4) * 16
     wrong = bool(loaded) and _is_checksum_wrong(data[: setup_bytes + loaded], release)
     return KernelImage(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
@@ -197,7 +197,7 @@ def _release(path: Path, data: bytes) -> str:
     offset = _u16(data, 0x20E)
     text = data[0x200 + offset : 0x200 + offset + 256].split(b"\0")[0].decode("ascii", "replace")
     if not offset or not text.split():
-        raise NotAKernel(name=path, path=path, found="a boot image without a version string")
+        raise NotAKernel(path=path, found="a boot image without a version string")
     return text.split()[0]
 
 
@@ -301,9 +301,7 @@ def check_elf(path: Path, data: bytes) -> None:
     """Raise NotAKernel, WrongArchitecture or ImageTruncated unless `data` is a whole x86-64 executable."""
     elf = _open(path, data)
     if elf["e_type"] != "ET_EXEC":
-        raise NotAKernel(
-            name=path, path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}")
-        )
+        raise NotAKernel(path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}"))
     if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
         raise ImageError(
             f"{path} is a kernel image for {elf.get_machine_arch()}; ktrial boots x86-64 kernels only.",
@@ -311,7 +309,7 @@ def check_elf(path: Path, data: bytes) -> None:
         )
     end = _end(elf)
     if len(data) < end:
-        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")
+        raise ImageTruncated(path=path, present=len(data), promised=f"at least {end}")
 
 
 def memory_end(file: BinaryIO) -> int:
@@ -358,9 +356,7 @@ def _open(path: Path, data: bytes) -> ELFFile:
     try:
         return ELFFile(io.BytesIO(data))
     except (ELFError, ConstructError) as error:
-        raise ImageTruncated(
-            name=path, path=path, present=len(data), promised="a whole ELF header"
-        ) from error
+        raise ImageTruncated(path=path, present=len(data), promised="a whole ELF header") from error
 
 
 def _end(elf: ELFFile) -> int:
@@ -403,7 +399,7 @@ def vmlinux_of(image: KernelImage) -> Extracted:
     """Unpack the payload of `image` and check that QEMU can start it.
 
     What lies around the payload (setup code, decompressor, signature) is not run then, and not looked at.
-    Raises ImageDamaged.
+    Raises ImageError where it is damaged.
     """
     try:
         data = image.payload if image.kind is ImageKind.VMLINUX else _unpack(image)
@@ -422,7 +418,7 @@ def vmlinux_of(image: KernelImage) -> Extracted:
 def _booted_whole(image: KernelImage, reason: str) -> Extracted:
     """A bzImage that is booted as it is, setup code and all: its own checksum is the only one of that.
 
-    Raises ImageDamaged.
+    Raises ImageError.
     """
     _checked(image, image.data)
     checked = image.kind is ImageKind.VMLINUX or image.has_checksum
@@ -455,14 +451,16 @@ def _unpack(image: KernelImage) -> bytes:
 
 
 def _checked(image: KernelImage, data: bytes) -> bytes:
-    """What has no checksum of its own is checked by that of the whole image. Raises ImageDamaged."""
+    """What has no checksum of its own is checked by that of the whole image. Raises ImageError."""
     if image.has_wrong_checksum:
         raise _damaged(image, "it does not have the checksum that its build gave it")
     return data
 
 
-def _damaged(image: KernelImage, problem: str) -> ImageDamaged:
-    return ImageDamaged(name=image.path, path=image.path, problem=problem)
+def _damaged(image: KernelImage, problem: str) -> ImageError:
+    return ImageError(
+        f"{image.path} is a kernel image that is damaged: {problem}.", hint="copy or build it again"
+    )
 
 
 def _with_promised_length(data: bytes, payload: bytes) -> bytes:

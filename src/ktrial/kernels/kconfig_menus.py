@@ -163,7 +163,7 @@ def unmet_dependencies(
             advice += "; a module needs MODULES=y"
     called = make.called or make.tree.directory
     words = {"option": name, "wanted": requested, "problem": problem, "advice": advice}
-    return OptionNotTaken(name=called, directory=called, **words)
+    return OptionNotTaken(directory=called, **words)
 
 
 def _defined(place: Definition) -> str:

@@ -647,8 +647,6 @@ def rules_in(directory: Path) -> Rules:
             return Rules(MenuReader("Kconfig", warn=False))
         except (kconfiglib.KconfigError, OSError, RecursionError, UnicodeError) as error:
             raise SourceUnusable(
-                name=directory,
-                directory=directory,
                 source=directory,
                 problem=f"its Kconfig files cannot be read: {error}",
                 advice="without them nobody can tell which options follow from others",

@@ -15,7 +15,7 @@ from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.debian_sources import debian_packaging
 from ktrial.kernels.build.patches import FileDiff, bad, series_in
 from ktrial.kernels.build.sources import git
-from ktrial.kernels.errors import BadPatch, KernelError, SourceUnusable
+from ktrial.kernels.errors import BadPatch, KernelUsageError, SourceUnusable
 from ktrial.kernels.files import write_atomically
 from ktrial.model.kernel import Patch, PatchSeries, SeriesKind, SeriesPatch
 
@@ -80,7 +80,7 @@ class Mail:
 def series_in_mailbox(path: Path, base: str) -> PatchSeries:
     """The series in a mailbox, its patches kept as files. `base`: what it applies to, as a Build names it.
 
-    Raises BadMailbox, and BadPatch, which names mail, file and hunk.
+    Raises KernelUsageError, and BadPatch, which names mail, file and hunk.
     """
     place = path.expanduser().absolute()
     mails, notes = _of_the_series(place, list(mails_in(place, _content(place))))
@@ -102,7 +102,7 @@ def series_in_mailbox(path: Path, base: str) -> PatchSeries:
 
 
 def mails_in(path: Path, content: bytes) -> Iterator[Mail]:
-    """Each mail. Raises BadMailbox where there is none."""
+    """Each mail. Raises KernelUsageError where there is none."""
     begins = [match for match in _FROM.finditer(content) if _is_between(content, match.start())]
     if not begins:
         if not re.match(rb"[A-Za-z-]+: ", content):
@@ -172,7 +172,7 @@ def _text(mail: EmailMessage) -> bytes:
 
 
 def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple[str, ...]]:
-    """The mails that belong to it: without replies and talk. Raises BadMailbox for several series."""
+    """The mails that belong to it: without replies and talk. Raises KernelUsageError for several series."""
     replies = [mail for mail in mails if mail.number is None and not mail.has_diff]
     with_diff = [mail for mail in mails if mail.number is None and mail.has_diff]
     numbered = [mail for mail in mails if mail.number is not None]
@@ -193,7 +193,7 @@ def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple
 
 
 def _ordered(path: Path, mails: Sequence[Mail]) -> list[Mail]:
-    """The patches in order. Raises BadMailbox where a number is missing or repeated."""
+    """The patches in order. Raises KernelUsageError where a number is missing or repeated."""
     if mails[0].number is None:
         return list(mails)
     of, by_number = mails[0].of, dict[int, Mail]()
@@ -220,8 +220,7 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
     try:
         changes = [change for part in series_in(f"{path}, {mail.shown}", text) for change in part]
     except BadPatch as error:
-        advice = f"{error.facts['advice']}; in {mail.shown}"
-        raise BadPatch(**{**error.facts, "advice": advice}) from None
+        raise BadPatch(**{**error.facts, "advice": f"{error.advice}; in {mail.shown}"}) from None
     patch = keep_patch(number, mail.subject, mail.content)
     return SeriesPatch(
         number=number,
@@ -234,19 +233,9 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
     )
 
 
-# Errors about series of patches: what is wrong with the file or range that one was to be read from.
-
-
-class BadMailbox(KernelError):
-    """The mailbox `path` holds no series that can be used: `problem`."""
-
-    text = "The mailbox {path} holds no series that can be used: {problem}."
-    hint = "{advice}"
-    exit_code = 2
-
-
-def _bad(path: Path, problem: str, advice: str) -> BadMailbox:
-    return BadMailbox(name=path, path=path, problem=problem, advice=advice)
+def _bad(path: Path, problem: str, advice: str) -> KernelUsageError:
+    text = f"The mailbox {path} holds no series that can be used: {problem}."
+    return KernelUsageError(text, hint=advice)
 
 
 # A series as quilt keeps it: a file `series` that names patches, in order. Debian and PREEMPT_RT write
@@ -279,7 +268,7 @@ class QuiltEntry:
 def series_in_quilt(path: Path, base: str) -> PatchSeries:
     """The series of a directory, or of a series file itself. `base`: what it applies to, as a Build names it.
 
-    Raises BadQuiltSeries; BadPatch, which names patch, file and hunk.
+    Raises KernelUsageError; BadPatch, which names patch, file and hunk.
     """
     file = series_file(path)
     text = _read(path, file)
@@ -299,7 +288,7 @@ def series_in_quilt(path: Path, base: str) -> PatchSeries:
 
 
 def series_file(path: Path) -> Path:
-    """The series file that a path means. Raises BadQuiltSeries."""
+    """The series file that a path means. Raises KernelUsageError."""
     place = path.expanduser().absolute()
     if not place.is_dir():
         if place.exists():
@@ -312,7 +301,7 @@ def series_file(path: Path) -> Path:
 
 
 def entries_in(path: Path, text: str) -> list[QuiltEntry]:
-    """What a series file names. `path`: for messages. Raises BadQuiltSeries."""
+    """What a series file names. `path`: for messages. Raises KernelUsageError."""
     entries: list[QuiltEntry] = []
     for number, line in enumerate(text.splitlines(), start=1):
         name, _, options = _COMMENT.sub("", line).strip().partition(" ")
@@ -389,16 +378,8 @@ def _read(path: Path, file: Path) -> str:
         raise _quilt_bad(path, f"{file} is not text", _ADVICE) from None
 
 
-class BadQuiltSeries(KernelError):
-    """The quilt series `path` cannot be used: `problem`."""
-
-    text = "The quilt series {path} cannot be used: {problem}."
-    hint = "{advice}"
-    exit_code = 2
-
-
-def _quilt_bad(path: Path, problem: str, advice: str) -> BadQuiltSeries:
-    return BadQuiltSeries(name=path, path=path, problem=problem, advice=advice)
+def _quilt_bad(path: str | Path, problem: str, advice: str) -> KernelUsageError:
+    return KernelUsageError(f"The quilt series {path} cannot be used: {problem}.", hint=advice)
 
 
 # A series that a distribution's source package carries: `debian:linux-source-6.1/patches-rt`.
@@ -422,15 +403,13 @@ def series_in_package(path: Path, base: str, progress: Progress = silent) -> Pat
     text = str(path)
     match = _PACKAGED.fullmatch(text)
     if match is None:
-        raise BadQuiltSeries(
-            name=text, path=text, problem="it names no package's patches", advice=_PACKAGED_ADVICE
-        )
+        raise _quilt_bad(text, "it names no package's patches", _PACKAGED_ADVICE)
     packaging = debian_packaging(match["package"], progress)
     names = sorted(file.parent.name for file in packaging.directory.glob("debian/*/series"))
     if match["name"] not in names:
         problem = f"the source package has no debian/{match['name'] or '…'}/series"
         advice = "there are: " + ", ".join(f"debian:{match['package']}/{name}" for name in names)
-        raise BadQuiltSeries(name=text, path=text, problem=problem, advice=advice)
+        raise _quilt_bad(text, problem, advice)
     series = series_in_quilt(packaging.directory / "debian" / match["name"], base)
     lost = packaging.version != packaging.source_version
     words = f"they are those of {packaging.version}: the mirror has lost those of {packaging.source_version}"
@@ -449,7 +428,7 @@ _WRITE = "write BASE..TIP: v6.1..my-branch, HEAD~12..HEAD; BASE.. ends at HEAD"
 
 
 def series_in_git(directory: Path, text: str) -> PatchSeries:
-    """The commits that `text` (BASE..TIP) names. Raises BadCommitRange, SourceUnusable, ToolMissing."""
+    """The commits that `text` (BASE..TIP) names. Raises KernelUsageError, SourceUnusable, ToolMissing."""
     begin, dots, end = text.partition("..")
     if not dots or end.startswith(".") or not begin:
         raise _commits_bad(directory, text, "it is no BASE..TIP", _WRITE)
@@ -500,10 +479,8 @@ def _top(directory: Path, text: str) -> Path:
     try:  # a bare repository has no work tree
         git(place, text, "rev-parse", "--git-dir")
     except SourceUnusable as error:
-        problem = str(error.facts["problem"])
-        raise _commits_bad(
-            place, text, problem, "--git DIR names the tree; --mbox and --quilt need none"
-        ) from None
+        advice = "--git DIR names the tree; --mbox and --quilt need none"
+        raise _commits_bad(place, text, error.problem, advice) from None
     return place
 
 
@@ -518,7 +495,7 @@ def _commit(top: Path, text: str, name: str) -> str:
 
 
 def _check_line(top: Path, text: str, base: str, tip: str) -> None:
-    """Raise BadCommitRange where the one is not before the other."""
+    """Raise KernelUsageError where the one is not before the other."""
     command = ["git", "-C", str(top), "merge-base", "--is-ancestor", base, tip]
     if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
         return
@@ -585,16 +562,8 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
     return tuple(notes)
 
 
-class BadCommitRange(KernelError):
-    """The range `text` of `directory` cannot be used: `problem`."""
-
-    text = "The range {text} of {directory} cannot be used: {problem}."
-    hint = "{advice}"
-    exit_code = 2
-
-
-def _commits_bad(directory: Path, text: str, problem: str, advice: str) -> BadCommitRange:
-    return BadCommitRange(name=text, text=text, directory=directory, problem=problem, advice=advice)
+def _commits_bad(directory: Path, text: str, problem: str, advice: str) -> KernelUsageError:
+    return KernelUsageError(f"The range {text} of {directory} cannot be used: {problem}.", hint=advice)
 
 
 # Patches that were read out of mails and other files, each kept as a file of its own, by its content.

@@ -73,7 +73,7 @@ class Forward:
             note = ""
         except OptionNotTaken as refused:
             early = self._first_configurable(refused)
-            option = f"{refused.facts['option']}={refused.facts['wanted']}".removeprefix("CONFIG_")
+            option = refused.setting.removeprefix("CONFIG_")
             note = f"{option} can be set from patch {early} on, whose kernel is the base"
             build = self._wanted(early)
             kernel = self.builder.build(build, self.progress)
@@ -216,8 +216,7 @@ def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:
 
 def reason(error: KernelError) -> str:
     """What is wrong, without what it is wrong with: that stands before it."""
-    problem = error.facts.get("problem")
-    text = str(problem) if isinstance(problem, str) and problem else error.message
+    text = error.problem or error.message
     # What would make it apply is no part of the problem's text.
     return f"{text}; {error.advice}" if isinstance(error, PatchNotApplied) and error.advice else text
 

@@ -330,10 +330,9 @@ class OneByOne:
         except HOST_PROBLEMS:
             raise
         except (PatchNotApplied, BadPatch) as error:
-            return Alone(step.number, f"{StepState.NOT_APPLIED.value} alone: {error.facts['problem']}")
+            return Alone(step.number, f"{StepState.NOT_APPLIED.value} alone: {error.problem}")
         except KernelError as error:
-            problem = error.facts.get("problem") or error.message
-            return Alone(step.number, f"{StepState.NOT_BUILT.value} alone: {problem}")
+            return Alone(step.number, f"{StepState.NOT_BUILT.value} alone: {error.problem or error.message}")
         if why := self.boots(kernel):
             return Alone(step.number, f"{StepState.NOT_BOOTED.value} alone: {why}")
         cells = self.measured(replace(step, kernel=kernel, build=request))

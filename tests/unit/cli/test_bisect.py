@@ -175,7 +175,7 @@ def test_bad_input_is_one_message_and_no_trial(cli: Here, arguments: tuple[str, 
 
 
 def test_an_end_that_does_not_build_ends_the_search(cli: Here) -> None:
-    failed = BuildFailed(name="x", directory="/x", log="/x.log", problem="a.c:1: error: oh")
+    failed = BuildFailed(directory="/x", log="/x.log", problem="a.c:1: error: oh")
     cli.source(FakeSource(lambda on: 1000, refuse=lambda on: failed if "LEAF_1" in on else None))
     result = cli.run("bisect", *LEAF, *FORK)
     assert (result.status, "a.c:1: error: oh" in result.messages) == (1, True)
@@ -254,7 +254,7 @@ def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(cli: He
     directory = a_series(tmp_path, 8)
     shared = (directory / "0002.patch").read_text()
     (directory / "0005.patch").write_text(shared.replace("change 2", "change 5"))
-    refused = PatchNotApplied(name="x", directory="x", path="0005.patch", problem="hunk 1 fails", advice="")
+    refused = PatchNotApplied(directory="x", path="0005.patch", problem="hunk 1 fails", advice="")
 
     def refuse(on: set[str]) -> KernelError | None:
         return refused if "0005.patch" in on and "0002.patch" not in on else None

@@ -133,8 +133,8 @@ def test_a_build_that_fails_is_skipped_and_what_the_host_lacks_stops_a_bisection
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (NotAKernel(name="x", path="/x", found="text"), 125),
-        (ImageTruncated(name="x", path="/x", present=1, promised=2), 125),
+        (NotAKernel(path="/x", found="text"), 125),
+        (ImageTruncated(path="/x", present=1, promised=2), 125),
         (FetchFailed(name="x", distribution="Debian", problem="no network"), 128),
         (QemuUnusable(machine="exact", program="qemu", problem="crashes"), 128),
     ],

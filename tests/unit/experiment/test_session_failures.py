@@ -68,7 +68,7 @@ def test_a_trial_without_its_kernel_is_tried_again_by_the_next_run(store: Store)
 
 
 def test_a_file_that_is_no_kernel_is_an_outcome(store: Store) -> None:
-    error = NotAKernel(name="path:/x", path="/x", found="a text file")
+    error = NotAKernel(path="/x", found="a text file")
     lacking = scripted_sources(missing={"debian:6.12": error})
     record = ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking)
     failed = [trial for trial in record.trials if trial.outcome is Outcome.NOT_A_KERNEL]
@@ -84,7 +84,7 @@ def test_where_no_kernel_can_be_had_the_run_ends_with_the_first_error(store: Sto
 
 
 def test_a_full_cache_ends_the_run(store: Store) -> None:
-    error = CacheFull(name="x", directory="/cache", needed="1 MiB", free="0 B")
+    error = CacheFull(directory="/cache", needed="1 MiB", free="0 B")
     with pytest.raises(CacheFull):
         ran(store, ScriptedMachine(), sources=scripted_sources(missing={"debian:6.12": error}))
 

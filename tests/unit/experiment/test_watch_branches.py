@@ -68,7 +68,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
         progress("building", 1, 2)
         subject = git(tree, "log", "-1", "--format=%s", request.source.rpartition("@")[2])
         if subject == BROKEN:
-            raise BuildFailed(name="linux", directory=tree, problem="error: expected ';'", log="build.log")
+            raise BuildFailed(directory=tree, problem="error: expected ';'", log="build.log")
         release = f"6.12-{subject.rpartition(' ')[2]}"
         return a_kernel(request.name, release=release, digest=digest(request.source))
 

@@ -22,9 +22,9 @@ from ktrial.kernels.build.requests import requested
 from ktrial.kernels.build.sources import manifest_of, snapshot_of
 from ktrial.kernels.errors import (
     BadConfigFile,
-    BadMakeVariable,
     BadPatch,
     BuildError,
+    KernelUsageError,
     NotASource,
     SourceUnusable,
 )
@@ -254,7 +254,7 @@ def test_files_become_directories_and_back(source: Path, tmp_path: Path) -> None
 def test_variables_of_make_are_those_of_the_compilation(
     make: dict[str, str], message: str, source: Path
 ) -> None:
-    with pytest.raises(BadMakeVariable, match=message):
+    with pytest.raises(KernelUsageError, match=message):
         requested(str(source), make=make, directory=source)
 
 

@@ -155,7 +155,7 @@ def test_where_the_baseline_does_not_build_nothing_else_is_built(tmp_path: Path,
 
 def test_a_host_without_a_compiler_ends_the_run(tmp_path: Path, store: Store) -> None:
     def missing(build: Build, progress: Progress) -> dict[str, str]:
-        raise BuildToolsMissing(name="x", directory="linux", tools="gcc", packages="gcc")
+        raise BuildToolsMissing(directory="linux", tools="gcc", packages="gcc")
 
     real = FakeBuilder().builder
     builder = Builder(build=real.build, configured=missing, cached=real.cached)

@@ -11,7 +11,7 @@ import pytest
 from tests.support import kernel_images as make
 
 from ktrial.kernels.config import embedded_config
-from ktrial.kernels.errors import ImageDamaged, ImageError, ImageTruncated, NotAKernel
+from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
 from ktrial.kernels.image import ImageKind, boot_image, has_pvh_entry, read_image, vmlinux_of
 
 GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
@@ -153,7 +153,7 @@ def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason:
 )
 def test_a_damaged_payload_is_refused(tmp_path: Path, payload: bytes, problem: str) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
-    with pytest.raises(ImageDamaged) as caught:
+    with pytest.raises(ImageError, match="is damaged") as caught:
         vmlinux_of(read_image(tmp_path / "vmlinuz"))
     assert f"{tmp_path}/vmlinuz is a kernel image that is damaged: {problem}" in caught.value.message
 
@@ -167,7 +167,8 @@ def test_an_image_with_one_other_bit_gives_no_other_kernel(tmp_path: Path, compr
         (tmp_path / "vmlinuz").write_bytes(make.flipped(complete, at))
         try:
             extracted = vmlinux_of(read_image(tmp_path / "vmlinuz"))
-        except ImageDamaged:
+        except ImageError as error:
+            assert "that is damaged" in error.message
             refused += 1
         else:  # such as the time in gzip's header
             assert extracted.vmlinux == make.elf()
@@ -214,7 +215,7 @@ def test_what_is_not_run_is_checked_only_where_the_whole_image_is_booted(
         if is_taken_out:
             assert vmlinux_of(read_image(path)).vmlinux == make.elf()
             continue
-        with pytest.raises(ImageDamaged, match="not have the checksum that its build gave it"):
+        with pytest.raises(ImageError, match="not have the checksum that its build gave it"):
             vmlinux_of(read_image(path))
 
 

@@ -72,7 +72,7 @@ def test_where_there_is_no_apt_kernels_are_files(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(package_names, "OS_RELEASE", a_system(tmp_path, TUMBLEWEED))
     for error in (
         NoDebianSource(name="debian:6.1"),
-        ToolMissing(name="debian:6.1", tool="apt-get", purpose="fetch distribution kernels", package="apt"),
+        ToolMissing(tool="apt-get", purpose="fetch distribution kernels", package="apt"),
     ):
         assert error.advice.startswith("give kernels as files (path:FILE, rpm:DIRECTORY)")
         assert "apt" not in error.advice

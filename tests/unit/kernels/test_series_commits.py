@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.support.fake_builds import git
 
-from ktrial.kernels.patch_series import BadCommitRange, series_in_git, undoing
+from ktrial.kernels.errors import KernelUsageError
+from ktrial.kernels.patch_series import series_in_git, undoing
 from ktrial.model.kernel import Build
 
 
@@ -85,7 +86,7 @@ def test_a_dirty_tree_is_told_and_not_measured(tree: Path) -> None:
     ],
 )
 def test_what_is_no_range_says_why(text: str, message: str, tree: Path) -> None:
-    with pytest.raises(BadCommitRange, match=message) as refused:
+    with pytest.raises(KernelUsageError, match=message) as refused:
         series_in_git(tree, text)
     assert refused.value.advice
 
@@ -94,11 +95,11 @@ def test_a_shallow_clone_says_how_to_deepen_it(tree: Path, tmp_path: Path) -> No
     git(tmp_path, "clone", "-q", "--depth", "2", f"file://{tree}", "shallow")
     shallow = tmp_path / "shallow"
     assert len(series_in_git(shallow, "HEAD~1..HEAD").patches) == 1
-    with pytest.raises(BadCommitRange, match="a shallow clone") as refused:
+    with pytest.raises(KernelUsageError, match="a shallow clone") as refused:
         series_in_git(shallow, f"{git(tree, 'rev-parse', 'v1')}..HEAD")
     assert "--unshallow" in refused.value.advice
 
 
 def test_a_directory_without_git_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BadCommitRange, match="not a git repository"):
+    with pytest.raises(KernelUsageError, match="not a git repository"):
         series_in_git(tmp_path, "a..b")

@@ -9,8 +9,8 @@ import pytest
 from tests.support.fake_builds import git
 
 from ktrial.kernels.build.patches import text_of
-from ktrial.kernels.errors import BadPatch
-from ktrial.kernels.patch_series import BadMailbox, series_in_mailbox
+from ktrial.kernels.errors import BadPatch, KernelUsageError
+from ktrial.kernels.patch_series import series_in_mailbox
 from ktrial.model.kernel import PatchSeries
 
 BASE = "debian:linux-source-6.1"
@@ -153,7 +153,7 @@ def test_mails_without_numbers_keep_their_order(tmp_path: Path) -> None:
 def test_a_mailbox_that_holds_no_whole_series_is_refused(
     mails: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadMailbox, match=message) as refused:
+    with pytest.raises(KernelUsageError, match=message) as refused:
         read(tmp_path, *mails)
     assert refused.value.advice
     assert refused.value.exit_code == 2

@@ -10,9 +10,9 @@ import pytest
 
 from ktrial.kernels import Progress
 from ktrial.kernels.build import debian_sources
-from ktrial.kernels.errors import FetchFailed
+from ktrial.kernels.errors import FetchFailed, KernelUsageError
 from ktrial.kernels.packages.apt import SOURCE, Archive, Package, source_packages
-from ktrial.kernels.patch_series import BadQuiltSeries, is_packaged, series_in_package
+from ktrial.kernels.patch_series import is_packaged, series_in_package
 
 DIFF = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-int a;\n+long a;\n"
 SOURCES = f"""Package: linux-atm
@@ -136,7 +136,7 @@ def test_without_a_network_nothing_older_is_tried(mirror: Mirror) -> None:
     ],
 )
 def test_what_is_not_there_says_what_is(text: str, message: str, advice: str, mirror: Mirror) -> None:
-    with pytest.raises(BadQuiltSeries, match=re.escape(message)) as refused:
+    with pytest.raises(KernelUsageError, match=re.escape(message)) as refused:
         read(text)
     assert advice in refused.value.advice
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ktrial.kernels.build.patches import text_of
-from ktrial.kernels.errors import BadPatch
-from ktrial.kernels.patch_series import BadQuiltSeries, series_in_quilt
+from ktrial.kernels.errors import BadPatch, KernelUsageError
+from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import PatchSeries
 
 DIFF = "--- {old}\n+++ {new}\n@@ -1 +1 @@\n-int a;\n+long a;\n"
@@ -81,15 +81,15 @@ def test_the_series_of_a_tree_below_is_found(place: str, tmp_path: Path) -> None
 def test_a_line_that_cannot_be_followed_is_refused_by_its_number(
     text: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadQuiltSeries, match=message) as refused:
+    with pytest.raises(KernelUsageError, match=message) as refused:
         read(tmp_path, text, **{"one.patch": diff(1)})
     assert refused.value.advice
 
 
 def test_a_directory_without_a_series_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadQuiltSeries, match="no patches/series"):
+    with pytest.raises(KernelUsageError, match="no patches/series"):
         series_in_quilt(tmp_path, "x")
-    with pytest.raises(BadQuiltSeries, match="there is no such directory"):
+    with pytest.raises(KernelUsageError, match="there is no such directory"):
         series_in_quilt(tmp_path / "nowhere", "x")
 
 

@@ -49,7 +49,7 @@ class MeasuredSeries:
 
     @cached_property
     def series(self) -> PatchSeries:
-        """The series. Raises SeriesNotChosen, BadCommitRange, BadMailbox, BadQuiltSeries, BadPatch.
+        """The series. Raises SeriesNotChosen, KernelUsageError, BadPatch.
 
         One of a source package is fetched: it raises what that raises, too.
         """

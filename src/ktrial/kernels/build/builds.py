@@ -56,7 +56,7 @@ from ktrial.kernels.build.sources import (
     tree_in,
 )
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.errors import BuildError, BuildFailed, CacheDamaged, KernelNotFound
+from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed, CacheDamaged, KernelNotFound
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, disk_usage, held, held_if_free, is_whole
 from ktrial.kernels.providers import Parts
@@ -290,10 +290,10 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
                 remember_files(job.config, files, seconds * make.most_jobs)
             parts = _parts(job, tree, workspace, progress)
         except BuildFailed as error:
-            tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
+            tree.write_record(need, finished=False, failed=not isinstance(error, BuildCutShort))
             raise objects.explained(error) from error
         except BuildError as error:
-            tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
+            tree.write_record(need, finished=False, failed=not isinstance(error, BuildCutShort))
             raise
         tree.write_record(need, finished=True)
         return parts
@@ -313,7 +313,7 @@ def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
     if different := sorted(dict(job.options.items() ^ options.items())):
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
         source = job.spec.source
-        raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
+        raise BuildFailed(directory=source, problem=problem, log=make.log)
 
 
 def _has_modules(job: BuildJob) -> bool:
@@ -434,7 +434,7 @@ class OwnObjects:
         try:
             files = make.run("building the patch's own files", *self.paths)
         except BuildFailed as error:
-            if error.facts.get("killed") or _COMPILER_ERROR.match(str(error.facts.get("problem"))):
+            if isinstance(error, BuildCutShort) or _COMPILER_ERROR.match(error.problem):
                 raise
             return 0
         if missed := self._missed():
@@ -443,8 +443,7 @@ class OwnObjects:
 
     def explained(self, error: BuildFailed) -> BuildFailed:
         """The same with what is known of the functions that it names."""
-        problem = str(error.facts.get("problem"))
-        gone = self._gone()
+        problem, gone = error.problem, self._gone()
         named = [name for name in dict.fromkeys(_QUOTED.findall(problem)) if name in gone]
         if not named:
             return error
@@ -457,7 +456,7 @@ class OwnObjects:
             f"{self.functions_before[function]} no longer has {function}, which {_listed(callers)}"
             for function, callers in list(missed.items())[:_MOST_NAMED]
         )
-        return BuildFailed(name=name, directory=name, problem=text, log=make.log, killed=False)
+        return BuildFailed(directory=name, problem=text, log=make.log)
 
     def _defined(self) -> dict[str, str]:
         source_of: dict[str, str] = {}

@@ -87,11 +87,11 @@ def given_text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadConfigFile(name=path, directory="", path=path, problem=error.strerror) from None
+        raise BadConfigFile(path=path, problem=error.strerror) from None
     except UnicodeDecodeError:
-        raise BadConfigFile(name=path, directory="", path=path, problem="it is not text") from None
+        raise BadConfigFile(path=path, problem="it is not text") from None
     if not _settings(text):
-        raise BadConfigFile(name=path, directory="", path=path, problem="it sets no option")
+        raise BadConfigFile(path=path, problem="it sets no option")
     return text
 
 
@@ -122,9 +122,9 @@ def _merged(make: Make, fragments: list[Path]) -> Path:
     merged = place / _REQUESTED
     if finished.returncode or not is_plain(merged):
         if confinement and (why := refusal_in(finished.stderr)):
-            raise SandboxFailed(name=make.called, directory=make.called, problem=why)
+            raise SandboxFailed(directory=make.called, problem=why)
         problem = f"merge_config.sh fails: {(finished.stderr.strip() or finished.stdout.strip())[-300:]}"
-        raise BadConfigFile(name=make.tree.directory, directory="", path=fragments[-1], problem=problem)
+        raise BadConfigFile(path=fragments[-1], problem=problem)
     return make.write_file(_REQUESTED, merged.read_text(encoding="utf-8", errors="replace"))
 
 

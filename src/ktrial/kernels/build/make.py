@@ -200,22 +200,20 @@ class Make:
         name = self.called or str(self.tree.directory)
         problem = first_error(output) or f"make ended with status {status}"
         if why := sandbox.refusal_in(output):
-            return SandboxFailed(name=name, directory=name, problem=why)
+            return SandboxFailed(directory=name, problem=why)
         if tool := wanted_tool(output):
             compiler = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"
-            return CompilerUnsuitable(
-                name=name, directory=name, wanted=tool[0], found=compiler, advice=advice
-            )
+            return CompilerUnsuitable(directory=name, wanted=tool[0], found=compiler, advice=advice)
         if missing := missing_tool(output):
-            return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
+            return BuildToolsMissing(directory=name, tools=missing[0], packages=missing[1])
         facts = {"name": name, "directory": name, "problem": problem, "log": self.log}
         hint = f"the whole log: {self.log}"
         if cut_short(output):
             advice = f"dmesg tells whether memory ran out; the same command goes on where it was; {hint}"
-            return BuildCutShort(**facts, hint=advice, killed=True)
+            return BuildCutShort(**facts, hint=advice)
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
-        return BuildFailed(**facts, hint="; ".join(filter(None, (hint, more))), killed=False)
+        return BuildFailed(**facts, hint="; ".join(filter(None, (hint, more))))
 
     def _command(self, *arguments: str) -> list[str]:
         through = "ccache " if shutil.which("ccache") else ""
@@ -301,7 +299,7 @@ def check_products(make: Make, names: Iterable[str]) -> None:
         if (make.build / name).is_symlink():
             source = make.called or str(make.tree.directory)
             problem = f"its build made {name} a symbolic link"
-            raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
+            raise BuildFailed(directory=source, problem=problem, log=make.log)
 
 
 _ABOVE = re.compile(r"(?<![\w./-])(?<!error: )\.\./(?P<path>[\w+@-][\w.+@/-]*)")
@@ -412,7 +410,6 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
     if finished.returncode == 0 and required and installed and installed < required:
         name = {"llvm": "clang", "gcc": "gcc"}[kind]
         raise CompilerUnsuitable(
-            name=called,
             directory=called,
             wanted=f"{name} {finished.stdout.strip()} or newer",
             found=compiler.shown.partition(",")[0],
@@ -431,7 +428,7 @@ def numbers(text: str) -> tuple[int, ...]:
 def _first_line(command: str) -> str:
     words = command.split()
     if not words or shutil.which(words[0]) is None:
-        raise BuildToolsMissing(name=command, directory="kernels", tools=command, packages=command)
+        raise BuildToolsMissing(directory="kernels", tools=command, packages=command)
     finished = subprocess.run(
         [*words, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )

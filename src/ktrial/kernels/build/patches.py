@@ -80,7 +80,7 @@ def patched(
     if not patches:
         return overlay
     if shutil.which(PATCH.name) is None:
-        raise ToolMissing(name=snapshot.source, tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
+        raise ToolMissing(tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
     with snapshot.reader() as reader:
         for number, patch in enumerate(patches):
             text = text_of(patch)
@@ -291,7 +291,7 @@ class _Part:
 
     def _not_applied(self, problem: str, advice: str) -> PatchNotApplied:
         source, path = self.snapshot.source, self.patch.path
-        return PatchNotApplied(name=source, directory=source, path=path, problem=problem, advice=advice)
+        return PatchNotApplied(directory=source, path=path, problem=problem, advice=advice)
 
     def _bad(self, problem: str, advice: str) -> BadPatch:
         return bad(self.patch.path, problem, advice)
@@ -351,7 +351,7 @@ def all_ends_are_crlf(text: str) -> bool:
 
 def bad(path: str | Path, problem: str, advice: str) -> BadPatch:
     """The error about a patch that is none."""
-    return BadPatch(name=path, directory="", path=path, problem=problem, advice=advice)
+    return BadPatch(path=path, problem=problem, advice=advice)
 
 
 class _Reader:
@@ -564,9 +564,7 @@ class BuildSource:
         if overlaid is not None:
             return version_in(overlaid[1].decode(errors="replace"), self.snapshot.source)
         if "Makefile" not in self.manifest.files:
-            raise NotASource(
-                name=self.snapshot.source, directory=self.snapshot.source, problem="it lacks Makefile"
-            )
+            raise NotASource(directory=self.snapshot.source, problem="it lacks Makefile")
         with self.snapshot.reader() as reader:
             return version_in(reader.content("Makefile").decode(errors="replace"), self.snapshot.source)
 
@@ -609,7 +607,7 @@ def source_of(spec: Build, scratch: Path, progress: Progress) -> BuildSource:
             problem += (
                 "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
             )
-        raise NotASource(name=spec.source, directory=spec.source, problem=problem)
+        raise NotASource(directory=spec.source, problem=problem)
     return BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz))
 
 

@@ -123,7 +123,7 @@ class SourceBuilds:
             check_tools(spec.source, parse_config(request.config), spec.make, more)
             compiler = compiler_of(spec.make).shown
         except BuildToolsMissing as error:
-            return f"it lacks {error.facts['tools']}"
+            return f"it lacks {error.tools}"
         if compiler != request.compiler:
             return f"its compiler is {compiler}, {request.compiler} here"
         if request.sandboxed and (why := sandbox.problem()):
@@ -169,7 +169,7 @@ def _job_here(order: BuildOrder, place: Callable[[str], Path], scratch: Path, pr
 
 
 def _differs(order: BuildOrder, problem: str) -> BuildDiffers:
-    return BuildDiffers(name=order.build.name, directory=order.build.source, problem=problem)
+    return BuildDiffers(directory=order.build.source, problem=problem)
 
 
 def _packed(snapshot: Snapshot, progress: Progress) -> Path:

@@ -16,8 +16,8 @@ from ktrial.kernels.depmod import DEPMOD
 from ktrial.kernels.errors import (
     BadBuildOption,
     BadConfigFile,
-    BadMakeVariable,
     BuildToolsMissing,
+    KernelUsageError,
     SourceUnusable,
 )
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
@@ -64,7 +64,7 @@ def requested(
     `source`: `debian:linux-source-6.1`, a directory, a tarball, `git:DIRECTORY@REVISION`. `config`: `guest`,
     `defconfig`, `debian`, or a file. `options`: `{"SLAB": "y"}` or `["SLAB=y"]`. `fuzz`: how many lines at
     the edges of a patch's hunk may differ from the source's.
-    Raises SourceUnusable, BadConfigFile, BadBuildOption, BadPatch, BadMakeVariable.
+    Raises SourceUnusable, BadConfigFile, BadBuildOption, BadPatch, KernelUsageError.
     """
     texts = (
         [f"{name}={value}" for name, value in options.items()] if isinstance(options, Mapping) else options
@@ -82,7 +82,7 @@ def requested(
 
 
 def variable_of(text: str) -> tuple[str, str]:
-    """`KCFLAGS=-O3` as name and value. Raises BadMakeVariable."""
+    """`KCFLAGS=-O3` as name and value. Raises KernelUsageError."""
     name, equals, value = text.partition("=")
     if not equals:
         raise _bad_variable(text, "there is no '='")
@@ -118,14 +118,12 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
         return config, ""
     path = _absolute(Path(config), directory)
     if _may_have_no_end(path):
-        raise BadConfigFile(name=path, directory="", path=path, problem="it is no file")
+        raise BadConfigFile(path=path, problem="it is no file")
     try:
         return str(path), hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         similar = "" if set("/.") & set(config) else nearest(config, [GUEST, DEFCONFIG, DEBIAN])
-        raise BadConfigFile(
-            name=path, directory="", path=path, problem=f"{error.strerror}{similar}"
-        ) from None
+        raise BadConfigFile(path=path, problem=f"{error.strerror}{similar}") from None
 
 
 def _patch(patch: str, directory: Path) -> Patch:
@@ -160,13 +158,14 @@ def _absolute(path: Path, directory: Path) -> Path:
     return (directory / path.expanduser()).absolute().resolve()
 
 
-def _bad_variable(text: str, problem: str) -> BadMakeVariable:
-    allowed = ", ".join(MAKE_VARIABLES)
-    return BadMakeVariable(name=text, directory="", text=text, problem=problem, allowed=allowed)
+def _bad_variable(text: str, problem: str) -> KernelUsageError:
+    return KernelUsageError(
+        f"The make variable {text} cannot be set: {problem}.", hint=f"allowed: {', '.join(MAKE_VARIABLES)}"
+    )
 
 
 def _unusable(source: str, problem: str, advice: str) -> SourceUnusable:
-    return SourceUnusable(name=source, directory=source, source=source, problem=problem, advice=advice)
+    return SourceUnusable(source=source, problem=problem, advice=advice)
 
 
 _OPTION = re.compile(r"(?:CONFIG_)?(?P<name>[A-Za-z0-9_]+)=(?P<value>.*)")
@@ -195,15 +194,15 @@ def option_of(text: str) -> tuple[str, str]:
     match = _OPTION.fullmatch(text.strip())
     if match is None:
         problem = "there is no '='" if "=" not in text else "a name has letters, digits and underscores only"
-        raise BadBuildOption(name=text, directory="", text=text, problem=problem)
+        raise BadBuildOption(text=text, problem=problem)
     value = match["value"].strip()
     if not value:
-        raise BadBuildOption(name=text, directory="", text=text, problem="there is no value")
+        raise BadBuildOption(text=text, problem="there is no value")
     if not _PLAIN.fullmatch(value):
         inside = _TEXT.fullmatch(value)
         if inside is None:
             problem = "a text has no quotes, backslashes or line ends in it"
-            raise BadBuildOption(name=text, directory="", text=text, problem=problem)
+            raise BadBuildOption(text=text, problem=problem)
         value = f'"{inside[1]}"'
     return f"CONFIG_{match['name']}", value
 
@@ -279,7 +278,7 @@ def check_tools(
 def _check(called: object, needed: tuple[Tool, ...]) -> None:
     if missing := missing_of(needed):
         tools = ", ".join(tool.name for tool in missing)
-        raise BuildToolsMissing(name=called, directory=called, tools=tools, packages=packages_of(missing))
+        raise BuildToolsMissing(directory=called, tools=tools, packages=packages_of(missing))
 
 
 def build_tools(options: Mapping[str, str], make: Mapping[str, str]) -> tuple[Tool, ...]:

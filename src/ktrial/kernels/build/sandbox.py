@@ -18,7 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ktrial.installation import cache_directory
-from ktrial.kernels.errors import SandboxMissing
+from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError
+from ktrial.package_names import INSTALL
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
 _SETTINGS = (
@@ -103,9 +104,12 @@ def refusal_in(output: str) -> str:
 
 
 def required() -> None:
-    """Raise SandboxMissing where nothing can be confined."""
+    """Raise KernelUsageError where nothing can be confined."""
     if why := problem():
-        raise SandboxMissing(name="of the series", problem=why)
+        raise KernelUsageError(
+            f"A series from a mailbox is built in a sandbox only, and there is none: {why}.",
+            hint=f"{INSTALL} {BUBBLEWRAP.package}; or --trust, if you would run its makefiles as yourself",
+        )
 
 
 def ccache_directory() -> Path:

@@ -191,7 +191,7 @@ def git_parts(source: str) -> tuple[Path, str]:
     match = _GIT.fullmatch(source)
     if match is None:
         problem, advice = "it has no directory and revision", "write git:DIRECTORY@REVISION: git:linux@v6.1"
-        raise SourceUnusable(name=source, directory=source, source=source, problem=problem, advice=advice)
+        raise SourceUnusable(source=source, problem=problem, advice=advice)
     return Path(match["directory"]), match["revision"]
 
 
@@ -200,7 +200,7 @@ def _cached_snapshot(source: str, directory: Path, progress: Progress) -> Snapsh
     try:
         tree_in(directory)
     except NotASource as error:
-        raise NotASource(name=source, directory=source, problem=error.facts["problem"]) from None
+        raise NotASource(directory=source, problem=error.problem) from None
     memory = directory.with_name(f"{directory.name}.manifest.json")
     manifest = kept_manifest(memory)
     if manifest is None:
@@ -409,13 +409,13 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise ToolMissing(name=source, tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
+        raise ToolMissing(tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
     if finished.returncode:
         message = finished.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
         unknown = any(words in message for words in _UNKNOWN)
         problem = f"it has no revision '{revision}'" if unknown else f"git says: {message}"
         advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
-        raise SourceUnusable(name=source, directory=repository, source=source, problem=problem, advice=advice)
+        raise SourceUnusable(source=source, problem=problem, advice=advice)
     return finished.stdout.decode(errors="surrogateescape")
 
 
@@ -519,7 +519,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _through(path: Path, program: str) -> Iterator[IO[bytes]]:
     if shutil.which(program) is None:
-        raise ToolMissing(name=path, tool=program, purpose=_UNPACKS, package=program)
+        raise ToolMissing(tool=program, purpose=_UNPACKS, package=program)
     with subprocess.Popen([program, "-dc", path], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None, "it was asked for"
         yield process.stdout
@@ -527,7 +527,7 @@ def _through(path: Path, program: str) -> Iterator[IO[bytes]]:
 
 def _unusable(path: Path, problem: str) -> SourceUnusable:
     advice = "give a tar archive of Linux's source; tar tf FILE shows what is in it"
-    return SourceUnusable(name=path, directory=path, source=path, problem=problem, advice=advice)
+    return SourceUnusable(source=path, problem=problem, advice=advice)
 
 
 # A directory with Linux's source: is it one, which commit is it, can it be built beside itself?
@@ -575,9 +575,9 @@ def tree_in(directory: Path) -> Tree:
     absolute = directory.expanduser().absolute().resolve()
     if not absolute.is_dir():
         problem = "there is no such directory" if not absolute.exists() else "it is no directory"
-        raise NotASource(name=directory, directory=absolute, problem=problem)
+        raise NotASource(directory=absolute, problem=problem)
     if missing := [name for name in EXPECTED if not (absolute / name).exists()]:
-        raise NotASource(name=directory, directory=absolute, problem=f"it lacks {missing[0]}")
+        raise NotASource(directory=absolute, problem=f"it lacks {missing[0]}")
     text = (absolute / "Makefile").read_text(encoding="utf-8", errors="replace")
     return Tree(absolute, version_in(text, absolute))
 
@@ -586,7 +586,7 @@ def version_in(makefile: str, called: object) -> str:
     """The version that a source's Makefile names: `6.1.192`. Raises NotASource."""
     variables: dict[str, str] = dict(_VERSION.findall(makefile))
     if "VERSION" not in variables:
-        raise NotASource(name=called, directory=called, problem="its Makefile names no version")
+        raise NotASource(directory=called, problem="its Makefile names no version")
     numbers = [variables[part] for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if variables.get(part)]
     return ".".join(numbers) + variables.get("EXTRAVERSION", "")
 

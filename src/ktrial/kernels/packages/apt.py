@@ -343,7 +343,7 @@ def run_tool(
 def require_tool(kernel: str, tool: Tool) -> None:
     """Raise ToolMissing unless the program can be run."""
     if shutil.which(tool.name) is None:
-        raise ToolMissing(name=kernel, tool=tool.name, purpose=tool.purpose, package=tool.package)
+        raise ToolMissing(tool=tool.name, purpose=tool.purpose, package=tool.package)
 
 
 def _bytes_in(directory: Path) -> int:

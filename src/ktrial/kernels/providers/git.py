@@ -30,7 +30,7 @@ class FromGit:
         try:
             directory, revision = git_parts(f"{GIT_PREFIX}{selector}")
         except SourceUnusable as error:
-            problem = str(error.facts["problem"])
+            problem = error.problem
             raise BadKernelName(name=name, problem=problem, allowed=self.summary) from None
         return f"{GIT_PREFIX}{directory.expanduser().absolute().resolve()}@{revision}"
 
