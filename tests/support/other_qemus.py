@@ -57,7 +57,7 @@ def _usable(root: Path, wanted: list[Package], apt: PrivateApt) -> OtherQemu:
         files = root.with_name(f"{root.name}.debs")
         files.mkdir(parents=True)
         for file in apt.download(wanted, files, _NAME, silent):
-            unpack(_NAME, file, root)
+            unpack(file, root)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(
         [program, "--version"], capture_output=True, text=True, check=False, env=environment

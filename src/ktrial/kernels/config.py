@@ -4,11 +4,9 @@ import re
 import zlib
 from dataclasses import dataclass, field
 
-from ktrial.kernels.errors import KernelError
 from ktrial.model.kernel import Kernel
 
 _SET = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
-_OPTION = re.compile(r"CONFIG_\w+")
 
 
 def parse_config(text: str) -> dict[str, str]:
@@ -21,32 +19,6 @@ def config_of(kernel: Kernel) -> dict[str, str]:
     if kernel.config is None:
         return {}
     return parse_config(kernel.config.read_text(encoding="utf-8", errors="replace"))
-
-
-def config_value(kernel: Kernel, option: str) -> str | None:
-    """Return `y`, `m`, a number or a string; None where the option is not set.
-
-    Raises UnknownOption where `option` is no option's name, or the configuration is not known.
-    """
-    if not _OPTION.fullmatch(option):
-        raise KernelError(
-            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: it does "
-            "not start with CONFIG_.",
-            hint=(
-                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
-                "configuration is known"
-            ),
-        )
-    if kernel.config is None:
-        raise KernelError(
-            f"'{option}' is not the name of a configuration option of kernel {kernel.name}: the "
-            "configuration was not given.",
-            hint=(
-                f"names look like CONFIG_SMP; ktrial kernel show {kernel.name} tells whether the "
-                "configuration is known"
-            ),
-        )
-    return config_of(kernel).get(option)
 
 
 def embedded_config(vmlinux: bytes) -> bytes:

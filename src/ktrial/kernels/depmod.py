@@ -118,15 +118,15 @@ def module_files(directory: Path) -> list[Path]:
     )
 
 
-def run_depmod(name: str, base: Path, release: str) -> None:
-    """Write modules.dep and its kin below `base`/lib/modules/`release`. Raises ToolMissing, ToolFailed."""
+def run_depmod(base: Path, release: str) -> None:
+    """Write modules.dep and its kin below `base`/lib/modules/`release`. Raises ToolMissing, KernelError."""
     program = DEPMOD.path()
     if program is None:
         raise ToolMissing(tool=DEPMOD.name, purpose=DEPMOD.purpose, package=DEPMOD.package)
     finished = subprocess.run(
         [program, "-b", str(base), release], capture_output=True, text=True, check=False, errors="replace"
     )
-    check_output(finished.stderr, base)
+    check_output(finished.stderr, base)  # it ends with 0 all the same
     if finished.returncode:
         raise KernelError(
             f"depmod failed (exit {finished.returncode}): {finished.stderr.strip()}",

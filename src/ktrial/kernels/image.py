@@ -93,14 +93,15 @@ def read_image(path: Path) -> KernelImage:
     """
     data = _contents(path)
     if data[:4] == ELF_MAGIC:
-        return _vmlinux(path, data)
+        check_elf(path, data)
+        match = _LINUX_VERSION.search(data)
+        if match is None:
+            raise NotAKernel(path=path, found="an ELF program without a Linux version string")
+        return KernelImage(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
     if data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS":
         return _bzimage(path, data)
     if architecture := other_architecture(data):
-        raise ImageError(
-            f"{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only.",
-            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
-        )
+        raise _wrong_architecture(path, architecture)
     raise NotAKernel(path=path, found=what_it_is(data))
 
 
@@ -118,13 +119,7 @@ def boot_image(path: Path) -> BootImage:
             address, memory = _ADDRESS_AND_SIZE.unpack_from(head, _PREFERRED_ADDRESS)
             return BootImage(size=size, memory_end=address + memory)
     except OSError as error:
-        raise ImageError(
-            f"{path} cannot be read: {error.strerror or error}.",
-            hint=(
-                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
-                "ELF vmlinux"
-            ),
-        ) from error
+        raise _unreadable(path, error.strerror or str(error)) from error
     except (ELFError, ConstructError, struct.error) as error:
         raise ImageTruncated(path=path, present=size, promised="whole headers") from error
 
@@ -135,21 +130,9 @@ def _contents(path: Path) -> bytes:
         if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
             return path.read_bytes() or _refuse(path, "an empty file")
     except FileNotFoundError as error:
-        raise ImageError(
-            f"{path} cannot be read: there is no such file.",
-            hint=(
-                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
-                "ELF vmlinux"
-            ),
-        ) from error
+        raise _unreadable(path, "there is no such file") from error
     except OSError as error:
-        raise ImageError(
-            f"{path} cannot be read: {error.strerror or error}.",
-            hint=(
-                "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed "
-                "ELF vmlinux"
-            ),
-        ) from error
+        raise _unreadable(path, error.strerror or str(error)) from error
     if stat.S_ISREG(status.st_mode):
         return _refuse(path, f"a file of {status.st_size >> 30} GiB")
     return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
@@ -159,12 +142,15 @@ def _refuse(path: Path, kind: str) -> NoReturn:
     raise NotAKernel(path=path, found=kind)
 
 
-def _vmlinux(path: Path, data: bytes) -> KernelImage:
-    check_elf(path, data)
-    match = _LINUX_VERSION.search(data)
-    if match is None:
-        raise NotAKernel(path=path, found="an ELF program without a Linux version string")
-    return KernelImage(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
+def _unreadable(path: Path, why: str) -> ImageError:
+    return ImageError(f"{path} cannot be read: {why}.", hint=NotAKernel.hint)
+
+
+def _wrong_architecture(path: Path, architecture: str) -> ImageError:
+    return ImageError(
+        f"{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only.",
+        hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
+    )
 
 
 def _bzimage(path: Path, data: bytes) -> KernelImage:
@@ -175,11 +161,7 @@ def _bzimage(path: Path, data: bytes) -> KernelImage:
         kind = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
         raise NotAKernel(path=path, found=kind)
     if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
-        raise ImageError(
-            f"{path} is a kernel image for 32-bit x86 (or older than Linux 3.8); ktrial boots "
-            "x86-64 kernels only.",
-            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
-        )
+        raise _wrong_architecture(path, "32-bit x86 (or older than Linux 3.8)")
     setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR
     start = setup_bytes + _u32(data, 0x248)
     end = start + _u32(data, 0x24C)
@@ -188,7 +170,8 @@ def _bzimage(path: Path, data: bytes) -> KernelImage:
     if len(data) < needed:
         raise ImageTruncated(path=path, present=len(data), promised=f"at least {needed}")
     release, loaded = _release(path, data), _u32(data, 0x1F4) * 16
-    wrong = bool(loaded) and _is_checksum_wrong(data[: setup_bytes + loaded], release)
+    has_checksum = bool(loaded) and _builds_have_checksum(release)
+    wrong = has_checksum and zlib.crc32(_unsigned(data[: setup_bytes + loaded])) != _ALL_BITS
     return KernelImage(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
 
 
@@ -273,11 +256,6 @@ def _builds_have_checksum(release: str) -> bool:
     return number is not None and (int(number[1]), int(number[2])) <= _LAST_WITH
 
 
-def _is_checksum_wrong(image: bytes, release: str) -> bool:
-    """Whether the image (up to its header's syssize) has a checksum, and it is not right."""
-    return _builds_have_checksum(release) and zlib.crc32(_unsigned(image)) != _ALL_BITS
-
-
 def _unsigned(image: bytes) -> bytes:
     """As it was before it was signed."""
     start = struct.unpack_from("<I", image, _PE_AT)[0]
@@ -299,14 +277,14 @@ _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program 
 
 def check_elf(path: Path, data: bytes) -> None:
     """Raise NotAKernel, WrongArchitecture or ImageTruncated unless `data` is a whole x86-64 executable."""
-    elf = _open(path, data)
+    try:
+        elf = ELFFile(io.BytesIO(data))
+    except (ELFError, ConstructError) as error:
+        raise ImageTruncated(path=path, present=len(data), promised="a whole ELF header") from error
     if elf["e_type"] != "ET_EXEC":
         raise NotAKernel(path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}"))
     if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-        raise ImageError(
-            f"{path} is a kernel image for {elf.get_machine_arch()}; ktrial boots x86-64 kernels only.",
-            hint="build or fetch the kernel for x86-64 (Debian calls it amd64)",
-        )
+        raise _wrong_architecture(path, elf.get_machine_arch())
     end = _end(elf)
     if len(data) < end:
         raise ImageTruncated(path=path, present=len(data), promised=f"at least {end}")
@@ -350,13 +328,6 @@ def _letter(elf: ELFFile, section: int, bind: str) -> str:
     flags = elf.get_section(section)["sh_flags"]
     letter = "T" if flags & SH_FLAGS.SHF_EXECINSTR else "D" if flags & SH_FLAGS.SHF_WRITE else "R"
     return letter.lower() if bind == "STB_LOCAL" else "W" if bind == "STB_WEAK" else letter
-
-
-def _open(path: Path, data: bytes) -> ELFFile:
-    try:
-        return ELFFile(io.BytesIO(data))
-    except (ELFError, ConstructError) as error:
-        raise ImageTruncated(path=path, present=len(data), promised="a whole ELF header") from error
 
 
 def _end(elf: ELFFile) -> int:
@@ -412,7 +383,12 @@ def vmlinux_of(image: KernelImage) -> Extracted:
         raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
     if not bootable:
         return _booted_whole(image, "it has no PVH note (built without CONFIG_PVH)")
-    return Extracted(data, unchecked=_unchecked(image))
+    methods = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
+    method = next(methods, "uncompressed")
+    if image.kind is ImageKind.VMLINUX or image.has_checksum or method in _WITH_CHECKSUM:
+        return Extracted(data)
+    unchecked = f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
+    return Extracted(data, unchecked=unchecked)
 
 
 def _booted_whole(image: KernelImage, reason: str) -> Extracted:
@@ -425,16 +401,6 @@ def _booted_whole(image: KernelImage, reason: str) -> Extracted:
     return Extracted(None, reason, "" if checked else "boot images have no checksum since Linux 6.15")
 
 
-def _unchecked(image: KernelImage) -> str:
-    if image.kind is ImageKind.VMLINUX or image.has_checksum:
-        return ""
-    methods = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
-    method = next(methods, "uncompressed")
-    if method in _WITH_CHECKSUM:
-        return ""
-    return f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
-
-
 def _unpack(image: KernelImage) -> bytes:
     payload = image.payload
     if payload[:4] == ELF_MAGIC:
@@ -442,7 +408,11 @@ def _unpack(image: KernelImage) -> bytes:
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                data = _with_promised_length(unpack(payload), payload)
+                data = unpack(payload)
+                # The build wrote the length behind the packed data; gzip does so itself.
+                promised = struct.unpack("<I", payload[-4:])[0]
+                if len(data) & 0xFFFFFFFF != promised:
+                    raise ValueError(f"it unpacks to {len(data)} bytes, not {promised}")
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
                 raise _damaged(image, f"its {method} payload cannot be unpacked ({error})") from error
             return data if method in _WITH_CHECKSUM else _checked(image, data)
@@ -463,14 +433,6 @@ def _damaged(image: KernelImage, problem: str) -> ImageError:
     )
 
 
-def _with_promised_length(data: bytes, payload: bytes) -> bytes:
-    """Check the length that the build wrote behind the packed data (gzip does so itself)."""
-    promised = struct.unpack("<I", payload[-4:])[0]
-    if len(data) & 0xFFFFFFFF != promised:
-        raise ValueError(f"it unpacks to {len(data)} bytes, not {promised}")
-    return data
-
-
 class _Stream(Protocol):
     """A decompressor that is fed a stream: it returns what it has when that ends early, without an error."""
 
@@ -480,32 +442,17 @@ class _Stream(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _to_its_end(stream: _Stream, payload: bytes) -> bytes:
-    """All of it. Only at the stream's end are the checksums of xz, zstd, gzip and bzip2 compared."""
-    data = stream.decompress(payload)
-    if not stream.eof:
-        raise EOFError("it ends too early")
-    return data
+def _to_its_end(stream: Callable[[], _Stream]) -> Callable[[bytes], bytes]:
+    """Unpack all of it. Only at the stream's end are the checksums of xz, zstd, gzip and bzip2 compared."""
 
+    def unpacked(payload: bytes) -> bytes:
+        decompressor = stream()
+        data = decompressor.decompress(payload)
+        if not decompressor.eof:
+            raise EOFError("it ends too early")
+        return data
 
-def _gzip(payload: bytes) -> bytes:
-    return _to_its_end(zlib.decompressobj(wbits=31), payload)
-
-
-def _xz(payload: bytes) -> bytes:
-    return _to_its_end(lzma.LZMADecompressor(format=lzma.FORMAT_XZ), payload)
-
-
-def _lzma(payload: bytes) -> bytes:
-    return _to_its_end(lzma.LZMADecompressor(format=lzma.FORMAT_ALONE), payload)
-
-
-def _bzip2(payload: bytes) -> bytes:
-    return _to_its_end(bz2.BZ2Decompressor(), payload)
-
-
-def _zstd(payload: bytes) -> bytes:
-    return _to_its_end(zstandard.ZstdDecompressor().decompressobj(), payload)
+    return unpacked
 
 
 def _lz4(payload: bytes) -> bytes:
@@ -534,11 +481,11 @@ _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
 """Their streams (lzop's container) say whether they are whole, as the kernel's build makes them."""
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
 _METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
-    (b"\x1f\x8b", "gzip", _gzip),
-    (b"\xfd7zXZ\0", "xz", _xz),
-    (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
+    (b"\x1f\x8b", "gzip", _to_its_end(lambda: zlib.decompressobj(wbits=31))),
+    (b"\xfd7zXZ\0", "xz", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ))),
+    (b"\x28\xb5\x2f\xfd", "zstd", _to_its_end(lambda: zstandard.ZstdDecompressor().decompressobj())),
     (b"\x02\x21\x4c\x18", "lz4", _lz4),
-    (b"BZh", "bzip2", _bzip2),
+    (b"BZh", "bzip2", _to_its_end(bz2.BZ2Decompressor)),
     (b"\x89LZO", "lzo", _lzo),
-    (b"\x5d\0\0", "lzma", _lzma),
+    (b"\x5d\0\0", "lzma", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE))),
 )

@@ -88,14 +88,17 @@ class Cache:
     def names(self) -> tuple[NameRecord, ...]:
         """Every name that was added, sorted. Raises CacheDamaged."""
         files = sorted((self.root / _NAMES).glob("*.json"))
-        return tuple(sorted((self._read_name(path)[0] for path in files), key=lambda record: record.name))
+        return tuple(sorted((self._read_name(path) for path in files), key=lambda record: record.name))
 
     def record(self, name: str) -> NameRecord:
         """Return the record of a name, or of the content whose digest starts so. Raises KernelNotFound."""
         path = self._name_file(name)
         if path.exists():
-            return self._read_name(path)[0]
-        records = [record for record, _ in self._readable()]
+            return self._read_name(path)
+        records: list[NameRecord] = []
+        for file in sorted((self.root / _NAMES).glob("*.json")):
+            with suppress(CacheDamaged):  # it keeps no other kernel from being had
+                records.append(self._read_name(file))
         by_digest = [record for record in records if record.digest.startswith(name)]
         if len(name) >= _SHORTEST_DIGEST and len({record.digest for record in by_digest}) == 1:
             return by_digest[0]
@@ -165,7 +168,9 @@ class Cache:
                 directory.rename(home)
                 sync_directory(home.parent)
             text = record.model_dump_json(indent=2)
-            self._admit(home, text)
+            (home / _NAMES).mkdir(exist_ok=True)
+            (home / _NAMES / digest_of_record(text)).touch()
+            sync_directory(home / _NAMES)
             write_atomically(self._name_file(name), text)
         return kernel_of(record, entry, home)
 
@@ -180,18 +185,6 @@ class Cache:
             self._name_file(full_name).unlink(missing_ok=True)
         return full_name, self._sweep()
 
-    def _admit(self, home: Path, text: str) -> None:
-        """Note beside the content that the record `text` may lead to it."""
-        (home / _NAMES).mkdir(exist_ok=True)
-        (home / _NAMES / digest_of_record(text)).touch()
-        sync_directory(home / _NAMES)
-
-    def _readable(self) -> Iterator[tuple[NameRecord, bytes]]:
-        """Every record, and its text; a damaged one keeps no other kernel from being had, and is left out."""
-        for path in sorted((self.root / _NAMES).glob("*.json")):
-            with suppress(CacheDamaged):
-                yield self._read_name(path)
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with FileLock(self.root / "locks" / "directory.lock"):
@@ -200,8 +193,10 @@ class Cache:
     def _sweep(self) -> int:
         """Delete what dead processes left in work/, and contents without a name; return these bytes."""
         freed = 0
-        with self._locked():
-            for directory in self._nameless():
+        # While a name cannot be read nothing is nameless: any content might be its.
+        with self._locked(), suppress(CacheDamaged):
+            named = {record.digest for record in self.names()}
+            for directory in [path for path in (self.root / BY_DIGEST).iterdir() if path.name not in named]:
                 freed += disk_usage(directory)
                 directory.rename(self.root / "work" / uuid.uuid4().hex)
         for directory in (self.root / "work").iterdir():
@@ -212,25 +207,14 @@ class Cache:
                         _work_lock(directory).unlink(missing_ok=True)
         return freed
 
-    def _nameless(self) -> list[Path]:
-        """Contents that no name leads to; none while a name cannot be read, for it might be its."""
-        try:
-            named = {record.digest for record in self.names()}
-        except CacheDamaged:
-            return []
-        return [path for path in (self.root / BY_DIGEST).iterdir() if path.name not in named]
-
     def _name_file(self, name: str) -> Path:
         plain = quote(name, safe=":+")
         if len(plain) > _LONGEST_FILE_NAME:
             plain = f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         return self.root / _NAMES / f"{plain}.json"
 
-    def _read_name(self, path: Path) -> tuple[NameRecord, bytes]:
-        """The record in a file, which leads to what was added under this very name, and the file's text.
-
-        Raises CacheDamaged.
-        """
+    def _read_name(self, path: Path) -> NameRecord:
+        """The record in a file, which leads to what was added under this very name. Raises CacheDamaged."""
         try:
             text = path.read_bytes()
             record = NameRecord.model_validate_json(text)
@@ -241,7 +225,7 @@ class Cache:
             raise CacheDamaged(name=unquote(path.stem), path=path, problem=problem)
         if problem := self._leads_astray(record, text):
             raise CacheDamaged(name=record.name, path=path, problem=problem)
-        return record, text
+        return record
 
     def _leads_astray(self, record: NameRecord, text: bytes) -> str:
         """Why the record is not to be followed; empty where it leads to what was added, or nowhere."""
@@ -258,15 +242,13 @@ class Cache:
 
 def disk_usage(directory: Path) -> int:
     """Bytes of all files below `directory`; a file that goes away meanwhile has none."""
+    size = 0
     # os.walk passes over directories that vanish, as those of a make that runs do; Path.rglob raises.
-    return sum(_size(Path(home) / name) for home, _, names in os.walk(directory) for name in names)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        return 0
+    for home, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += Path(home, name).lstat().st_size
+    return size
 
 
 def _where_from(name: str) -> str:
@@ -276,6 +258,18 @@ def _where_from(name: str) -> str:
     if ":" not in name:
         return "ktrial kernel list shows what there is, with the digests; names are like debian:6.12"
     return f"add it: ktrial kernel add {name}"
+
+
+def parts_of(kernel: Kernel) -> Parts:
+    """What a kernel in the cache was put together from."""
+    system_map = kernel.image.with_name(SYSTEM_MAP)
+    return Parts(
+        image=kernel.image,
+        config=kernel.config,
+        modules=kernel.modules,
+        system_map=system_map if system_map.exists() else None,
+        origin=kernel.origin,
+    )
 
 
 def _work_lock(directory: Path) -> Path:
@@ -346,7 +340,7 @@ def build_entry(name: str, parts: Parts, directory: Path, workspace: Path, progr
     content = content_of(directory)
     digest = digest_of_content(content)
     if parts.modules is not None:
-        run_depmod(name, directory, image.release)
+        run_depmod(directory, image.release)
     if extracted.vmlinux is not None:
         (directory / VMLINUX).write_bytes(extracted.vmlinux)
     config = directory / CONFIG
@@ -384,32 +378,24 @@ def _take_config(
         if inside := embedded_config(vmlinux):
             (directory / CONFIG).write_bytes(inside)
         return
-    try:
-        text = parts.config.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise KernelError(
-            f"{parts.config} cannot serve as configuration of kernel {name}: {error.strerror}.",
-            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
-        ) from error
-    if not parse_config(text):
-        raise KernelError(
-            f"{parts.config} cannot serve as configuration of kernel {name}: it has no line like "
-            "CONFIG_SMP=y.",
-            hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
-        )
-    stated = re.search(r"^# Linux/\w+ (\S+) Kernel Configuration", text, re.MULTILINE)
-    if stated and not _same_version(stated[1], image.release):
-        problem = f"it is of Linux {stated[1]}, the image is {image.release}"
-        raise KernelError(
+
+    def unusable(problem: object) -> KernelError:
+        return KernelError(
             f"{parts.config} cannot serve as configuration of kernel {name}: {problem}.",
             hint="expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)",
         )
+
+    try:
+        text = parts.config.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise unusable(error.strerror) from error
+    if not parse_config(text):
+        raise unusable("it has no line like CONFIG_SMP=y")
+    stated = re.search(r"^# Linux/\w+ (\S+) Kernel Configuration", text, re.MULTILINE)
+    # Of both the major.minor only: distributions change the rest (6.1.176 is 6.1.0-50).
+    if stated and stated[1].split(".")[:2] != re.split(r"[.\-+~]", image.release)[:2]:
+        raise unusable(f"it is of Linux {stated[1]}, the image is {image.release}")
     _take(parts.config, directory / CONFIG, workspace)
-
-
-def _same_version(stated: str, release: str) -> bool:
-    """Whether both speak of one major.minor: distributions change the rest (6.1.176 is 6.1.0-50)."""
-    return stated.split(".")[:2] == re.split(r"[.\-+~]", release)[:2]
 
 
 def _take(source: Path, target: Path, workspace: Path) -> None:
@@ -530,9 +516,7 @@ def damaged_files(
 ) -> tuple[str, ...]:
     """Those of the files that are missing, or not what they were. `reread`: whatever is remembered."""
     return tuple(
-        path
-        for path in paths
-        if not _manifest_is_whole(directory / path, manifest.files[path], reread=reread)
+        path for path in paths if not _is_file_whole(directory / path, manifest.files[path], reread=reread)
     )
 
 
@@ -542,7 +526,7 @@ def is_whole(directory: Path) -> bool:
     return manifest is not None and not damaged_files(directory, manifest, manifest.files)
 
 
-def _manifest_is_whole(path: Path, digest: str, *, reread: bool) -> bool:
+def _is_file_whole(path: Path, digest: str, *, reread: bool) -> bool:
     try:
         return digest_of_file(path, anew=True) == digest if reread else has_digest(path, digest)
     except OSError:

@@ -15,7 +15,7 @@ import pytest
 from tests.support.guests import ALL, versions
 
 from ktrial.kernels import kernel_registry, silent
-from ktrial.kernels.config import config_value
+from ktrial.kernels.config import config_of
 from ktrial.kernels.errors import FetchFailed, NoSuchRelease
 from ktrial.kernels.image import has_pvh_entry
 from ktrial.kernels.modules import builtin_names, module_names, resolve
@@ -38,7 +38,7 @@ def test_a_kernel_has_all_its_parts(kernel: Kernel) -> None:
     assert kernel.release.endswith("-cloud-amd64")
     assert kernel.vmlinux is not None, kernel.vmlinux_reason
     assert has_pvh_entry(kernel.vmlinux.read_bytes())
-    assert config_value(kernel, "CONFIG_PVH") == "y"
+    assert config_of(kernel).get("CONFIG_PVH") == "y"
     assert len(module_names(kernel)) > 500
     assert len(builtin_names(kernel)) > 50
     assert kernel.origin.suite

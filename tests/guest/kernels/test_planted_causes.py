@@ -22,7 +22,7 @@ from tests.support.places import SUPPORT
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile
 from ktrial.kernels import kernel_registry
-from ktrial.kernels.config import config_value
+from ktrial.kernels.config import config_of
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
@@ -56,7 +56,7 @@ def test_what_a_boot_parameter_does_is_found(kernel_name: str, planted: Planted)
 @pytest.mark.parametrize("kernel_name", EACH_CHANGE)
 def test_a_parameter_that_does_nothing_explains_nothing(kernel_name: str, planted: Planted) -> None:
     option = OPTIONS[planted.parameter]
-    assert config_value(kernel_registry.add(kernel_name), option) in (None, "n"), "it has an effect by now"
+    assert config_of(kernel_registry.add(kernel_name)).get(option) in (None, "n"), "it has an effect by now"
     explanation = explain(*planted.profiles(partial(counted, kernel_name)))
     largest = max(abs(explanation.difference(row)) for row in explanation.rows)
     assert explanation.after.median == pytest.approx(explanation.before.median, rel=SAME_MEDIAN)

@@ -92,7 +92,7 @@ def test_links_and_files_elsewhere_do_not_leave_the_package(tmp_path: Path) -> N
     package(tmp_path, "kernel-core", tmp_path / "core")
     with pytest.raises(NoSuchRelease, match="hold no image"):
         added(f"rpm:{tmp_path}")
-    rpm.unpack("a", next(tmp_path.glob("kernel-core-*.rpm")), tmp_path / "root")
+    rpm.unpack(next(tmp_path.glob("kernel-core-*.rpm")), tmp_path / "root")
     assert not (tmp_path / "root/etc").exists()
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_package_and_one_that_is_too_large_are_refused(tmp_path: Path)
     assert "damaged" in error.value.advice
     modules = next(tmp_path.glob("kernel-modules-core-*.rpm"))
     with pytest.raises(KernelError, match="a kernel's package to 100 at most"):
-        rpm.unpack("a", modules, tmp_path / "root", most=100)
+        rpm.unpack(modules, tmp_path / "root", most=100)
     assert not (tmp_path / "root").exists()
 
 

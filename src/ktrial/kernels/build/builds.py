@@ -35,10 +35,10 @@ from ktrial.kernels.build.debian_sources import UNPACKED_BYTES, package_tools
 from ktrial.kernels.build.make import (
     Compiler,
     Make,
-    check_products,
     compiler_of,
     expected_files,
     jobs,
+    products,
     remember_build,
     remember_files,
     slot,
@@ -50,7 +50,6 @@ from ktrial.kernels.build.sources import (
     DEBIAN_PREFIX,
     GIT_PREFIX,
     Snapshot,
-    Tree,
     check_clean,
     snapshot_of,
     tree_in,
@@ -58,7 +57,7 @@ from ktrial.kernels.build.sources import (
 from ktrial.kernels.config import parse_config
 from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed, CacheDamaged, KernelNotFound
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
-from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, disk_usage, held, held_if_free, is_whole
+from ktrial.kernels.kernel_cache import Cache, disk_usage, held, held_if_free, is_whole, parts_of
 from ktrial.kernels.providers import Parts
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Menus, Origin
@@ -128,8 +127,7 @@ def cached(spec: Build) -> Kernel | None:
 
 def configured(spec: Build, progress: Progress = silent) -> Mapping[str, str]:
     """The final configuration, option → value; nothing is compiled. Raises as `build` does until then."""
-    with job_of(spec, progress) as job:
-        return job.options
+    return job_of(spec, progress).options
 
 
 def menu_of(spec: Build, progress: Progress = silent) -> Menus:
@@ -185,8 +183,7 @@ def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
 
 def parts_of_build(spec: Build, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted; its parts are copied into `workspace`. Raises as `build`."""
-    with job_of(spec, progress) as job:
-        return parts_of_job(job, workspace, progress)
+    return parts_of_job(job_of(spec, progress), workspace, progress)
 
 
 def parts_of_job(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
@@ -199,16 +196,15 @@ def parts_of_job(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     return parts
 
 
-@contextmanager
-def job_of(spec: Build, progress: Progress) -> Iterator[BuildJob]:
+def job_of(spec: Build, progress: Progress) -> BuildJob:
     """Look at the source and resolve the configuration. Raises as `build` does before it compiles."""
     check_tools_of(spec)
     with scratch_directory() as scratch:
         source = source_of(spec, scratch, progress)
-        compiler = compiler_of(spec.make)
-        config = resolving.resolved(source, spec, compiler, progress)
-        check_tools(spec.source, parse_config(config), spec.make)
-        yield BuildJob(spec, source, compiler, config, _fingerprint(spec, source.snapshot, compiler))
+    compiler = compiler_of(spec.make)
+    config = resolving.resolved(source, spec, compiler, progress)
+    check_tools(spec.source, parse_config(config), spec.make)
+    return BuildJob(spec, source, compiler, config, _fingerprint(spec, source.snapshot, compiler))
 
 
 @contextmanager
@@ -240,14 +236,7 @@ def same_kernel(job: BuildJob) -> Parts | None:
                 kernel = Cache().kernel(recipe.build.name)
                 if not is_whole(kernel.image.parent):
                     continue
-                system_map = kernel.image.with_name(SYSTEM_MAP)
-                return Parts(
-                    image=kernel.image,
-                    config=kernel.config,
-                    modules=kernel.modules,
-                    system_map=system_map if system_map.exists() else None,
-                    origin=origin_of(job),
-                )
+                return replace(parts_of(kernel), origin=origin_of(job))
     return None
 
 
@@ -260,8 +249,9 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
         content=job.content,
         kernel=job.spec.name,
     )
+    room = ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
     # The slot first: who waits for it keeps no tree from others.
-    with slot(progress) as most, taken(need, _room(job), progress) as (tree, near):
+    with slot(progress) as most, taken(need, room, progress) as (tree, near):
         progress("changing the build tree's source" if near else "making a build tree")
         record, before = tree.record(), tree.config()
         changed = tree.fill(job.source)
@@ -281,31 +271,27 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
         try:
             begin = time.monotonic()
             if not settled:
-                _configure(job, tree, make)
-            files = _compile(job, make, objects, expected)
+                if tree.config() != job.config:
+                    # By a rename: what a build left there may be a link to somewhere else.
+                    write_atomically(tree.build / ".config", job.config)
+                make.run("configuring", "olddefconfig")
+                _check_same(job, parse_config(tree.config()), make)
+            files = objects.compile_first(make) if expected > FEW_FILES else 0
+            targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
+            files += make.run("building", *targets, expected=expected - files)
             _check_same(job, parse_config(tree.config()), make)
             seconds = time.monotonic() - begin
             remember_build(seconds, from_nothing=not near)
             if not near:
                 remember_files(job.config, files, seconds * make.most_jobs)
             parts = _parts(job, tree, workspace, progress)
-        except BuildFailed as error:
-            tree.write_record(need, finished=False, failed=not isinstance(error, BuildCutShort))
-            raise objects.explained(error) from error
         except BuildError as error:
             tree.write_record(need, finished=False, failed=not isinstance(error, BuildCutShort))
+            if isinstance(error, BuildFailed):
+                raise objects.explained(error) from error
             raise
         tree.write_record(need, finished=True)
         return parts
-
-
-def _configure(job: BuildJob, tree: BuildTree, make: Make) -> None:
-    """Give the tree its configuration. Raises BuildFailed where the whole source makes another one of it."""
-    if tree.config() != job.config:
-        # By a rename: what a build left there may be a link to somewhere else.
-        write_atomically(tree.build / ".config", job.config)
-    make.run("configuring", "olddefconfig")
-    _check_same(job, parse_config(tree.config()), make)
 
 
 def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
@@ -339,9 +325,7 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
 
 
 def _parts(job: BuildJob, tree: BuildTree, workspace: Path, progress: Progress) -> Parts:
-    names = ("vmlinux", ".config", "System.map")
-    check_products(_make(job, tree, 1, progress), names)
-    image, config, system_map = (Path(shutil.copy(tree.build / name, workspace / name)) for name in names)
+    image, config, system_map = products(_make(job, tree, 1, progress), workspace)
     modules = None
     if _has_modules(job):
         modules = workspace / "modules"
@@ -351,10 +335,6 @@ def _parts(job: BuildJob, tree: BuildTree, workspace: Path, progress: Progress) 
         install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
         make.run("collecting the modules", *install, "modules_install")
     return Parts(image=image, config=config, system_map=system_map, modules=modules, origin=origin_of(job))
-
-
-def _room(job: BuildJob) -> int:
-    return ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
 
 
 def origin_of(job: BuildJob) -> Origin:
@@ -368,13 +348,6 @@ def origin_of(job: BuildJob) -> Origin:
         inexact_patches=tuple(job.source.overlay.inexact),
         new_options=became(brought_by_patches(job.source), job.config),
     )
-
-
-def _compile(job: BuildJob, make: Make, objects: "OwnObjects", expected: int) -> int:
-    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
-    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    first = objects.compile_first(make) if expected > FEW_FILES else 0
-    return first + make.run("building", *targets, expected=expected - first)
 
 
 # The objects of the files that a patch changes: made before all that includes them.
@@ -674,16 +647,11 @@ def _build(make: Make, request: BuildRequest) -> None:
 
 
 def _directory_build_parts(make: Make, request: BuildRequest, workspace: Path) -> Parts:
-    names = (_TARGET, ".config", "System.map")
-    check_products(make, names)
-    image, config, system_map = (Path(shutil.copy(make.build / name, workspace / name)) for name in names)
-    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, request))
-
-
-def _origin(tree: Tree, request: BuildRequest) -> Origin:
+    image, config, system_map = products(make, workspace)
     settings = " ".join([request.config, *(f"{name}={value}" for name, value in request.options)])
-    commit = tree.commit() or tree.version
-    return Origin(provider=DIRECTORY_PREFIX, source=str(tree.directory), version=f"{commit} ({settings})")
+    version = f"{make.tree.commit() or make.tree.version} ({settings})"
+    origin = Origin(provider=DIRECTORY_PREFIX, source=str(make.tree.directory), version=version)
+    return Parts(image=image, config=config, system_map=system_map, origin=origin)
 
 
 # How much room on the cache's disk a build takes, told before anything is fetched or compiled.

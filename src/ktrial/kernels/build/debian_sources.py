@@ -2,7 +2,6 @@
 
 import lzma
 import re
-import subprocess
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,13 +9,14 @@ from pathlib import Path
 from debian.debian_support import Version
 
 from ktrial.installation import cache_directory
-from ktrial.kernels import Progress, silent
-from ktrial.kernels.errors import BuildError, FetchFailed, KernelError
-from ktrial.kernels.files import check_output, file_system_errors, require_space, write_atomically
+from ktrial.kernels import Progress, programs, silent
+from ktrial.kernels.errors import BuildError, FetchFailed
+from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import APT, SOURCE, Archive, Package, PrivateApt, require_tool
+from ktrial.kernels.packages.apt import APT, SOURCE, Archive, Package, PrivateApt
 from ktrial.kernels.packages.deb import DPKG_DEB
+from ktrial.kernels.programs import require_tool
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 from ktrial.system_tools import Tool
 
@@ -38,8 +38,15 @@ def debian_source(package: str, progress: Progress = silent) -> Path:
     with file_system_errors(sources):
         sources.mkdir(parents=True, exist_ok=True)
         with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
-            makefiles = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
-            return makefiles[-1].parent if makefiles else _fetched(package, sources, progress)
+            if homes := [makefile.parent for makefile in sources.glob(f"{package}_*/Makefile")]:
+                return max(homes, key=lambda home: Version(home.name.rpartition("_")[2]))
+            cache = Cache()
+            with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+                newest = _unpacked(package, workspace, sources, progress)
+                untar(workspace / "root/usr/src" / f"{package}.tar.xz", workspace, UNPACKED_BYTES)
+                home = sources / f"{package}_{newest.version}"
+                (workspace / package).rename(home)
+                return home
 
 
 def package_tools(package: str) -> tuple[Tool, ...]:
@@ -52,20 +59,6 @@ def config_tools() -> tuple[Tool, ...]:
     """What fetches Debian's own configuration; nothing where the cache has one."""
     is_cached = any((cache_directory() / "sources").glob("linux-config-*.config"))
     return () if is_cached else (APT, DPKG_DEB)
-
-
-def _version_of(makefile: Path) -> Version:
-    return Version(makefile.parent.name.rpartition("_")[2])
-
-
-def _fetched(package: str, sources: Path, progress: Progress) -> Path:
-    cache = Cache()
-    with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
-        newest = _unpacked(package, workspace, sources, progress)
-        untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace, UNPACKED_BYTES)
-        home = sources / f"{package}_{newest.version}"
-        (workspace / package).rename(home)
-        return home
 
 
 def debian_config(series: str, progress: Progress = silent) -> str:
@@ -105,7 +98,7 @@ def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) 
     debs.mkdir()
     (deb,) = apt.download([newest], debs, package, progress)
     progress(f"unpacking {package}")
-    unpack(package, deb, workspace / "root")
+    unpack(deb, workspace / "root")
     return newest
 
 
@@ -148,20 +141,11 @@ def _numbers(name: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", name)]
 
 
-def untar(package: str, archive: Path, directory: Path, size: int) -> None:
-    """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, ToolFailed, NoSpace."""
-    require_tool(package, XZ)
-    finished = subprocess.run(
-        ["tar", "-xJf", archive, "-C", directory],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if finished.returncode:
-        check_output(finished.stderr, directory, size)
-        message, advice = finished.stderr.strip(), "the package may be damaged: try again"
-        raise KernelError(f"tar failed (exit {finished.returncode}): {message}", hint=str(advice))
+def untar(archive: Path, directory: Path, size: int) -> None:
+    """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, KernelError, NoSpace."""
+    require_tool(XZ)
+    hint = "the package may be damaged: try again"
+    programs.run(_TAR, ["tar", "-xJf", archive, "-C", directory], directory, hint, size)
 
 
 # Debian's own part of a kernel's source package: `debian/`, with the patches that it carries.
@@ -249,22 +233,16 @@ def _source_packaging_fetched(
                 raise
             failure = failure or error
         else:
-            return _source_packaging_unpacked(package, file, source_package, version, sources)
+            untar(file, file.parent, _UNPACKED_BYTES)
+            file.unlink()
+            home = sources / f"{_NAME}_{source_package.version}"
+            if not home.exists():
+                file.parent.rename(home)
+            if source_package.version != version:
+                write_atomically(_stand_in(sources, version), home.name)
+            return home
     raise failure or BuildError(
         f"Debian has no source package {_NAME}: no suite of the configured mirrors holds that "
         f"of {package} {version}.",
         hint="a directory with a series file will do: --quilt DIR",
     )
-
-
-def _source_packaging_unpacked(
-    package: str, file: Path, source_package: Package, version: str, sources: Path
-) -> Path:
-    untar(package, file, file.parent, _UNPACKED_BYTES)
-    file.unlink()
-    home = sources / f"{_NAME}_{source_package.version}"
-    if not home.exists():
-        file.parent.rename(home)
-    if source_package.version != version:
-        write_atomically(_stand_in(sources, version), home.name)
-    return home

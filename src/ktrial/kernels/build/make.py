@@ -9,7 +9,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -85,8 +85,7 @@ def free_memory() -> int:
 
 def jobs() -> int:
     """How many compilations at once: one a core that is ours, as far as the free memory goes."""
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, free_memory() // _MEMORY_A_JOB))
+    return max(1, min(_cores(), free_memory() // _MEMORY_A_JOB))
 
 
 @dataclass(frozen=True)
@@ -293,13 +292,18 @@ def lines_and_silences(stream: IO[bytes], seconds: float) -> Iterator[str]:
         yield begun.decode("utf-8", errors="replace")
 
 
-def check_products(make: Make, names: Iterable[str]) -> None:
-    """Raise BuildFailed where a product is a link: a build may name no file of the host's for its own."""
+def products(make: Make, into: Path) -> list[Path]:
+    """Copies of vmlinux, .config and System.map in the directory `into`.
+
+    Raises BuildFailed where one is a link: a build may name no file of the host's for its own.
+    """
+    names = ("vmlinux", ".config", "System.map")
     for name in names:
         if (make.build / name).is_symlink():
             source = make.called or str(make.tree.directory)
             problem = f"its build made {name} a symbolic link"
             raise BuildFailed(directory=source, problem=problem, log=make.log)
+    return [Path(shutil.copy(make.build / name, into / name)) for name in names]
 
 
 _ABOVE = re.compile(r"(?<![\w./-])(?<!error: )\.\./(?P<path>[\w+@-][\w.+@/-]*)")
@@ -352,15 +356,12 @@ def slot(progress: Progress) -> Iterator[int]:
 
 def slots() -> int:
     """How many builds may run at once."""
-    return max(1, min(_cores() // _CORES_A_BUILD, _memory() // _MEMORY_A_BUILD))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(_cores() // _CORES_A_BUILD, memory // _MEMORY_A_BUILD))
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 # The compiler: which one it is, for the key of a build, and whether this source can be built with it.
@@ -611,7 +612,7 @@ class Teller:
     def __init__(self, progress: Progress, action: str, expected: int = 0, jobs: int = 1) -> None:
         self.done = 0
         self._progress, self._what, self._expected = progress, action, expected
-        self._expected_rate = _job_seconds_a_file() / jobs
+        self._expected_rate = _remembered_rate("job_seconds_a_file", _JOB_SECONDS_A_FILE) / jobs
         self._start = self._told = self._line_read = time.monotonic()
         self._line = ""
         progress(self._text(0.0))
@@ -650,7 +651,7 @@ def left(seconds: float) -> str:
 
 def expected_files(config: str) -> int:
     """How many files a build from nothing compiles, by the last one that was finished."""
-    return round(_options_set(config) * _files_an_option())
+    return round(_options_set(config) * _remembered_rate("files_an_option", _FILES_AN_OPTION))
 
 
 def remember_files(config: str, files: int, job_seconds: float) -> None:
@@ -674,22 +675,12 @@ def build_seconds() -> float | None:
     The median; where only builds from nothing are known, of these.
     """
     past = _builds()
-    again = [build["seconds"] for build in past if not build["from_nothing"]] or [
-        build["seconds"] for build in past
-    ]
-    return float(statistics.median(again)) if again else None
+    again = [build for build in past if not build["from_nothing"]] or past
+    return float(statistics.median(build["seconds"] for build in again)) if again else None
 
 
 def _options_set(config: str) -> int:
     return len(re.findall(r"^CONFIG_\w+=[ym]$", config, re.MULTILINE))
-
-
-def _files_an_option() -> float:
-    return _remembered_rate("files_an_option", _FILES_AN_OPTION)
-
-
-def _job_seconds_a_file() -> float:
-    return _remembered_rate("job_seconds_a_file", _JOB_SECONDS_A_FILE)
 
 
 def _remembered_rate(name: str, without: float) -> float:

@@ -27,9 +27,10 @@ from ktrial.kernels.build.sources import (
     version_in,
     write_file,
 )
-from ktrial.kernels.errors import BadPatch, NotASource, PatchNotApplied, ToolMissing
+from ktrial.kernels.errors import BadPatch, NotASource, PatchNotApplied
 from ktrial.kernels.files import file_system_errors
 from ktrial.kernels.kernel_cache import Cache
+from ktrial.kernels.programs import require_tool
 from ktrial.model.kernel import Build, Patch
 from ktrial.system_tools import Tool
 
@@ -79,8 +80,7 @@ def patched(
     overlay = Overlay(dict(onto.files), list(onto.inexact)) if onto else Overlay()
     if not patches:
         return overlay
-    if shutil.which(PATCH.name) is None:
-        raise ToolMissing(tool=PATCH.name, purpose=PATCH.purpose, package=PATCH.package)
+    require_tool(PATCH)
     with snapshot.reader() as reader:
         for number, patch in enumerate(patches):
             text = text_of(patch)

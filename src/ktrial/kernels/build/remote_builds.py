@@ -85,22 +85,22 @@ class SourceBuilds:
 
         Raises as `ktrial.kernels.build.builds.build` does before it compiles.
         """
-        with job_of(spec, progress) as job:
-            if same_kernel(job):
-                return None
-            archive = _packed(job.source.snapshot, progress)
-            files = {digest_of_file(archive): archive}
-            request = Request(
-                config=job.config,
-                compiler=job.compiler.shown,
-                source=job.source.snapshot.manifest.digest,
-                archive=next(iter(files)),
-                fingerprint=job.fingerprint,
-                origin=origin_of(job),
-                sandboxed=not sandbox.problem(),
-            )
-            patches = {patch.digest: content_kept(patch.digest) or Path(patch.path) for patch in spec.patches}
-            return BuildOrder(spec, job.content, request, files | patches)
+        job = job_of(spec, progress)
+        if same_kernel(job):
+            return None
+        archive = _packed(job.source.snapshot, progress)
+        files = {digest_of_file(archive): archive}
+        request = Request(
+            config=job.config,
+            compiler=job.compiler.shown,
+            source=job.source.snapshot.manifest.digest,
+            archive=next(iter(files)),
+            fingerprint=job.fingerprint,
+            origin=origin_of(job),
+            sandboxed=not sandbox.problem(),
+        )
+        patches = {patch.digest: content_kept(patch.digest) or Path(patch.path) for patch in spec.patches}
+        return BuildOrder(spec, job.content, request, files | patches)
 
     def take(self, order: BuildOrder, archive: Path) -> Kernel:
         """Put into the cache what another system built. Raises BuildDiffers, CacheFull, ImageError."""

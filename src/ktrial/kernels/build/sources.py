@@ -35,9 +35,10 @@ from ktrial.kernels.build.recipes import (
     kept_manifest,
     object_of,
 )
-from ktrial.kernels.errors import BuildError, NotASource, SourceUnusable, ToolMissing
+from ktrial.kernels.errors import BuildError, NotASource, SourceUnusable
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
+from ktrial.kernels.programs import require_tool
 from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
@@ -400,22 +401,16 @@ def described(repository: Path, revision: str) -> str:
 
 def git(repository: Path, revision: str, *arguments: str) -> str:
     """What git prints. Raises SourceUnusable, ToolMissing."""
-    source = f"git:{repository}@{revision}"
-    try:
-        finished = subprocess.run(
-            ["git", "-C", repository, *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise ToolMissing(tool=GIT.name, purpose=GIT.purpose, package=GIT.package) from None
+    require_tool(GIT)
+    finished = subprocess.run(
+        ["git", "-C", repository, *arguments], capture_output=True, stdin=subprocess.DEVNULL, check=False
+    )
     if finished.returncode:
         message = finished.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
         unknown = any(words in message for words in _UNKNOWN)
         problem = f"it has no revision '{revision}'" if unknown else f"git says: {message}"
         advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
-        raise SourceUnusable(source=source, problem=problem, advice=advice)
+        raise SourceUnusable(source=f"git:{repository}@{revision}", problem=problem, advice=advice)
     return finished.stdout.decode(errors="surrogateescape")
 
 
@@ -508,21 +503,14 @@ def _start_of(path: Path) -> bytes:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     start = _start_of(path)
     for tool in unpacking_tools(path):
-        with _through(path, tool.name) as stream:
-            yield stream
+        require_tool(tool)
+        with subprocess.Popen([tool.name, "-dc", path], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None, "it was asked for"
+            yield process.stdout
         return
     opener = next((opener for magic, opener in _INSIDE.items() if start.startswith(magic)), None)
     with opener(path) if opener else path.open("rb") as stream:
         yield stream
-
-
-@contextmanager
-def _through(path: Path, program: str) -> Iterator[IO[bytes]]:
-    if shutil.which(program) is None:
-        raise ToolMissing(tool=program, purpose=_UNPACKS, package=program)
-    with subprocess.Popen([program, "-dc", path], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None, "it was asked for"
-        yield process.stdout
 
 
 def _unusable(path: Path, problem: str) -> SourceUnusable:

@@ -20,9 +20,10 @@ from typing import Any
 from debian.deb822 import Deb822
 
 from ktrial.kernels import Progress
-from ktrial.kernels.errors import FetchFailed, ToolMissing
+from ktrial.kernels.errors import FetchFailed
 from ktrial.kernels.files import check_output, require_space, write_atomically
 from ktrial.kernels.kernel_cache import held
+from ktrial.kernels.programs import require_tool
 from ktrial.system_tools import Tool
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
@@ -251,7 +252,7 @@ class PrivateApt:
         self, kernel: str, command: list[str], watched: Path, progress: Progress, action: str, total: int
     ) -> subprocess.CompletedProcess[str]:
         """Run one of apt's programs, and tell how many bytes came into the directory `watched`."""
-        require_tool(kernel, APT._replace(name=command[0]))
+        require_tool(APT._replace(name=command[0]))
         if setpriv := shutil.which("setpriv"):
             # If ktrial is killed, apt must not go on alone in a directory that the next ktrial uses.
             command = [setpriv, "--pdeathsig", "TERM", *command]
@@ -323,11 +324,10 @@ def run_tool(
     kernel: str, command: list[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run one of apt's programs to its end. Raises ToolMissing, FetchFailed."""
-    require_tool(kernel, APT._replace(name=command[0]))
-    plain = environment or {**os.environ, "LC_ALL": "C.UTF-8"}
+    require_tool(APT._replace(name=command[0]))
     finished = subprocess.run(
         command,
-        env=plain,
+        env=environment or {**os.environ, "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
         errors="replace",
@@ -338,12 +338,6 @@ def run_tool(
         problem = f"{' '.join(command[:2])}: {finished.stderr.strip()}"
         raise FetchFailed(name=kernel, distribution="Debian", problem=problem)
     return finished
-
-
-def require_tool(kernel: str, tool: Tool) -> None:
-    """Raise ToolMissing unless the program can be run."""
-    if shutil.which(tool.name) is None:
-        raise ToolMissing(tool=tool.name, purpose=tool.purpose, package=tool.package)
 
 
 def _bytes_in(directory: Path) -> int:
@@ -448,21 +442,19 @@ def source_options(file: Path, uri: str) -> tuple[tuple[str, str], ...]:
     if not file.is_file():
         return ()
     text = file.read_text(encoding="utf-8", errors="replace")
-    entries = _deb822_entries(text) if file.suffix == ".sources" else _one_line_entries(text)
-    for uris, options in entries:
+    for uris, settings in _entries_of_apt(text, deb822=file.suffix == ".sources"):
         if uri.rstrip("/") in {address.rstrip("/") for address in uris}:
+            options = {name.lower(): value for name, value in settings.items()}
             return tuple((name, options[name.lower()]) for name in _KEPT_OPTIONS if name.lower() in options)
     return ()
 
 
-def _deb822_entries(text: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    for stanza in Deb822.iter_paragraphs(text, use_apt_pkg=False):
-        yield stanza.get("URIs", "").split(), {name.lower(): value for name, value in stanza.items()}
-
-
-def _one_line_entries(text: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    for line in text.splitlines():
-        match = re.match(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)", line)
-        if match:
-            pairs = (option.partition("=") for option in (match[1] or "").split())
-            yield [match[2]], {name.lower(): value for name, _, value in pairs}
+def _entries_of_apt(text: str, *, deb822: bool) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """The addresses and options of each entry, in one of the two formats of sources.list(5)."""
+    if deb822:
+        for stanza in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+            yield stanza.get("URIs", "").split(), dict(stanza)
+        return
+    for match in re.finditer(r"^[ \t]*deb[ \t]+(?:\[([^]\n]*)\][ \t]+)?(\S+)", text, re.MULTILINE):
+        pairs = (option.partition("=") for option in (match[1] or "").split())
+        yield [match[2]], {name: value for name, _, value in pairs}

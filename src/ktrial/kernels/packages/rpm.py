@@ -5,14 +5,12 @@ archive made (bsdtar(1), -P). Only what belongs to a kernel is unpacked, and onl
 archive tells were added up; no file can grow beyond its limit, whatever was told.
 """
 
-import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ktrial.kernels import programs
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.files import check_output, require_space
-from ktrial.kernels.packages.apt import require_tool
+from ktrial.kernels.files import require_space
 from ktrial.system_tools import Tool
 
 _KERNEL_DIRECTORIES = tuple(
@@ -25,16 +23,14 @@ _LARGEST_FILE = 1 << 30
 _FIELDS, _SIZE = 9, 4
 """Of a line of `bsdtar -tv`: mode, links, owner, group, size, three of the time, name."""
 _PLAIN = ("--no-same-owner", "--no-same-permissions", "--no-acls", "--no-xattrs", "--no-fflags")
-_DAMAGED = "the package may be damaged: fetch it again"
 
 
-def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
+def unpack(file: Path, root: Path, most: int = _LARGEST) -> None:
     """Unpack what is a kernel's below `root`; of more than `most` bytes nothing.
 
-    Raises ToolMissing, ToolFailed, PackageTooLarge, NoSpace.
+    Raises ToolMissing, KernelError, NoSpace.
     """
-    require_tool(name, BSDTAR)
-    members = list(_members(_run(name, ["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
+    members = list(_members(_run(["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
     size = sum(bytes_of for bytes_of, _ in members)
     if size > most:
         raise KernelError(
@@ -43,8 +39,10 @@ def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
         )
     require_space(root.parent, size)
     root.mkdir(parents=True, exist_ok=True)
-    if patterns := _present(path for _, path in members):
-        _run(name, ["-x", *_PLAIN, "-f", str(file), "-C", str(root), *patterns], root)
+    paths = [path for _, path in members]
+    # bsdtar fails where a pattern meets nothing.
+    if patterns := [where for where in _KERNEL_DIRECTORIES if any(path.startswith(where) for path in paths)]:
+        _run(["-x", *_PLAIN, "-f", str(file), "-C", str(root), *patterns], root)
 
 
 def _members(listing: str) -> Iterable[tuple[int, str]]:
@@ -55,24 +53,6 @@ def _members(listing: str) -> Iterable[tuple[int, str]]:
             yield int(fields[_SIZE]), fields[-1]
 
 
-def _present(paths: Iterable[str]) -> list[str]:
-    """The wanted directories that some path is in: bsdtar fails where a pattern meets nothing."""
-    every = list(paths)
-    return [where for where in _KERNEL_DIRECTORIES if any(path.startswith(where) for path in every)]
-
-
-def _run(name: str, arguments: list[str], where: Path) -> str:
-    finished = subprocess.run(
-        ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments],
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    if finished.returncode:
-        output = finished.stderr.strip()
-        check_output(output, where)
-        raise KernelError(f"bsdtar failed (exit {finished.returncode}): {output}", hint=str(_DAMAGED))
-    return finished.stdout
+def _run(arguments: list[str], where: Path) -> str:
+    command = ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments]
+    return programs.run(BSDTAR, command, where, "the package may be damaged: fetch it again")

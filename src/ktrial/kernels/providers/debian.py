@@ -128,7 +128,7 @@ class Debian:
         debs.mkdir()
         for file in apt.download(needed, debs, request.name, request.progress):
             request.progress("unpacking the packages")
-            unpack(request.name, file, root)
+            unpack(file, root)
             file.unlink()
         return _parts(root, chosen, needed)
 

@@ -10,7 +10,7 @@ from ktrial.kernels.build.recipes import PREFIX as BUILD_PREFIX
 from ktrial.kernels.build.requests import requested, tools_of
 from ktrial.kernels.build.sources import GIT_PREFIX, described, git, git_parts
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName, KernelError, SourceUnusable
-from ktrial.kernels.kernel_cache import SYSTEM_MAP
+from ktrial.kernels.kernel_cache import parts_of
 from ktrial.kernels.kernel_registry import record
 from ktrial.kernels.providers import Parts, Request
 from ktrial.model.kernel import Build, Kernel, measured_order
@@ -30,8 +30,7 @@ class FromGit:
         try:
             directory, revision = git_parts(f"{GIT_PREFIX}{selector}")
         except SourceUnusable as error:
-            problem = error.problem
-            raise BadKernelName(name=name, problem=problem, allowed=self.summary) from None
+            raise BadKernelName(name=name, problem=error.problem, allowed=self.summary) from None
         return f"{GIT_PREFIX}{directory.expanduser().absolute().resolve()}@{revision}"
 
     def tools(self, selector: str) -> tuple[Tool, ...]:
@@ -40,15 +39,7 @@ class FromGit:
 
     def fetch(self, request: Request) -> Parts:
         """Build it, or find it in the cache. Raises SourceUnusable, NotASource and other BuildErrors."""
-        kernel = build(_spec_of(request.selector), request.progress)
-        system_map = kernel.image.with_name(SYSTEM_MAP)
-        return Parts(
-            image=kernel.image,
-            config=kernel.config,
-            modules=kernel.modules,
-            system_map=system_map if system_map.exists() else None,
-            origin=kernel.origin,
-        )
+        return parts_of(build(_spec_of(request.selector), request.progress))
 
     def outdated(self, selector: str, kernel: Kernel) -> bool:
         """Whether the revision is another commit now. Raises SourceUnusable."""

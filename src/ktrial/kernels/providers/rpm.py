@@ -55,7 +55,7 @@ class Rpm:
         root = request.workspace / "root"
         for number, package in enumerate(chosen):
             request.progress("unpacking the packages", number, len(chosen))
-            unpack(request.name, package.file, root)
+            unpack(package.file, root)
         return _parts(request.name, root, chosen)
 
 
