@@ -48,10 +48,17 @@ def test_that_comes_last(tmp_path_factory):
 """
 
 
-@pytest.mark.parametrize(("fails", "left"), [(False, "of_all0"), (True, "of_all0 shared0 test_that_fails0")])
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize(
+    ("workers", "fails", "left"),
+    [
+        pytest.param("-n0", False, "of_all0", marks=pytest.mark.nightly),
+        pytest.param("-n0", True, "of_all0 shared0 test_that_fails0", marks=pytest.mark.nightly),
+        ("-n1", False, "of_all0"),
+        ("-n1", True, "of_all0 shared0 test_that_fails0"),
+    ],
+)
 def test_directories_of_what_passed_are_gone_before_the_next_file(
-    fails: bool, left: str, workers: str, tmp_path: Path
+    workers: str, fails: bool, left: str, tmp_path: Path
 ) -> None:
     (tmp_path / "conftest.py").write_text(FAILS.format(fails=fails))
     (tmp_path / "test_a.py").write_text(TESTS)

@@ -82,7 +82,7 @@ def test_of_a_guest():
 """
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", [pytest.param("-n0", marks=pytest.mark.nightly), "-n2"])
 def test_what_was_skipped_is_told_with_its_reasons_and_what_to_record_anew(
     workers: str, tmp_path: Path
 ) -> None:
