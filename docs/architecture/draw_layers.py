@@ -2,13 +2,11 @@
 
     .venv/bin/python docs/architecture/draw_layers.py
 
-On the left every layer with its rooms and their files; on the right how often a module of the room in a row
-imports a module of the room in a column. No number is left of the diagonal: nothing imports from above. The
-diagonal counts imports inside of a room.
+On the left every layer with its rooms; on the right a mark where a module of the room in a row imports one of
+the room in a column. No mark is left of the diagonal: nothing imports from above.
 """
 
 import tomllib
-from collections import Counter
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -19,16 +17,13 @@ HERE = Path(__file__).parent
 PICTURE = HERE / "layers.svg"
 
 _PITCH = 26
-_NAME_WIDTH = 290
-_CELL = 34
+_NAME_WIDTH = 190
+_CELL = 26
 _HEAD = 130
 _STYLE = """
 text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: #24292f }
 .small { font-size: 11px; fill: #57606a }
-.count { text-anchor: middle }
-.right { text-anchor: end }
 .layer { fill: #f6f8fa; stroke: #d0d7de }
-.diagonal { fill: #d0d7de }
 .used { fill: #54aeff }
 .upward { fill: #cf222e }
 """
@@ -39,14 +34,13 @@ class Room(NamedTuple):
 
     name: str
     layer: int
-    files: int
 
 
 class House(NamedTuple):
-    """The rooms from top to bottom, and how many imports of one module by another go from room to room."""
+    """The rooms from top to bottom, and which room imports from which."""
 
     rooms: tuple[Room, ...]
-    imports: Counter[tuple[str, str]]
+    imports: set[tuple[str, str]]
 
 
 def layers() -> list[list[str]]:
@@ -59,13 +53,12 @@ def layers() -> list[list[str]]:
 def house() -> House:
     """What the source says."""
     graph = grimp.build_graph("ktrial", cache_dir=None)
-    files = Counter(_room(module) for module in graph.modules)
-    imports: Counter[tuple[str, str]] = Counter()
-    for module in graph.modules - {"ktrial"}:
-        for imported in graph.find_modules_directly_imported_by(module):
-            imports[_room(module), _room(imported)] += 1
-    rooms = (Room(name, place, files[name]) for place, layer in enumerate(layers()) for name in layer)
-    return House(tuple(rooms), imports)
+    imports = {
+        (_room(module), _room(imported))
+        for module in graph.modules - {"ktrial"}
+        for imported in graph.find_modules_directly_imported_by(module)
+    }
+    return House(tuple(Room(name, place) for place, layer in enumerate(layers()) for name in layer), imports)
 
 
 def _room(module: str) -> str:
@@ -80,7 +73,7 @@ def drawing(drawn: House) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">',
-        "<title>The layers of ktrial, and how many imports go from room to room</title>",
+        "<title>The layers of ktrial, and which room imports from which</title>",
         f"<style>{_STYLE}</style>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         *_layers(drawn.rooms),
@@ -103,16 +96,14 @@ def _layers(rooms: tuple[Room, ...]) -> list[str]:
         parts.append(f'<rect class="layer" {box} height="{_PITCH * len(places) - 4}"/>')
     for place, room in enumerate(rooms):
         base = _top(place) + 17
-        files = "1 file" if room.files == 1 else f"{room.files} files"
         parts.append(f'<text x="18" y="{base}">{escape(room.name)}</text>')
-        parts.append(f'<text class="small right" x="{_NAME_WIDTH - 18}" y="{base}">{files}</text>')
     return parts
 
 
 def _columns(rooms: tuple[Room, ...]) -> list[str]:
     parts = []
     for place, room in enumerate(rooms):
-        turned = f"translate({_NAME_WIDTH + _CELL * place + 21} {_HEAD - 6}) rotate(-60)"
+        turned = f"translate({_NAME_WIDTH + _CELL * place + _CELL // 2 + 4} {_HEAD - 6}) rotate(-60)"
         parts.append(f'<text class="small" transform="{turned}">{escape(room.name)}</text>')
     return parts
 
@@ -122,16 +113,10 @@ def _cells(drawn: House) -> list[str]:
     parts = []
     for row, room in enumerate(drawn.rooms):
         for column, other in enumerate(drawn.rooms):
-            number = drawn.imports[room.name, other.name]
-            if not number:
-                continue
-            box = f'x="{_NAME_WIDTH + _CELL * column + 1}" y="{_top(row) + 1}"'
-            kind = "diagonal" if row == column else "used" if room.layer < other.layer else "upward"
-            shade = min(1.0, 0.15 + number / 150)
-            size = f'width="{_CELL - 2}" height="{_PITCH - 2}" fill-opacity="{shade:.2f}"'
-            parts.append(f'<rect class="{kind}" {box} {size}/>')
-            middle = _NAME_WIDTH + _CELL * column + _CELL // 2
-            parts.append(f'<text class="small count" x="{middle}" y="{_top(row) + 17}">{number}</text>')
+            if row != column and (room.name, other.name) in drawn.imports:
+                box = f'x="{_NAME_WIDTH + _CELL * column + 1}" y="{_top(row) + 1}"'
+                kind = "used" if room.layer < other.layer else "upward"
+                parts.append(f'<rect class="{kind}" {box} width="{_CELL - 2}" height="{_PITCH - 2}"/>')
     return parts
 
 
