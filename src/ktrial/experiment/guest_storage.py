@@ -14,9 +14,10 @@ later. What it had allocated before stays where it was charged. The disk's own m
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from ktrial.experiment.manipulation import ManipulationCheck, Results
 from ktrial.experiment.resources import Resources
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import MachineToolMissing
@@ -61,11 +62,6 @@ _MAKERS = {
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K", "-U", _UUID),
 }
 _PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
-
-
-def name(disk: Disk) -> str:
-    """The kernel's name for it, the same in every kernel."""
-    return disk.device
 
 
 def modules(disk: Disk) -> tuple[str, ...]:
@@ -120,7 +116,7 @@ def maker(disk: Disk, carried: Iterable[CarriedFile]) -> dict[str, str]:
 
 def steps(disk: Disk) -> tuple[Step, ...]:
     """Make the disk and its file system, and mount it."""
-    device = f"/dev/{name(disk)}"
+    device = f"/dev/{disk.device}"
     _, *arguments = _MAKERS[disk.filesystem]
     return (
         *_DRIVERS[disk.kind](disk),
@@ -130,7 +126,7 @@ def steps(disk: Disk) -> tuple[Step, ...]:
 
 
 def _null_blk(disk: Disk) -> Iterator[Step]:
-    directory = f"{_CONFIGFS}/nullb/{name(disk)}"
+    directory = f"{_CONFIGFS}/nullb/{disk.device}"
     attributes = {
         "size": str(disk.size_mib),
         "memory_backed": "1",
@@ -145,7 +141,7 @@ def _null_blk(disk: Disk) -> Iterator[Step]:
     yield MakeDirectory(path=directory)
     yield from (Write(path=f"{directory}/{key}", value=value) for key, value in attributes.items())
     if disk.rotational:
-        yield Write(path=f"/sys/block/{name(disk)}/queue/rotational", value="1")
+        yield Write(path=f"/sys/block/{disk.device}/queue/rotational", value="1")
 
 
 def _limited_requests(disk: Disk) -> dict[str, str]:
@@ -201,37 +197,24 @@ _SETTINGS = (
 """Of the many files there, those that decide what reaches the disk (Documentation/ABI/stable/sysfs-block)."""
 
 
-@dataclass(frozen=True)
-class DiskSettings:
-    """What is looked at around a workload that has a disk."""
+def settings_check(disk: Disk) -> ManipulationCheck:
+    """One step a setting, after the workload; nothing is asked for."""
+    reads = tuple(Read(path=f"{directory(disk)}/{name}") for name in _SETTINGS)
+    return ManipulationCheck((), reads, partial(_disk_settings, disk))
 
-    disk: Disk
 
-    @property
-    def before(self) -> tuple[Step, ...]:
-        """The disk is not there yet."""
-        return ()
-
-    @property
-    def after(self) -> tuple[Step, ...]:
-        """One step a setting."""
-        return tuple(Read(path=f"{directory(self.disk)}/{name}") for name in _SETTINGS)
-
-    def read_back(
-        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-    ) -> dict[str, str]:
-        """Path → value; a setting that this kernel does not have, or this disk, is left out."""
-        results = zip(_SETTINGS, after, strict=True)
-        return {
-            f"{directory(self.disk)}/{name}": result.content.strip()
-            for name, result in results
-            if result.failure is None
-        }
+def _disk_settings(disk: Disk, _before: Results, after: Results, _console: str) -> dict[str, str]:
+    """Path → value; a setting that this kernel does not have, or this disk, is left out."""
+    return {
+        f"{directory(disk)}/{name}": result.content.strip()
+        for name, result in zip(_SETTINGS, after, strict=True)
+        if result.failure is None
+    }
 
 
 def directory(disk: Disk) -> str:
     """Where the disk's settings are."""
-    return f"/sys/block/{name(disk)}/queue"
+    return f"/sys/block/{disk.device}/queue"
 
 
 _ROOT = "/sys/fs/cgroup"

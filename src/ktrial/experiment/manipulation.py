@@ -1,16 +1,15 @@
 """What a treatment puts in force around a workload, and how one knows that it was: more than a setting.
 
-Of schedulers that are programs `sched_ext` knows that; the preemption model is here. A kernel that does not
-know a model says so in its log, and boots with its default. Built with CONFIG_PREEMPT_DYNAMIC it tells in
-debugfs which one is in force (since Linux 5.13); else its configuration does. lazy came with 6.13; of
-Debian's kernels, 6.18 knows all four and 7.2 only full and lazy.
+A kernel that does not know a preemption model says so in its log, and boots with its default. Built with
+CONFIG_PREEMPT_DYNAMIC it tells in debugfs which one is in force (since Linux 5.13); else its configuration
+does. lazy came with 6.13; of Debian's kernels, 6.18 knows all four and 7.2 only full and lazy.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from ktrial.kernels.config import scheduling
 from ktrial.knobs.values import form_of
@@ -22,32 +21,20 @@ from ktrial.target import Read, Start, Step, StepResult, Stop, Write
 from ktrial.workloads.command import ENVIRONMENT
 from ktrial.workloads.host_files import program_path
 
-# What a treatment puts in force around a workload, and how one knows that it was: more than a setting.
-#
-# Of schedulers that are programs `sched_ext` knows that; the preemption model is here. A kernel that does
-# not know a model says so in its log, and boots with its default. Built with CONFIG_PREEMPT_DYNAMIC it
-# tells in debugfs which one is in force (since Linux 5.13); else its configuration does. lazy came with
-# 6.13; of Debian's kernels, 6.18 knows all four and 7.2 only full and lazy.
+Results = tuple[StepResult, ...]
 
 
-class ManipulationCheck(Protocol):
+@dataclass(frozen=True)
+class ManipulationCheck:
     """Steps before and after the workload, and what their results say."""
 
-    @property
-    def before(self) -> tuple[Step, ...]:
-        """Done before anything else."""
-        ...
-
-    @property
-    def after(self) -> tuple[Step, ...]:
-        """Done after the workload."""
-        ...
-
-    def read_back(
-        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-    ) -> dict[str, str]:
-        """What was in force, by name. Raises SettingRefused where that is not what was asked for."""
-        ...
+    before: tuple[Step, ...]
+    """Done before anything else."""
+    after: tuple[Step, ...]
+    """Done after the workload."""
+    in_force: Callable[[Results, Results, str], dict[str, str]]
+    """From the results of both and the console: what was in force, by name. Raises SettingRefused where that
+    is not what was asked for. It may be pickled."""
 
 
 def manipulation_checks(
@@ -55,71 +42,51 @@ def manipulation_checks(
 ) -> tuple[ManipulationCheck, ...]:
     """The treatment's scheduler and preemption model; nothing where the study does not speak of them.
 
-    `parameters`: the kernel's, as it is booted.
+    `parameters`: the kernel's, as it is booted. Raises WorkloadError where a scheduler's program is not
+    there.
     """
-    checks: list[ManipulationCheck] = []
-    if model := preemption_of(study, kernel, parameters):
-        checks.append(model)
-    for factor in study.factors:
-        if factor.kind is FactorKind.SCHEDULER and (argv := scheduler_argv(treatment.levels[factor.name])):
-            checks.append(SchedExt(argv))
-    return tuple(checks)
-
-
-PARAMETER = "preempt"
-_FILE = "/sys/kernel/debug/sched/preempt"
-
-
-@dataclass(frozen=True)
-class Preemption:
-    """One model, as it is asked for."""
-
-    asked: str
-    """Empty: the kernel's own, which is told."""
-    built_in: str
-    """The only model of a kernel that cannot choose; empty where it can, or nobody knows."""
-
-    @property
-    def before(self) -> tuple[Step, ...]:
-        """What the kernel says."""
-        return (Read(path=_FILE),)
-
-    @property
-    def after(self) -> tuple[Step, ...]:
-        """It stays as it is."""
-        return ()
-
-    def read_back(
-        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-    ) -> dict[str, str]:
-        """The model in force. Raises SettingRefused where it is another one than was asked for."""
-        (result,) = before
-        chosen = re.search(r"\((\w+)\)", result.content)
-        model = chosen.group(1) if chosen else self.built_in
-        if self.asked and self.asked != model:
-            raise SettingRefused(f"{PARAMETER}={self.asked} was asked for, {self._instead(result, model)}")
-        return {PARAMETER: model} if model else {}
-
-    def _instead(self, result: StepResult, model: str) -> str:
-        if result.content:
-            models = result.content.replace("(", "").replace(")", "").split()
-            return f"the kernel made it {model}: it knows {', '.join(models)}"
-        if model:
-            return f"the kernel is built for {model} and nothing else (CONFIG_PREEMPT_DYNAMIC is not set)"
-        return f"and nothing tells what became of it: {result.failure.text if result.failure else _FILE}"
-
-
-def preemption_of(study: Study, kernel: Kernel, parameters: Sequence[str]) -> Preemption | None:
-    """The model that the boot asks for; None where neither the study nor its machine speaks of it."""
     models = [
         parameter.partition("=")[2] for parameter in parameters if parameter.startswith(f"{PARAMETER}=")
     ]
     is_factor = any(factor.kind is FactorKind.BOOT and factor.target == PARAMETER for factor in study.factors)
-    if not models and not is_factor:
-        return None
-    kernel_scheduling = scheduling(kernel)
-    built_in = "" if kernel_scheduling.chosen_at_boot else kernel_scheduling.preemption
-    return Preemption(asked=models[-1] if models else "", built_in=built_in)
+    checks = []
+    if models or is_factor:
+        kernel_scheduling = scheduling(kernel)
+        built_in = "" if kernel_scheduling.chosen_at_boot else kernel_scheduling.preemption
+        in_force = partial(_preemption_in_force, models[-1] if models else "", built_in)
+        checks.append(ManipulationCheck((Read(path=_PREEMPTION_FILE),), (), in_force))
+    for factor in study.factors:
+        if factor.kind is FactorKind.SCHEDULER and (argv := scheduler_argv(treatment.levels[factor.name])):
+            checks.append(_scheduler_check(argv))
+    return tuple(checks)
+
+
+PARAMETER = "preempt"
+_PREEMPTION_FILE = "/sys/kernel/debug/sched/preempt"
+
+
+def _preemption_in_force(
+    requested: str, built_in: str, before: Results, _after: Results, _console: str
+) -> dict[str, str]:
+    """The model in force. Raises SettingRefused where it is another one than was asked for.
+
+    `requested`: empty where the kernel's own will do. `built_in`: the only model of a kernel that cannot
+    choose; empty where it can, or nobody knows.
+    """
+    (result,) = before
+    chosen = re.search(r"\((\w+)\)", result.content)
+    model = chosen.group(1) if chosen else built_in
+    if not requested or requested == model:
+        return {PARAMETER: model} if model else {}
+    if result.content:
+        models = ", ".join(result.content.replace("(", "").replace(")", "").split())
+        instead = f"the kernel made it {model}: it knows {models}"
+    elif model:
+        instead = f"the kernel is built for {model} and nothing else (CONFIG_PREEMPT_DYNAMIC is not set)"
+    else:
+        problem = result.failure.text if result.failure else _PREEMPTION_FILE
+        instead = f"and nothing tells what became of it: {problem}"
+    raise SettingRefused(f"{PARAMETER}={requested} was asked for, {instead}")
 
 
 # Settings of a treatment: where they are, how they are written, and whether the kernel took them.
@@ -144,10 +111,6 @@ class TreatmentSetting:
     def step(self) -> Write:
         """The step that writes it and reads it back."""
         return Write(path=self.path, value=self.value, knob=self.knob)
-
-    def is_shown_by(self, text: str) -> bool:
-        """Whether the file's text says so: some files show more than a value."""
-        return form_of(self.path).shows(self.value, text)
 
 
 class SettingRefused(Exception):
@@ -174,13 +137,13 @@ def read_back(settings: tuple[TreatmentSetting, ...], results: tuple[StepResult,
     by_step = {result.step: result for result in results}
     values = {}
     for place, setting in enumerate(settings):
-        result = by_step.get(place)
-        if result is None:
+        if (result := by_step.get(place)) is None:
             raise SettingRefused(f"{setting.name} was never written")
         if result.failure:
             answer = ": ".join(filter(None, (result.failure.name, result.failure.text)))
             raise SettingRefused(f"{setting.name} = {setting.value} was refused: {answer}")
-        if not setting.is_shown_by(result.after):
+        # Some files show more than a value.
+        if not form_of(setting.path).shows(setting.value, result.after):
             value = result.after.strip()
             raise SettingRefused(
                 f"{setting.name} = {setting.value} was asked for, the kernel made it {value}"
@@ -197,41 +160,27 @@ _FEWER = ("nosmp", "maxcpus", "nr_cpus", "possible_cpus", "nosmt", "disable_cpu_
 NAME = "CPUs online"
 
 
-@dataclass(frozen=True)
-class CpusOnline:
-    """How many there are to be, and whether the boot asks for fewer."""
+def cpus_online(cpus: int, parameters: Sequence[str]) -> ManipulationCheck:
+    """The check, for a boot of so many CPUs with these parameters.
 
-    cpus: int
-    fewer: bool
-
-    @property
-    def before(self) -> tuple[Step, ...]:
-        """Nothing: it would be a part of what the workload meets."""
-        return ()
-
-    @property
-    def after(self) -> tuple[Step, ...]:
-        """What the kernel says once the workload is done: a CPU may be lost meanwhile, too."""
-        return (Read(path=_CPUS_ONLINE_FILE),)
-
-    def read_back(
-        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-    ) -> dict[str, str]:
-        """The CPUs where they are fewer. Raises SettingRefused where the boot did not ask for that."""
-        (result,) = after
-        online = result.content.strip()
-        count = counted(online)
-        if count == self.cpus:
-            return {}
-        if not self.fewer:
-            state = f"runs on {online}" if count else f"does not tell which of them run ({_FILE})"
-            raise SettingRefused(f"{self.cpus} CPUs were asked for, and the kernel {state}")
-        return {NAME: online}
+    The kernel is asked once the workload is done: before it that would be a part of what the workload meets,
+    and a CPU may be lost meanwhile, too.
+    """
+    fewer = any(parameter.partition("=")[0] in _FEWER for parameter in parameters)
+    return ManipulationCheck((), (Read(path=_CPUS_ONLINE_FILE),), partial(_cpus_in_force, cpus, fewer))
 
 
-def cpus_online(cpus: int, parameters: Sequence[str]) -> CpusOnline:
-    """The check, for a boot with these parameters."""
-    return CpusOnline(cpus, any(parameter.partition("=")[0] in _FEWER for parameter in parameters))
+def _cpus_in_force(cpus: int, fewer: bool, _before: Results, after: Results, _console: str) -> dict[str, str]:
+    """The CPUs where they are fewer. Raises SettingRefused where the boot did not ask for that."""
+    (result,) = after
+    online = result.content.strip()
+    count = counted(online)
+    if count == cpus:
+        return {}
+    if not fewer:
+        state = f"runs on {online}" if count else f"does not tell which of them run ({_CPUS_ONLINE_FILE})"
+        raise SettingRefused(f"{cpus} CPUs were asked for, and the kernel {state}")
+    return {NAME: online}
 
 
 def counted(listed: str) -> int:
@@ -257,71 +206,48 @@ _UNTIL = 30_000_000_000
 _LONGEST_WORDS = 400
 
 
-@dataclass(frozen=True)
-class SchedExt:
-    """One program, which loads a scheduler and stays."""
+def scheduler_program(argv: Sequence[str]) -> str:
+    """Where the host, and the guest, has it. Raises WorkloadError."""
+    return program_path("the scheduler", argv[0])
 
-    argv: tuple[str, ...]
 
-    @property
-    def program(self) -> str:
-        """Where the host, and the guest, has it. Raises WorkloadError."""
-        return program_path("the scheduler", self.argv[0])
+def _scheduler_check(argv: tuple[str, ...]) -> ManipulationCheck:
+    """Load it, and see what has been loaded; see whether it is still there, and take it away."""
+    start = Start(
+        name=_NAME,
+        argv=(scheduler_program(argv), *argv[1:]),
+        environment=ENVIRONMENT,
+        directory="/tmp",
+        path=_STATE,
+        value="enabled",
+        limit_ns=_UNTIL,
+    )
+    stop = Stop(name=_NAME, path=_STATE, value="disabled", limit_ns=_UNTIL)
+    files = ("root/ops", "switch_all", "nr_rejected", "enable_seq")
+    files_after = ("state", "root/ops", "nr_rejected", "enable_seq")
+    return ManipulationCheck(
+        (start, *(Read(path=f"{_DIRECTORY}/{name}") for name in files)),
+        (*(Read(path=f"{_DIRECTORY}/{name}") for name in files_after), stop),
+        partial(_scheduler_in_force, f"the scheduler {Path(argv[0]).name}"),
+    )
 
-    @property
-    def before(self) -> tuple[Step, ...]:
-        """Load it, and see what has been loaded."""
-        start = Start(
-            name=_NAME,
-            argv=(self.program, *self.argv[1:]),
-            environment=ENVIRONMENT,
-            directory="/tmp",
-            path=_STATE,
-            value="enabled",
-            limit_ns=_UNTIL,
+
+def _scheduler_in_force(program: str, before: Results, after: Results, console: str) -> dict[str, str]:
+    """The scheduler's own name for itself. Raises SettingRefused where it did not schedule throughout."""
+    start, *_ = before
+    *_, stop = after
+    name, all_tasks, rejected, sequence = (result.content.strip() for result in before[1:])
+    if start.failure:
+        raise SettingRefused(f"{program} was not loaded: {_why(start, console)}")
+    if all_tasks != "1":
+        raise SettingRefused(
+            f"{program} schedules only tasks that ask for it (SCX_OPS_SWITCH_PARTIAL), "
+            "and the workloads do not"
         )
-        return (start, *_reads("root/ops", "switch_all", "nr_rejected", "enable_seq"))
-
-    @property
-    def after(self) -> tuple[Step, ...]:
-        """See whether it is still there, and take it away."""
-        stop = Stop(name=_NAME, path=_STATE, value="disabled", limit_ns=_UNTIL)
-        return (*_reads("state", "root/ops", "nr_rejected", "enable_seq"), stop)
-
-    def read_back(
-        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
-    ) -> dict[str, str]:
-        """The scheduler's own name for itself. Raises SettingRefused where it did not schedule throughout."""
-        start, name, all_tasks, rejected, sequence = before
-        *_, stop = after
-        if start.failure:
-            raise SettingRefused(f"{self._called} was not loaded: {_why(start, console)}")
-        if _said(all_tasks) != "1":
-            raise SettingRefused(
-                f"{self._called} schedules only tasks that ask for it (SCX_OPS_SWITCH_PARTIAL), "
-                "and the workloads do not"
-            )
-        state, still, rejected_since, sequence_since = after[:4]
-        if (_said(state), _said(still), _said(sequence_since)) != ("enabled", _said(name), _said(sequence)):
-            raise SettingRefused(
-                f"{self._called} was gone before the workload had ended: {_why(stop, console)}"
-            )
-        return {
-            _NAME: _said(name),
-            f"{_NAME}: rejected tasks": str(int(_said(rejected_since)) - int(_said(rejected))),
-        }
-
-    @property
-    def _called(self) -> str:
-        return f"the scheduler {Path(self.argv[0]).name}"
-
-
-def _reads(*names: str) -> tuple[Read, ...]:
-    return tuple(Read(path=f"{_DIRECTORY}/{name}") for name in names)
-
-
-def _said(result: StepResult) -> str:
-    return result.content.strip()
+    state, name_after, rejected_after, sequence_after = (result.content.strip() for result in after[:4])
+    if (state, name_after, sequence_after) != ("enabled", name, sequence):
+        raise SettingRefused(f"{program} was gone before the workload had ended: {_why(stop, console)}")
+    return {_NAME: name, f"{_NAME}: rejected tasks": str(int(rejected_after) - int(rejected))}
 
 
 def _why(result: StepResult, console: str) -> str:
@@ -332,11 +258,7 @@ def _why(result: StepResult, console: str) -> str:
     words = " ".join((result.stderr.strip() or result.stdout.strip()).split())
     if words:
         parts.append(f"it said: {words[-_LONGEST_WORDS:]}")
-    if kernels := _kernels_words(console):
-        parts.append(f"the kernel says: {kernels}")
+    messages = dict.fromkeys(line.strip() for line in re.findall(r"sched_ext: (.+)", console))
+    if messages:
+        parts.append(f"the kernel says: {'; '.join(messages)[:_LONGEST_WORDS]}")
     return "; ".join(parts) or "nothing tells why"
-
-
-def _kernels_words(console: str) -> str:
-    messages = re.findall(r"sched_ext: (.+)", console)
-    return "; ".join(dict.fromkeys(line.strip() for line in messages))[:_LONGEST_WORDS]

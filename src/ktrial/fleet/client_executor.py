@@ -25,7 +25,7 @@ from ktrial.experiment.executor import (
     TrialOptions,
     Withdrawn,
 )
-from ktrial.experiment.jobs import Job, Steps
+from ktrial.experiment.jobs import Job
 from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection
@@ -51,6 +51,7 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.target import Step
 
 _GLANCE_SECONDS = 0.05
 
@@ -434,10 +435,10 @@ def order_for(bench: Bench, entry: Entry) -> Order:
     return Order(bench, entry.package.digest, entry.planned, entry.steps)
 
 
-def steps_of(job: Job, machine: Machine, planned: PlannedTrial) -> Steps | None:
+def steps_of(job: Job, machine: Machine, planned: PlannedTrial) -> tuple[Step, ...] | None:
     """None: the worker finds out why there are none."""
     try:
-        return job.with_steps(machine.mode, planned.perturbation).said
+        return job.steps(machine.mode, planned.perturbation)
     except KtrialError:
         return None
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ktrial.experiment.jobs import Steps
 from ktrial.kernels.errors import KernelError
 from ktrial.model.design import PlannedTrial
+from ktrial.target import Step
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Order:
     bench: Bench
     package: str
     planned: PlannedTrial
-    steps: tuple[Steps | None, ...]
+    steps: tuple[tuple[Step, ...] | None, ...]
     """Of each of the package's jobs; None: the worker finds out, or finds out why nobody can."""
 
 

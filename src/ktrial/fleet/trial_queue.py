@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ktrial.experiment.jobs import Job, Steps
+from ktrial.experiment.jobs import Job
 from ktrial.experiment.stored_trials import Difference, differences
 from ktrial.fleet.contents import Package
 from ktrial.fleet.messages import Bench
@@ -13,6 +13,7 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
+from ktrial.target import Step
 
 _CALL_SECONDS = 1.0
 """That a call may take which is for several trials: as much is lost with a worker at most."""
@@ -28,7 +29,7 @@ class Entry:
     planned: PlannedTrial
     jobs: Sequence[Job]
     package: Package
-    steps: tuple[Steps | None, ...]
+    steps: tuple[tuple[Step, ...] | None, ...]
     scope: str = ""
     started: bool = False
     deaths: int = 0

@@ -165,7 +165,10 @@ def _lacking_or_done(package: str) -> Lacking | Completed:
 
 def _perform(order: Order) -> Completed:
     place = _place(order.bench)
-    jobs = [replace(job, said=steps) for job, steps in zip(_jobs(order.package), order.steps, strict=True)]
+    jobs = [
+        replace(job, workload_steps=steps)
+        for job, steps in zip(_jobs(order.package), order.steps, strict=True)
+    ]
     fault_point("fleet: trial begins")
     trial = run_trial(place.machine, order.planned, jobs, place.failed, place.symbols, audited=False)
     fault_point("fleet: trial ended")

@@ -134,7 +134,7 @@ def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: Dis
     (trial,) = run_in(tmp_path, study).trials
     assert values(trial, "stream-write")["written"] >= 4096
     assert values(trial, "seq-read")["read"] == 4096
-    assert trial.settings[f"/sys/block/{guest_storage.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
+    assert trial.settings[f"/sys/block/{Disk(kind=kind).device}/queue/read_ahead_kb"] == "128"
 
 
 @pytest.mark.nightly

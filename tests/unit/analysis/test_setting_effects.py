@@ -3,7 +3,7 @@
 import pytest
 
 from ktrial.analysis.attribution.conditions_diff import affected_metrics
-from ktrial.experiment.guest_storage import DiskSettings
+from ktrial.experiment.guest_storage import settings_check
 from ktrial.model.study import Disk, DiskKind
 from ktrial.target import Failure, StepResult
 
@@ -50,12 +50,12 @@ def test_a_setting_that_is_no_number_may_move_what_it_governs_either_way() -> No
 
 
 def test_settings_of_the_disk_are_read_after_the_workload_and_those_it_lacks_left_out() -> None:
-    looked_at = DiskSettings(Disk(kind=DiskKind.PMEM))
+    looked_at = settings_check(Disk(kind=DiskKind.PMEM))
     assert looked_at.before == ()
     results = [StepResult(step=0, do="read", content="128\n")]
     results += [
         StepResult(step=number, do="read", failure=Failure(name="ENOENT", text="no such file"))
         for number in range(1, len(looked_at.after))
     ]
-    reported = looked_at.read_back((), tuple(results), "")
+    reported = looked_at.in_force((), tuple(results), "")
     assert reported == {"/sys/block/pmem0/queue/read_ahead_kb": "128"}
