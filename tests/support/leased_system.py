@@ -28,6 +28,10 @@ class OtherSystem(ScriptedMachine):
         while self.leases:
             self.leases.popitem()[1].end()
 
+    def go_on(self) -> None:
+        if self._go_on:
+            self._go_on.set()
+
     def _answer(self, boot: Boot, program: Run) -> StepResult:
         self.begun.set()
         if self._go_on:

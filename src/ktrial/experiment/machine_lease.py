@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 from ktrial import process_identity
@@ -31,7 +32,7 @@ SILENCE_SECONDS = 120.0
 """After so long without a word a holder is taken for gone."""
 ASK_SECONDS = 2.0
 """Between two questions whether a machine is free by now."""
-_Got = TypeVar("_Got")
+_Answer = TypeVar("_Answer")
 
 
 class LeasePlace(Protocol):
@@ -73,7 +74,7 @@ def waiting(seconds: float) -> Iterator[None]:
         _patience.seconds = before
 
 
-def when_free(ask: Callable[[], _Got], say: Callable[[str], None]) -> _Got:
+def when_free(ask: Callable[[], _Answer], say: Callable[[str], None]) -> _Answer:
     """What `ask` returns, asked again while the machine is somebody's, as long as `waiting` says.
 
     `say` is told whose it is, for each holder once. Raises what `ask` raises: MachineHeld or MachineInUse
@@ -82,39 +83,21 @@ def when_free(ask: Callable[[], _Got], say: Callable[[str], None]) -> _Got:
     begun, announced = time.monotonic(), ""
     while True:
         try:
-            got = ask()
+            answer = ask()
         except (MachineHeld, MachineInUse) as error:
             left = begun + _patience.seconds - time.monotonic()
             if left <= 0:
                 raise
-            if (whose := _whose(error)) != announced:
+            # Without when that was last heard of.
+            whose = " ".join(str(error.facts.get(name, "")) for name in ("who", "since", "study"))
+            if whose != announced:
                 say(f"{error.message} Waiting for it, {duration(left)} at most")
                 announced = whose
             time.sleep(min(ASK_SECONDS, left))
             continue
         if announced:
             say(f"the machine is free, after {duration(time.monotonic() - begun)}")
-        return got
-
-
-def _whose(error: MachineError) -> str:
-    """Without when that was last heard of."""
-    return " ".join(str(error.facts.get(name, "")) for name in ("who", "since", "study"))
-
-
-class Unleased:
-    """What a run holds whose machine is no other system: nothing."""
-
-    is_lost = False
-
-    def check(self) -> None:
-        """See HeldLease."""
-
-    def tell_loss(self, on_loss: Callable[[], None]) -> None:
-        """See HeldLease."""
-
-    def end(self) -> None:
-        """See HeldLease."""
+        return answer
 
 
 class Lease:
@@ -123,7 +106,7 @@ class Lease:
     def __init__(self, place: LeasePlace, lease: MachineLease) -> None:
         self._place, self._lease = place, lease
         self._ended = threading.Event()
-        self._told: Callable[[], None] = lambda: None
+        self._on_loss: Callable[[], None] = lambda: None
         self.is_lost = False
         self._thread = threading.Thread(target=self._beats, name="lease", daemon=True)
         self._thread.start()
@@ -140,7 +123,7 @@ class Lease:
 
     def tell_loss(self, on_loss: Callable[[], None]) -> None:
         """See HeldLease."""
-        self._told = on_loss
+        self._on_loss = on_loss
 
     def end(self) -> None:
         """See HeldLease."""
@@ -152,14 +135,16 @@ class Lease:
         while not self._ended.wait(BEAT_SECONDS):
             if self._place.renew_machine(self._lease) is False:
                 self.is_lost = True
-                self._told()
+                self._on_loss()
                 return
 
 
-class _Leases:
-    """Of one machine, in several places: all of them, or the machine is not this process's alone."""
+class Leases:
+    """Of one machine, in several places: all of them, or the machine is not this process's alone. A
+    HeldLease."""
 
-    def __init__(self, held: Sequence[HeldLease]) -> None:
+    def __init__(self, held: Sequence[HeldLease] = ()) -> None:
+        """`held`: none where the machine is no other system."""
         self._held = held
 
     @property
@@ -192,19 +177,16 @@ def leased(
     and what a place raises that is not reached.
     """
     if not isinstance(machine, LeasedMachine):
-        return Unleased()
-    return _Leases([_leased_in(place, machine, study, say) for place in places])
-
-
-def _leased_in(
-    place: LeasePlace, machine: LeasedMachine, study: str, say: Callable[[str], None]
-) -> HeldLease:
-    held = machine.leases.get(place.name)
-    if held is None or held.is_lost:
-        request = _request(machine, study)
-        taken = when_free(lambda: _taken(place, request, say), say)
-        held = machine.leases[place.name] = Lease(place, taken)
-    return held
+        return Leases()
+    held = []
+    for place in places:
+        lease = machine.leases.get(place.name)
+        if lease is None or lease.is_lost:
+            request = _request(machine, study)
+            taken = when_free(partial(_taken, place, request, say), say)
+            lease = machine.leases[place.name] = Lease(place, taken)
+        held.append(lease)
+    return Leases(held)
 
 
 def _taken(place: LeasePlace, request: MachineLease, say: Callable[[str], None]) -> MachineLease:

@@ -27,7 +27,7 @@ from ktrial.experiment.executor import (
     chosen,
 )
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
-from ktrial.experiment.machine_lease import Unleased
+from ktrial.experiment.machine_lease import Leases
 from ktrial.experiment.observer import ActivityObserver, Observer, Pace
 from ktrial.experiment.resources import (
     Builder,
@@ -256,7 +256,7 @@ class _Session:
     executors: Executors = field(default_factory=ThisSystem)
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
-    lease: HeldLease = field(default_factory=Unleased)
+    lease: HeldLease = field(default_factory=Leases)
     """Of the machine, where it is another system."""
     any_settings: bool = False
     """No kernel need have them."""
@@ -393,12 +393,12 @@ class _Session:
             executor.close()
 
     def _ended(self, ended: Sequence[Ended]) -> None:
-        self.lease.check()
-        for event in ended:
-            self.pace.saw(event.trial.seconds)
         try:
+            self.lease.check()
+            for event in ended:
+                self.pace.saw(event.trial.seconds)
             self._store(*(event.trial for event in ended))
-        finally:
+        finally:  # whatever is raised, who performed them waits for this, and is waited for
             for event in ended:
                 event.stored.set()
 

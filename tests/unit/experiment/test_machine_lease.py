@@ -20,7 +20,7 @@ from ktrial.experiment import machine_lease
 from ktrial.experiment.errors import MachineHeld
 from ktrial.experiment.session import run
 from ktrial.format.number_format import duration
-from ktrial.machines.errors import MachineInUse
+from ktrial.machines.errors import MachineError, MachineInUse
 from ktrial.machines.ssh import resolved
 from ktrial.store.store import Store, open_store
 
@@ -187,6 +187,25 @@ def test_a_run_whose_machine_was_taken_over_ends_and_stores_nothing_more(
     assert store.finished_keys(1) == set()
     machine.close()
     assert [lease.lease.user for lease in store.machine_leases()] == ["bob"]
+
+
+def test_a_loss_that_is_seen_only_when_a_trial_ends_ends_the_run(store: Store) -> None:
+    """Before the event that tells it: who performs that trial waits for it to be stored, and is waited
+    for."""
+    machine = OtherSystem(threading.Event())
+
+    def lose() -> None:
+        machine.begun.wait()
+        machine.leases[store.name].is_lost = True  # type: ignore[misc]
+        machine.go_on()
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    with pytest.raises(MachineError, match="held by somebody else by now"):
+        run(STUDY, store=store, machine=machine, jobs=1, sources=sources())
+    thread.join()
+    assert store.finished_keys(1) == set()
+    machine.close()
 
 
 def test_a_machine_is_told_apart_by_where_its_name_leads(
