@@ -23,7 +23,6 @@ from ktrial.model.trial import Environment, Outcome, Reading, ReadingKind, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.monitors.environment import changes, concerns, confounds
-from ktrial.stats.independent_groups import Moments, mean_interval
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
@@ -146,6 +145,8 @@ def _cost(workload: str, metric: str, logs: list[float]) -> str:
 def _interval(mean: float, logs: list[float]) -> str:
     if len(set(logs)) < 2:
         return ""  # of pairs that are all alike nothing tells how much the next one would differ
+    from ktrial.stats.independent_groups import Moments, mean_interval  # with numpy, which most studies spare
+
     try:
         low, high = mean_interval(Moments("", mean, statistics.stdev(logs), len(logs)))
     except ValueError:

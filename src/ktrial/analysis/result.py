@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ktrial.analysis import data_quality, interim
+from ktrial.analysis import data_quality
 from ktrial.analysis.answer import answer, variability_answer
 from ktrial.analysis.comparability import (
     TreatmentTrials,
@@ -23,17 +24,14 @@ from ktrial.model.study import REAL_MACHINES, Study, StudyRecord, plan, treatmen
 from ktrial.model.trial import Outcome, Trial, TrialSampled
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
-from ktrial.stats.dispersion import PairedArms, variability
-from ktrial.stats.interactions import (
-    FactorialCells,
-    FactorPair,
-    InteractionQuestion,
-    exact_interaction,
-    timed_interactions,
-)
+from ktrial.stats.paired_arms import PairedArms
 from ktrial.stats.verdict_rules import compare, held_together
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
+
+# What computes with numpy is loaded where a study needs it: most exact ones do not.
+if TYPE_CHECKING:
+    from ktrial.stats.interactions import FactorPair, InteractionQuestion
 
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
@@ -58,6 +56,8 @@ def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> S
     if study.timing is None:
         planned = len(plan(study).trials)
     else:
+        from ktrial.analysis import interim
+
         # In real time: how many there must be before the next look.
         blocks = interim.blocks_wanted(study, trials, metrics_of(study, trials))
         planned = max(len(trials), (blocks or 0) * len(treatments(study)))
@@ -181,6 +181,8 @@ def _at_last_look(
     incomparable: Incomparable,
 ) -> tuple[tuple[Comparison, ...], tuple[DataWarning, ...]]:
     """The comparisons with the verdicts of the blocks so far, where there may be one, and what is odd."""
+    from ktrial.analysis import interim
+
     baseline, by_label = sides[0], {side.treatment.label: side for side in sides}
     data = interim.InterimData(study, trials)
     decided: dict[tuple[str, str, str], Comparison] = {}
@@ -315,6 +317,10 @@ def _variability(
         )
 
     pairs = [paired(comparison) for comparison in comparisons if comparison.ratio is not None]
+    if study.timing is None and all(pair.plainly_alike(study.margin) for pair in pairs):
+        return ()
+    from ktrial.stats.dispersion import variability
+
     return variability(pairs, study.margin, study.timing.alpha if study.timing else _VARIABILITY_ALPHA)
 
 
@@ -362,8 +368,12 @@ def interactions(
         if metric.name != STRING_BYTES.name
         for pair, four in _fours(study, by_key)
     ]
+    if not questions:
+        return ()
     if study.timing:
         return _in_time(study, sides, questions, incomparable)
+    from ktrial.stats.interactions import exact_interaction
+
     return tuple(
         exact_interaction(
             place,
@@ -375,7 +385,7 @@ def interactions(
     )
 
 
-def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[FactorPair, Sides]]:
+def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> "Iterator[tuple[FactorPair, Sides]]":
     """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
 
     In the order of the factors, then of their levels.
@@ -387,6 +397,8 @@ def _fours(study: Study, by_key: dict[str, TreatmentTrials]) -> Iterator[tuple[F
         every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
         keys = [Treatment(levels=levels).key for levels in every]
         if planned.issuperset(keys):
+            from ktrial.stats.interactions import FactorPair
+
             a, b, c, d = (by_key[key] for key in keys)
             pair = FactorPair(
                 first.name, (first.baseline, first_level), second.name, (second.baseline, second_level)
@@ -422,13 +434,14 @@ def _pairs_changed(study: Study) -> list[tuple[Factor, LevelValue, Factor, Level
 def _in_time(
     study: Study,
     sides: Sequence[TreatmentTrials],
-    places: Sequence[tuple[InteractionQuestion, Sides]],
+    places: "Sequence[tuple[InteractionQuestion, Sides]]",
     incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
     """After whole blocks only, and of treatments that were not given up."""
-    if not places:
-        return ()
     trials = sorted((trial for side in sides for trial in side.trials), key=lambda trial: trial.planned.order)
+    from ktrial.analysis import interim
+    from ktrial.stats.interactions import timed_interactions
+
     data = interim.InterimData(study, trials)
     if not data.whole_blocks or data.baseline_is_given_up:
         return ()
@@ -444,13 +457,15 @@ def _in_time(
     return timed_interactions(questions, interim.design_of(study), final=over)
 
 
-def _incomparable(place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> str:
+def _incomparable(place: "InteractionQuestion", four: Sides, incomparable: Incomparable) -> str:
     modes = _modes(four, place.workload, place.metric.name)
     reasons = (incomparable[side.treatment.key] for side in four[1:])
     return mode_difference(modes) or next(filter(None, reasons), "")
 
 
-def _question(pair: FactorPair, four: Sides, label: str, metric: Metric) -> InteractionQuestion:
+def _question(pair: "FactorPair", four: Sides, label: str, metric: Metric) -> "InteractionQuestion":
+    from ktrial.stats.interactions import FactorialCells, InteractionQuestion
+
     cells = FactorialCells(*(side.treatment.label for side in four))
     # The mode of the first number that there is; before there is one it does not matter.
     modes = _modes(four, label, metric.name)

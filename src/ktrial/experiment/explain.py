@@ -23,7 +23,7 @@ from ktrial.kernels import kernel_registry, silent
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.symbols import function_files
 from ktrial.machines import CountingMachine, Machine
-from ktrial.model.attribution import Attribution, KernelValues
+from ktrial.model.attribution import FEWER_FUNCTIONS, Attribution, KernelValues
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel, KernelDifference
@@ -36,11 +36,6 @@ from ktrial.model.workload import CountedBy
 from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
-FEWER_FUNCTIONS = (
-    "functions: the kernel of {} is not in the cache, so less is known of which function is which, and rows "
-    "may be others, in another order, than with it"
-)
-"""Which source files a kernel's functions are in is told by its image alone."""
 _COUNTED_ON = ("exact", "exact-parallel")
 """Machines that count by function."""
 

@@ -8,10 +8,12 @@ its column names.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, Flag, auto
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ktrial.format import labels, number_format
-from ktrial.model.comparison import Verdict
+from ktrial.format import number_format
+
+if TYPE_CHECKING:
+    from ktrial.model.comparison import Verdict
 
 Of = TypeVar("Of")
 
@@ -112,7 +114,7 @@ class Cell:
     value: Any = None
     text: str = ""
     kind: Kind = Kind.OWN
-    verdict: Verdict | None = None
+    verdict: "Verdict | None" = None
     """Its colour, and its symbol where `kind` shows one."""
     emphasis: Emphasis = Emphasis.PLAIN
     scatter: str = ""
@@ -283,6 +285,8 @@ def interval(low: float | None, high: float | None) -> Cell:
     return Cell((low, high), number_format.interval(low, high))
 
 
-def verdict(reached: Verdict, **more: Any) -> Cell:
+def verdict(reached: "Verdict", **more: Any) -> Cell:
     """A verdict with its symbol."""
+    from ktrial.format import labels  # with what is measured: tables of texts do without
+
     return Cell(reached, labels.verdict_text(reached), Kind.VERDICT, reached, **more)

@@ -247,6 +247,13 @@ class CounterDifference(Model):
     after: float
 
 
+FEWER_FUNCTIONS = (
+    "functions: the kernel of {} is not in the cache, so less is known of which function is which, and rows "
+    "may be others, in another order, than with it"
+)
+"""Which source files a kernel's functions are in is told by its image alone."""
+
+
 class Differences(Model):
     """All that differs and may be the cause. What could not be compared is said, with the reason."""
 
@@ -263,6 +270,12 @@ class Differences(Model):
     """The largest relative difference first."""
     unknown: tuple[str, ...] = ()
     """What could not be compared, and why: one sentence each."""
+
+    @property
+    def fewer_functions(self) -> str:
+        """That functions were matched without a kernel's image; empty where both were there."""
+        beginning = FEWER_FUNCTIONS.partition("{}")[0]
+        return next((reason for reason in self.unknown if reason.startswith(beginning)), "")
 
 
 class Attribution(Model):

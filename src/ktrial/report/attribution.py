@@ -131,6 +131,8 @@ class Why(NamedTuple):
     """The net differences along the tree of calls; None where calls were not followed."""
     proof: Proof | None = None
     """What of the difference was measured, by taking causes back."""
+    notice: str = ""
+    """That a kernel was missing in the cache, so that rows may be others than with it."""
 
     @property
     def rows(self) -> tuple[DifferencePart, ...]:
@@ -198,6 +200,7 @@ def explained(
         causes=tuple(causes(attribution.differences, taken_back)),
         tree=tree_of_stacks(laid, explanation) if laid else None,
         proof=proof,
+        notice=one_line(attribution.differences.fewer_functions),
     )
 
 
@@ -255,9 +258,6 @@ def _subsystems(explanation: Explanation) -> Iterator[DifferencePart]:
 _MOST = 12
 """Lines of each kind; what is left is counted."""
 CAUSES = "Suspected causes, not measured: settings whose metrics moved as they say (explain --prove measures)"
-
-
-_PLACES = ("/proc/sys/", "/sys/")
 
 
 def sections(differences: Differences, measured: Container[str] = ()) -> tuple[Section, ...]:
@@ -328,6 +328,11 @@ def _option(difference: OptionDifference) -> str:
 
 _MOST_IN_MARKDOWN = 8
 _SIDE_COLUMNS = 24
+
+
+def notices(whys: Iterable[Why]) -> tuple[str, ...]:
+    """What there is to know of how functions were matched, once each."""
+    return tuple(dict.fromkeys(why.notice for why in whys if why.notice))
 
 
 def functions_of_page(why: Why) -> Table:

@@ -168,6 +168,7 @@ def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
             "causes": why.causes,
             "proof": proof_as_json(why.proof) if why.proof else None,
             "subsystems": {part.name: part.difference for part in why.subsystems},
+            **({"notice": why.notice} if why.notice else {}),
         }
         for why in whys
     ]

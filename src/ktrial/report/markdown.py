@@ -102,6 +102,7 @@ def _reasons(whys: Sequence[Why]) -> Iterator[str]:
         title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
         proved = list(_proved(why.proof)) if why.proof else []
         yield folded(title, "\n\n".join([grid(attribution.functions_of_document(why)), *proved]))
+    yield "\n".join(f"> ⚠ {prose(notice)}<br>" for notice in attribution.notices(whys))
 
 
 def _proved(proof: Proof) -> Iterator[str]:

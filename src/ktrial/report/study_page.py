@@ -132,6 +132,7 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
     return {
         "folded": _folded(record),
         "whys": [(why, attribution.functions_of_page(why)) for why in whys],
+        "notices": attribution.notices(whys),
         "other_proofs": proofs_apart(record.proofs, {why.proof.difference_key for why in whys if why.proof}),
         "record": record,
         "result": record.result,

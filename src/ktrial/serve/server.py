@@ -32,10 +32,7 @@ class Server:
     """A server in a thread of its own: signals are the main thread's."""
 
     def __init__(self, application: Any, address: str, port: int, ended: Callable[[], None]) -> None:
-        """Listen. `ended` is called when it has stopped, for whatever reason.
-
-        Raises BadAddress, AddressNotHad.
-        """
+        """Listen. `ended` is called when it has stopped, for whatever reason. Raises ServeError."""
         self._socket = _listening(address, port)
         host, self.port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
@@ -71,7 +68,7 @@ class Server:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches it. Raises BadAddress."""
+    """Whether only this machine reaches it. Raises ServeUsageError."""
     return _address(address).is_loopback
 
 

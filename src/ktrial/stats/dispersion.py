@@ -19,50 +19,20 @@ the wider arm's spread, or the distance of the two modes, is beyond the margin.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.comparison import Mound, Scatter, Variability
-from ktrial.model.workload import EXACT_MODES, Metric, Mode
+from ktrial.model.workload import EXACT_MODES
+from ktrial.stats.paired_arms import FEWEST_FOR_RANKS, FLOOR, PairedArms
 from ktrial.stats.sequential.data_warnings import best_split
 from ktrial.stats.sequential.familywise import holm
 
 Array = NDArray[np.float64]
-FEWEST = 3
-FEWEST_FOR_RANKS = 8
-"""Numbers an arm, from which on nothing is asked of their distribution."""
 FEWEST_FOR_MODES = 8
 _DRAWS = 999
-_FLOOR = 0.1
-"""Of the margin: a spread below that is none, however much smaller another one is."""
-
-
-@dataclass(frozen=True)
-class PairedArms:
-    """Both arms of one comparison: their numbers by perturbation or block."""
-
-    workload: str
-    metric: Metric
-    mode: Mode
-    baseline: str
-    treatment: str
-    below: Mapping[int, float]
-    """The baseline's: number of the perturbation or block → value."""
-    above: Mapping[int, float]
-
-    @property
-    def logs(self) -> tuple[Array, Array] | None:
-        """Logarithms of what both have, by block; None where that has no meaning, or there is too little."""
-        both = sorted(self.below.keys() & self.above.keys())
-        values = np.array([[arm[block] for block in both] for arm in (self.below, self.above)])
-        fewest = FEWEST if self.mode in EXACT_MODES else FEWEST_FOR_RANKS
-        if len(both) < fewest or not np.all(np.isfinite(values) & (values > 0)):
-            return None
-        below, above = np.log(values)
-        return below, above
 
 
 def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05) -> tuple[Variability, ...]:
@@ -70,9 +40,13 @@ def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05)
 
     The family-wise error over all pairs and both questions is `alpha`.
     """
-    usable = [(pair, logs) for pair in pairs if (logs := pair.logs) is not None]
+    usable = [
+        (pair, (np.log([pair.below[block] for block in both]), np.log([pair.above[block] for block in both])))
+        for pair in pairs
+        if (both := pair.both)
+    ]
     findings: list[tuple[int, Variability]] = []
-    spreads = [(place, spread_p(*logs, _FLOOR * margin)) for place, (_, logs) in enumerate(usable)]
+    spreads = [(place, spread_p(*logs, FLOOR * margin)) for place, (_, logs) in enumerate(usable)]
     held = _held(spreads, alpha / 2)
     # What is exchanged was chosen by the same numbers: half of the level makes up for that.
     findings += [

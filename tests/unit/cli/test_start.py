@@ -212,6 +212,20 @@ def test_studies_are_listed_without_what_stores_and_computes(store: str) -> None
     assert ("quick-0" in printed, packages) == (True, "pydantic")
 
 
+@pytest.mark.parametrize(
+    ("words", "packages"),
+    [
+        ("show quick-0", {"pydantic", "rich", "sqlalchemy"}),
+        ("show quick-0 --json", {"pydantic", "sqlalchemy"}),
+        ("report quick-0 --markdown", {"pydantic", "sqlalchemy"}),
+    ],
+)
+def test_a_result_of_exact_numbers_is_shown_without_what_judges_real_time(
+    words: str, packages: set[str], store: str
+) -> None:
+    assert set(imported(*words.split(), KTRIAL_STORE=store)[1].split()) == packages
+
+
 def test_a_history_of_exact_numbers_is_shown_without_what_judges_real_time(store: str) -> None:
     _, packages = imported("history", "fork", "--store", store)
     assert set(packages.split()) == {"pydantic", "rich", "sqlalchemy"}

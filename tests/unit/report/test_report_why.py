@@ -113,6 +113,31 @@ def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
         assert why.frames
 
 
+def test_that_kernels_are_missing_in_the_cache_is_told_in_every_form(
+    record: StudyRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without their images less is known of which function is which: rows may be others, in another order."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "nothing"))
+    with open_store(str(tmp_path / "store.db")) as store:
+        reasons = report.whys(store, stored(record, store), stored_explanations)
+    assert reasons
+    console = Console(width=300, record=True, file=io.StringIO())
+    print_whys(reasons, console)
+    texts = (
+        console.export_text(),
+        report.study_markdown(record, reasons),
+        report.study_html(record, reasons),
+    )
+    for text in texts:
+        assert "the kernel of debian:6.1 is not in the cache" in text
+    assert texts[0].count("warning: functions:") == 1
+    assert "kernel of debian:6.1 is not" in whys_as_json(reasons)[0]["notice"]
+
+
+def test_where_both_kernels_are_there_nothing_is_told(record: StudyRecord, whys: tuple[Why, ...]) -> None:
+    assert "is not in the cache" not in report.study_markdown(record, whys)
+
+
 def test_a_study_without_profiles_has_none(record: StudyRecord, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "store.db")) as store:
         number = store.study(record.study)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies
 from numpy.typing import NDArray
 from tests.support.making import a_study, a_trial, planned
 from tests.support.noise_models import MODELS
@@ -18,7 +19,8 @@ from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.report import csv_and_json as as_csv
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.report.matrix import for_programs, matrix, matrix_page
-from ktrial.stats.dispersion import PairedArms, spread_p, variability
+from ktrial.stats.dispersion import spread_p, variability
+from ktrial.stats.paired_arms import PairedArms
 
 RATE = Metric(name="rate", unit="requests/s", direction=Direction.HIGHER)
 MARGIN = 0.01
@@ -55,6 +57,16 @@ def test_three_exact_repeats_of_which_one_differs(
     assert [finding.scatter for finding in findings(below, above, Mode.EXACT_PLUGIN)] == (
         [scatter] if scatter else []
     )
+
+
+NUMBERS = strategies.floats(90, 110) | strategies.sampled_from([100.0, 100.05, 0.0, 5000.0])
+
+
+@given(strategies.lists(strategies.tuples(NUMBERS, NUMBERS), min_size=1, max_size=9))
+def test_of_what_is_plainly_alike_nothing_is_found(both: list[tuple[float, float]]) -> None:
+    arms = pair([below for below, _ in both], [above for _, above in both], Mode.EXACT_PLUGIN)
+    if arms.plainly_alike(MARGIN):
+        assert variability([arms], MARGIN) == ()
 
 
 def test_two_modes_with_the_same_mean_are_told_apart() -> None:

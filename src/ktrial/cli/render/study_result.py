@@ -18,7 +18,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report import comparisons, scaling, sparkline, study_summary
-from ktrial.report.attribution import Why
+from ktrial.report.attribution import Why, notices
 from ktrial.report.comparisons import one_below_another, side_by_side
 from ktrial.report.proof import shares
 
@@ -197,3 +197,5 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
             console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:
         console.print("  and more, in the report")
+    for notice in notices(whys):
+        console.print(Text(f"warning: {breakable(notice)}", style="yellow"))

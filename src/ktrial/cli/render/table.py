@@ -10,7 +10,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ktrial.cli.console import breakable
-from ktrial.format import labels
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
 
@@ -82,11 +81,19 @@ def _cells(row: Row, columns: tuple[Column, ...]) -> list[Text]:
 
 
 def _text(cell: Cell, column: Column) -> Text:
-    text = _words(cell, column)
-    if cell.kind is Kind.CHANGE and cell.verdict:
-        text = f"{text} {labels.VERDICTS[cell.verdict].symbol}"
-    drawn = Text(breakable(text), style=_cell_style(cell))
-    return drawn.append(f" {labels.SCATTER_MARK}") if cell.scatter else drawn
+    text, style = _words(cell, column), "dim" if cell.kind is Kind.BAR else _EMPHASIS[cell.emphasis]
+    mark = ""
+    if cell.verdict or cell.scatter:
+        from ktrial.format import labels  # with what is measured: tables of texts do without
+
+        if cell.verdict and cell.kind in (Kind.VERDICT, Kind.CHANGE):
+            style = labels.VERDICT_STYLES[cell.verdict]
+            if style and cell.emphasis is Emphasis.STRONG:
+                style += " reverse"
+            if cell.kind is Kind.CHANGE:
+                text += f" {labels.VERDICTS[cell.verdict].symbol}"
+        mark = f" {labels.SCATTER_MARK}" if cell.scatter else ""
+    return Text(breakable(text), style=style).append(mark)
 
 
 def _words(cell: Cell, column: Column) -> str:
@@ -95,16 +102,6 @@ def _words(cell: Cell, column: Column) -> str:
     if cell.kind in (Kind.NAME, Kind.CODE):
         return shortened(cell.text, column.columns)
     return one_line(cell.text) if cell.kind is Kind.PROSE else cell.text
-
-
-def _cell_style(cell: Cell) -> str:
-    """Colour by verdict; a strong change is set in reverse."""
-    if cell.kind is Kind.BAR:
-        return "dim"
-    if cell.verdict is None or cell.kind not in (Kind.VERDICT, Kind.CHANGE):
-        return _EMPHASIS[cell.emphasis]
-    colour = labels.VERDICT_STYLES[cell.verdict]
-    return f"{colour} reverse" if colour and cell.emphasis is Emphasis.STRONG else colour
 
 
 class FittedTable(RichTable):
