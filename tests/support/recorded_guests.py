@@ -18,7 +18,7 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_file, sealed
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.exact import ExactMachine, InstrumentedTarget, Setup
+from ktrial.machines.exact import ExactMachine, InstrumentedTarget
 from ktrial.machines.qemu import program
 from ktrial.machines.qemu import snapshot as exact_boot
 from ktrial.machines.qemu import snapshot as target
@@ -26,7 +26,7 @@ from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot import SnapshotTarget
+from ktrial.machines.qemu.snapshot import SnapshotSetup, SnapshotTarget
 from ktrial.machines.qemu.snapshot_cache import About, OpenSnapshot, SnapshotCache
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.base import Model, digest
@@ -93,7 +93,7 @@ def made_with(kernels: Iterable[Kernel]) -> dict[str, str]:
     return {"qemu": program.find().build, **programs, **{kernel.name: kernel.digest for kernel in kernels}}
 
 
-def asked(setup: Setup, plan: bytes | None = None, quiet: bool = True) -> str:
+def asked(setup: SnapshotSetup, plan: bytes | None = None, quiet: bool = True) -> str:
     """What a QEMU was asked: names and numbers, no path of this machine."""
     boot = setup.boot
     sizes = (boot.memory_mib, boot.initrd_padding)
@@ -136,7 +136,7 @@ class Recorder:
     def _noting(self, start: Any) -> Any:
         @contextlib.contextmanager
         def noted(
-            setup: Setup, children: Children, source: Any, plan: bytes | None = None, **more: bool
+            setup: SnapshotSetup, children: Children, source: Any, plan: bytes | None = None, **more: bool
         ) -> Iterator[Any]:
             process = None
             written: dict[str, str] = {}
@@ -154,7 +154,7 @@ class Recorder:
 
         return noted
 
-    def _keep(self, setup: Setup, name: str, written: dict[str, str], ending: GuestExit) -> None:
+    def _keep(self, setup: SnapshotSetup, name: str, written: dict[str, str], ending: GuestExit) -> None:
         self.kernels[setup.boot.kernel.name] = setup.boot.kernel
         self.modules |= {path.name: digest_of_file(path) for path in setup.boot.modules}
         out = _counts_of(setup)
@@ -186,7 +186,7 @@ class _NotingWatcher(Watcher):
         return ending
 
 
-def _counts_of(setup: Setup) -> Path | None:
+def _counts_of(setup: SnapshotSetup) -> Path | None:
     words = ",".join(setup.plugin).split(",")
     return next((Path(word.removeprefix("out=")) for word in words if word.startswith("out=")), None)
 
@@ -243,10 +243,10 @@ class ReplayedMachine(ExactMachine):
                 self._replayed(boot), Children(self.name), _Present(self.name), "", build
             )
 
-    def _replayed(self, boot: Boot) -> Setup:
+    def _replayed(self, boot: Boot) -> SnapshotSetup:
         build = Qemu(Path("qemu"), (7, 2, 0), "recorded", digest="", firmware="")
         identity = MachineIdentity(machine=self.name, mode=self.mode)
-        setup = Setup(self.name, boot, build, _NO_FILES, {}, identity, Path("lockstep.so"))
+        setup = SnapshotSetup(self.name, boot, build, _NO_FILES, {}, identity, Path("lockstep.so"))
         name = asked(setup)
         known = next((run.identity for run in self._recording.runs if run.asked == name), identity)
         return replace(setup, identity=known.model_copy(update={"mode": self.mode}))
@@ -301,7 +301,7 @@ def _replaying(recording: Recording) -> Iterator[None]:
 
     @contextlib.contextmanager
     def started(
-        setup: Setup, _children: Children, _source: object, plan: bytes | None = None, **more: bool
+        setup: SnapshotSetup, _children: Children, _source: object, plan: bytes | None = None, **more: bool
     ) -> Iterator[_Process]:
         run = runs.get(asked(setup, plan, **more))
         assert run, f"no recorded guest was asked this; record anew: {setup.boot.parameters} {plan!r}"

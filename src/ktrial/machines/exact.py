@@ -16,7 +16,6 @@ from ktrial.machines import Progress, guest_programs
 from ktrial.machines.errors import CannotSaveState, NoPluginHere, PluginCountsUnreadable, TooManyCpus
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
-from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.boot import (
     BOARD,
     DEVICES,
@@ -52,11 +51,6 @@ from ktrial.target.errors import GuestEnded
 NAME = "exact"
 
 
-@dataclass(frozen=True)
-class Setup(SnapshotSetup):
-    """A boot of the machine `exact`, ready to be started."""
-
-
 # The target of the exact machine that counts: its guests run under the QEMU plugin.
 
 
@@ -65,7 +59,7 @@ class InstrumentedTarget(SnapshotTarget):
 
     def __init__(
         self,
-        setup: Setup,
+        setup: SnapshotSetup,
         children: Children,
         snapshots: SnapshotCache,
         plain_boot_reason: str,
@@ -153,9 +147,9 @@ class ExactMachine:
     def __init__(
         self, guest: Path | None = None, cache: Path | None = None, count: CountedBy | None = None
     ) -> None:
-        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots.
+        """`guest`: where the guest programs are; `cache`: where snapshots are kept; `count`: see `count_by`.
 
-        `count`: see `count_by`.
+        None is the usual place.
         """
         self._guest = guest or guest_programs.directory()
         self._children = Children(NAME)
@@ -196,11 +190,11 @@ class ExactMachine:
     def has_to_agree(self) -> dict[str, str]:
         """See PortableMachine."""
         programs = guest_programs.digest_of_all(self._guest)
-        return qemu.has_to_agree(qemu.find(NAME), programs, self.mode.value)
+        return program.has_to_agree(program.find(NAME), programs, self.mode.value)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
-        self._prepare(self._setup(boot), progress)
+        self._ensure_snapshot(self._setup(boot, self.mode), progress)
 
     @contextmanager
     def start(self, boot: Boot) -> Iterator[SnapshotTarget]:
@@ -212,8 +206,8 @@ class ExactMachine:
             with self.instrumented(boot) as target:
                 yield target
             return
-        setup = self._setup(boot)
-        self._prepare(setup, _silent)
+        setup = self._setup(boot, Mode.EXACT_CLOCK)
+        self._ensure_snapshot(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield SnapshotTarget(setup, self._children, self._snapshots, reason)
 
@@ -223,12 +217,9 @@ class ExactMachine:
 
         Whatever the machine's own mode is. Raises NoPluginHere, MachineError or GuestEnded.
         """
-        self._children.check()
-        installed = qemu.find(NAME)
-        build = usable_plugin(installed, self._guest, NAME)
-        setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
-        self._in_use.check(setup, setup.identity.mode)
-        self._prepare(setup, _silent)
+        build = usable_plugin(program.find(NAME), self._guest, NAME)
+        setup = self._setup(boot, Mode.EXACT_PLUGIN)
+        self._ensure_snapshot(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
 
@@ -236,12 +227,15 @@ class ExactMachine:
         """End all at once; this machine is of no more use."""
         self._children.stop()
 
-    def _setup(self, boot: Boot) -> Setup:
+    def _setup(self, boot: Boot, mode: Mode) -> SnapshotSetup:
         self._children.check()
-        installed = qemu.find(NAME)
-        setup = prepare(boot, installed, self._guest, NAME, self.mode)
-        self._in_use.check(setup, setup.identity.mode)
-        reasons = {"clock_reason": self._chosen().reason, "flags_reason": mistaken(installed)}
+        installed = program.find(NAME)
+        setup = setup_of(boot, installed, self._guest, NAME, mode)
+        self._in_use.check(setup, mode)
+        reasons = {
+            "clock_reason": self._chosen().reason if mode is Mode.EXACT_CLOCK else "",
+            "flags_reason": flags_problem(installed),
+        }
         identity = setup.identity.model_copy(update=reasons)
         return replace(setup, identity=identity)
 
@@ -254,13 +248,13 @@ class ExactMachine:
         if self._wanted is CountedBy.CLOCK:
             return _Counting(None)
         try:
-            return _Counting(usable_plugin(qemu.find(NAME), self._guest, NAME))
+            return _Counting(usable_plugin(program.find(NAME), self._guest, NAME))
         except NoPluginHere as error:
             if self._wanted is CountedBy.PLUGIN:
                 raise
             return _Counting(None, str(error.facts["problem"]))
 
-    def _prepare(self, setup: Setup, progress: Progress) -> None:
+    def _ensure_snapshot(self, setup: SnapshotSetup, progress: Progress) -> None:
         if setup.key in self._plain_boot_reasons:
             return
         with self._snapshots.open(setup.key) as present:
@@ -340,7 +334,9 @@ def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
 _PRELOADED = {"lockstep": lockstep, "coalesce": coalesce}
 
 
-def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK) -> Setup:
+def setup_of(
+    boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK
+) -> SnapshotSetup:
     """Find and hash everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
     check_cpus(boot, qemu, machine)
     cpu_model = cpu_model_for(qemu, CPU_MODEL_WITH_PLUGIN if mode is Mode.EXACT_PLUGIN else CPU_MODEL)
@@ -369,8 +365,8 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         "agent": identity.agent_digest,
         "settle": str(boot.settle_ns),
     }
-    talkative = kernel_parameters(boot, quiet=False)
-    return Setup(machine, boot, qemu, files, facts, identity, lockstep(), talkative)
+    verbose_command_line = kernel_parameters(boot, quiet=False)
+    return SnapshotSetup(machine, boot, qemu, files, facts, identity, lockstep(), verbose_command_line)
 
 
 def _with_regions(
@@ -412,7 +408,7 @@ _SPEAKER = "lockstep: "
 _PATIENCE = 20.0
 
 
-def mistaken(installed: Qemu) -> str:
+def flags_problem(installed: Qemu) -> str:
     """What `lockstep.so` says of a QEMU whose flags it cannot mend; empty where they are right.
 
     Raises GuestProgramsMissing.

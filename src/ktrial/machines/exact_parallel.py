@@ -217,7 +217,7 @@ class ParallelMachine:
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
-        self._prepare(self._setup(boot), progress)
+        self._ensure_snapshot(self._setup(boot), progress)
 
     @contextmanager
     def start(self, boot: Boot) -> Iterator[ParallelTarget]:
@@ -232,7 +232,7 @@ class ParallelMachine:
 
     def _started(self, boot: Boot, kind: type[_Started]) -> _Started:
         setup = self._setup(boot)
-        self._prepare(setup, _silent)
+        self._ensure_snapshot(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         return kind(setup, self._children, self._snapshots, reason)
 
@@ -242,11 +242,11 @@ class ParallelMachine:
 
     def _setup(self, boot: Boot) -> ParallelSetup:
         self._children.check()
-        setup = prepare(boot, qemu.find(NAME), self._guest, NAME)
+        setup = setup_of(boot, qemu.find(NAME), self._guest, NAME)
         self._in_use.check(setup)
         return setup
 
-    def _prepare(self, setup: ParallelSetup, progress: Progress) -> None:
+    def _ensure_snapshot(self, setup: ParallelSetup, progress: Progress) -> None:
         if setup.key in self._plain_boot_reasons:
             return
         with self._snapshots.open(setup.key) as present:
@@ -401,7 +401,7 @@ def _nodes(boot: Boot) -> tuple[str, ...]:
     return (f"nodes={sha256(affinity(boot.topology)).hexdigest()}",)
 
 
-def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
+def setup_of(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
     """Find, check and hash everything. Raises MachineError, GuestProgramsMissing, GuestEnded (no kernel)."""
     check_qemu(qemu, machine)
     check_cpus(boot, machine)
@@ -433,8 +433,8 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
         "agent": identity.agent_digest,
         "settle": str(boot.settle_ns),
     }
-    talkative = kernel_parameters(boot, quiet=False)
-    return ParallelSetup(machine, boot, qemu, files, facts, identity, parallel(), talkative)
+    verbose_command_line = kernel_parameters(boot, quiet=False)
+    return ParallelSetup(machine, boot, qemu, files, facts, identity, parallel(), verbose_command_line)
 
 
 def seed_of(steps: tuple[Step, ...]) -> int:

@@ -19,14 +19,14 @@ from tests.support.guests import (
 from ktrial.file_digests import digest_of_file
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.modules import resolve
-from ktrial.machines import guest_programs
+from ktrial.machines import exact, guest_programs
 from ktrial.machines.errors import BootChanged, CannotSaveState, NoSpaceForSnapshot, TooManyCpus
 from ktrial.machines.exact import OLDEST_FOR_CPUS, ExactMachine
 from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
-from ktrial.model.workload import Mode
+from ktrial.model.workload import CountedBy, Mode
 from ktrial.target import Collect, Push, Read, Run, Step, StepResult, Write
 
 pytestmark = pytest.mark.guest
@@ -200,6 +200,15 @@ def test_flags_behind_an_exchange_of_a_pair_are_the_processors(
     with machine.start(boot_of(kernel)) as target:
         assert target.identity.flags_reason == ""
         assert wrong_pair_flags(target, tmp_path) == 0
+
+
+@pytest.mark.parametrize("count", CountedBy)
+def test_flags_that_cannot_be_mended_are_told_with_each_trial(
+    count: CountedBy, kernel: Kernel, snapshots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "flags_problem", lambda _qemu: "the flags are wrong")
+    with ExactMachine(cache=snapshots, count=count).start(boot_of(kernel)) as target:
+        assert target.identity.flags_reason == "the flags are wrong"
 
 
 def test_more_cpus_are_refused_where_qemu_would_hang(kernel: Kernel, machine: ExactMachine) -> None:

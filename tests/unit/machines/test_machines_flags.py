@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.machines.exact import mistaken
+from ktrial.machines.exact import flags_problem
 from ktrial.machines.qemu.program import Qemu, Version
 
 
@@ -22,17 +22,17 @@ def saying(directory: Path, *lines: str) -> Path:
 
 def test_what_is_said_of_wrong_flags_is_told(tmp_path: Path) -> None:
     program = saying(tmp_path, "something else", "lockstep: the flags are wrong")
-    assert mistaken(a_qemu(program, (7, 2, 22))) == "the flags are wrong"
+    assert flags_problem(a_qemu(program, (7, 2, 22))) == "the flags are wrong"
 
 
 def test_nothing_is_told_where_nothing_is_said(tmp_path: Path) -> None:
-    assert mistaken(a_qemu(saying(tmp_path, "something else"), (7, 2, 22))) == ""
+    assert flags_problem(a_qemu(saying(tmp_path, "something else"), (7, 2, 22))) == ""
 
 
 def test_a_qemu_that_cannot_be_asked_is_not_taken_for_right(tmp_path: Path) -> None:
-    assert "cannot be told" in mistaken(a_qemu(tmp_path / "none", (7, 2, 0)))
+    assert "cannot be told" in flags_problem(a_qemu(tmp_path / "none", (7, 2, 0)))
 
 
 @pytest.mark.parametrize("version", [(8, 0, 0), (10, 0, 13)])
 def test_later_ones_are_right_and_not_asked(version: Version, tmp_path: Path) -> None:
-    assert mistaken(a_qemu(tmp_path / "none", version)) == ""
+    assert flags_problem(a_qemu(tmp_path / "none", version)) == ""

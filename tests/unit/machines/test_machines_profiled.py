@@ -11,7 +11,6 @@ from ktrial.machines.exact import (
     CPU_MODEL,
     CPU_MODEL_WITH_PLUGIN,
     InstrumentedTarget,
-    Setup,
     machine_arguments,
     usable_plugin,
 )
@@ -19,6 +18,7 @@ from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot import SnapshotSetup
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
@@ -65,7 +65,7 @@ class Told(InstrumentedTarget):
 
     asked = 0
 
-    def __init__(self, setup: Setup, snapshots: SnapshotCache, answer: StepResult) -> None:
+    def __init__(self, setup: SnapshotSetup, snapshots: SnapshotCache, answer: StepResult) -> None:
         super().__init__(setup, Children("exact"), snapshots, "", PluginBuild(Path("insn-v1.so"), 1))
         self._answer = answer
 
@@ -79,8 +79,8 @@ class Told(InstrumentedTarget):
 
 
 @pytest.fixture
-def setup(tmp_path: Path) -> Setup:
-    return Setup(
+def setup(tmp_path: Path) -> SnapshotSetup:
+    return SnapshotSetup(
         machine="exact",
         boot=Boot(kernel=a_kernel()),
         qemu=a_qemu(tmp_path / "qemu", (7, 2, 0)),
@@ -91,7 +91,7 @@ def setup(tmp_path: Path) -> Setup:
     )
 
 
-def test_symbols_are_asked_for_once_a_snapshot(tmp_path: Path, setup: Setup) -> None:
+def test_symbols_are_asked_for_once_a_snapshot(tmp_path: Path, setup: SnapshotSetup) -> None:
     snapshots = SnapshotCache(tmp_path, 1 << 40, "exact")
     (tmp_path / setup.key).mkdir()
     text = "ffffffffc0000000 t ext4_open\t[ext4]\n"
@@ -101,7 +101,7 @@ def test_symbols_are_asked_for_once_a_snapshot(tmp_path: Path, setup: Setup) -> 
     assert (first.asked, second.asked) == (1, 0)
 
 
-def test_a_kernel_without_symbols_says_so(tmp_path: Path, setup: Setup) -> None:
+def test_a_kernel_without_symbols_says_so(tmp_path: Path, setup: SnapshotSetup) -> None:
     refused = StepResult(step=1, do="collect", failure=Failure(errno=2, name="ENOENT", text="No such file"))
     with pytest.raises(NoSymbolsInGuest, match="/proc/kallsyms: No such file"):
         Told(setup, SnapshotCache(tmp_path, 1 << 40, "exact"), refused).kallsyms()

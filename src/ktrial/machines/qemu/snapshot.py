@@ -56,7 +56,7 @@ class SnapshotSetup:
     """With QEMU's arguments and the kernel's command line: they are made once, for key, record and start."""
     preload: Path
     """The object that is preloaded into QEMU."""
-    talkative: str = ""
+    verbose_command_line: str = ""
     """The kernel's command line for a boot that is to tell more."""
     plugin: tuple[str, ...] = ()
     """QEMU's arguments that load the plugin. It changes nothing in the guest: no part of the key."""
@@ -268,7 +268,7 @@ def _process(
 
 def _common(setup: SnapshotSetup, state: bytes | None, *, quiet: bool) -> list[str]:
     """The arguments that the setup has; a guest that is to say more boots with another command line."""
-    parameters = setup.identity.command_line if quiet else setup.talkative
+    parameters = setup.identity.command_line if quiet else setup.verbose_command_line
     return [
         *setup.arguments,
         *setup.loading(state),
@@ -349,14 +349,14 @@ def snapshot_contents(
 def not_booted(
     setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: ProcessFrames
 ) -> GuestEnded:
-    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
+    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but verbose_command_line."""
     console, messages = process.console_text(), process.messages()
     process.kill()
     if report.failed:
         verdict = outcome.agent_failed(report.failed, console)
     else:
-        talkative = _talkative_console(setup, children, ending)
-        console = talkative if len(talkative) > len(console) else console
+        verbose_command_line = _verbose_command_line_console(setup, children, ending)
+        console = verbose_command_line if len(verbose_command_line) > len(console) else console
         verdict = outcome.judge(ending, setup.limits, console=console, messages=messages, ready=False)
     return ended(verdict, console)
 
@@ -367,7 +367,7 @@ def ended(verdict: outcome.GuestVerdict, console: str) -> GuestEnded:
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _talkative_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
+def _verbose_command_line_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
     limits = setup.limits
     if ending.stop is Stop.SECONDS:
         limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))
