@@ -44,7 +44,7 @@ VERDICT_STYLES = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.IDENTICAL: "yellow",
 }
-"""Colours of the terminal; those of pages are in report/charts/palette.py."""
+"""Colours of the terminal; those of pages are in report/charts.py."""
 
 SCATTER_MARK = "±"
 """Beside a verdict: its spread, or the number of its modes, is not that of the baseline."""

@@ -264,8 +264,8 @@ def _text(content: bytes) -> bytes:
 #
 # A patch that makes one function longer moves some 20,000 others, and changes 50,000 addresses in them.
 # Here is told what is plain: each word that differs is an address, and leads to the same symbol. What is
-# not plain (texts without a symbol, symbols with other first names) may be the same all the same:
-# code_difference.py.
+# not plain (texts without a symbol, symbols with other first names) may be the same all the same: it is
+# compared word by word elsewhere in this file.
 
 BEHIND = (0, 1, 2, 4)
 """Bytes of an operand that may stand between a relative address and the instruction's end."""

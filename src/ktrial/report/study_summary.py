@@ -123,7 +123,7 @@ def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
 
 
 def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
-    """How often each verdict was reached, in the order of words.VERDICTS; without those never reached."""
+    """How often each verdict was reached, in the order of VERDICTS; without those never reached."""
     counts = Counter(comparison.verdict for comparison in record.result.comparisons)
     return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])
 

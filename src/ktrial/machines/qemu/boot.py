@@ -113,7 +113,7 @@ def negotiate(process: QemuProcess) -> None:
         raise Unstarted(process.wait(), process.messages()) from None
 
 
-# QEMU's arguments that its machines share; what differs is in each machine's own arguments.py.
+# QEMU's arguments that its machines share; what differs is in each machine's own module.
 
 CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
 """The guest's date when it is switched on."""

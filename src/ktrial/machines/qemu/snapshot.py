@@ -349,7 +349,7 @@ def snapshot_contents(
 def not_booted(
     setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: ProcessFrames
 ) -> GuestEnded:
-    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but verbose_command_line."""
+    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but verbose."""
     console, messages = process.console_text(), process.messages()
     process.kill()
     if report.failed:

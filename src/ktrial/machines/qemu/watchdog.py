@@ -1,7 +1,7 @@
 """Watching a guest until it stops at the snapshot point, ends, or passes a limit.
 
 QEMU is left alone while the guest runs: whatever wakes its main loop in the instant in which the CPU halts
-can make the virtual clock jump by what the CPU executed last (see migration). Only a guest that has run
+can make the virtual clock jump by what the CPU executed last (docs/architecture/exact-machine.md). Only a guest that has run
 for long on the host is asked for its time, now and then, which tells one that hangs: its clock chip
 (`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction. Programs are held to the
 same limit by the agent, exactly.
