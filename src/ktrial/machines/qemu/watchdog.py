@@ -1,15 +1,16 @@
 """Watching a guest until it stops at the snapshot point, ends, or passes a limit.
 
-QEMU is left alone while the guest runs: whatever wakes its main loop in the instant in which the CPU halts
-can make the virtual clock jump by what the CPU executed last (docs/architecture/exact-machine.md). Only a guest that has run
-for long on the host is asked for its time, now and then, which tells one that hangs: its clock chip
-(`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction. Programs are held to the
-same limit by the agent, exactly.
+QEMU is left alone while the guest runs: whatever wakes its main loop in the instant in which the CPU
+halts can make the virtual clock jump by what the CPU executed last (docs/architecture/exact-machine.md).
+Only a guest that has run for long on the host is asked for its time, now and then, which tells one that
+hangs: its clock chip (`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction.
+Programs are held to the same limit by the agent, exactly.
 
-On a busy host a guest takes longer, and is the same guest: seconds are those of CPU that QEMU has used. The
-host's clock counts only where nothing moves at all. Then either the guest waits for what never comes, or this
-host keeps QEMU from going on (it is stopped, or gets no CPU), which says nothing about the guest. A guest in
-real time has so many seconds of the host's clock, unless it had to wait for a CPU for most of them.
+On a busy host a guest takes longer, and is the same guest: seconds are those of CPU that QEMU has used.
+The host's clock counts only where nothing moves at all. Then either the guest waits for what never
+comes, or this host keeps QEMU from going on (it is stopped, or gets no CPU), which says nothing about
+the guest. A guest in real time has so many seconds of the host's clock, unless it had to wait for a CPU
+for most of them.
 """
 
 import contextlib
