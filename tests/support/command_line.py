@@ -13,6 +13,7 @@ from ktrial.cli.main import main
 from ktrial.errors import KtrialError
 from ktrial.experiment import session
 from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Installed
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.builds import name_of
@@ -77,6 +78,11 @@ KNOWN = Registry(
 )
 
 
+def has_names(patch: pytest.MonkeyPatch, names: Registry) -> None:
+    """From now on these are the names that studies may use."""
+    patch.setattr("ktrial.experiment.resources.installed", lambda: Installed(names, ()))
+
+
 @dataclass(frozen=True)
 class Said:
     """What a command printed, and its exit status."""
@@ -92,7 +98,7 @@ class CommandLine:
     def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
         self._patch = patch
         self._captured = captured
-        patch.setattr("ktrial.cli.studies.registry", lambda: KNOWN)
+        has_names(patch, KNOWN)
 
     def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
         """From now on trials run on this machine, and kernels are built by `builds`."""

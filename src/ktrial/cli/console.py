@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,19 @@ def messages() -> "Console":
 def say(text: str) -> None:
     """One message for a person, on standard error."""
     sys.stderr.write(f"{text}\n")
+
+
+def print_texts(
+    headings: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    numeric: Container[str] = (),
+    unbroken: Container[str] = (),
+) -> None:
+    """A table on standard output; see `texts_table`."""
+    from ktrial.cli.render.table import texts_table
+
+    output().print(texts_table(headings, rows, numeric=numeric, unbroken=unbroken))
 
 
 def print_json(data: Any) -> None:

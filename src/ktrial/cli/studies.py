@@ -1,4 +1,7 @@
-"""The studies that a command line names: stored ones, those of bundles and files, and those of options."""
+"""The stores and studies that a command line names: stored, in bundles, in files, or described by options.
+
+Each function imports what it needs: commands, which import this, start without it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.error_handling import tell, tell_warnings
 from ktrial.store.location import default_location
-from ktrial.store.store import Store, open_store
-from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import PatchNotGiven, StudyError
 
-# `list` and `show` start without what reads study files.
 if TYPE_CHECKING:
     from ktrial.model.study import Study
+    from ktrial.store.store import Store
+    from ktrial.store.study_rows import StoredStudy
     from ktrial.studyfile.references import Registry
 
 DAMAGED = 1
@@ -26,15 +28,12 @@ class NothingStored(StudyError):
 
     exit_code = 1
 
-    def __init__(self, store: str) -> None:
-        super().__init__(f"{store}: there is no study yet", hint="run one: ktrial run STUDY.toml")
-
 
 def registry() -> "Registry":
     """What names a study may use here. Extensions that are broken are told, and left out."""
-    from ktrial.experiment.resources import installed
+    from ktrial.experiment import resources
 
-    everything = installed()
+    everything = resources.installed()
     tell_warnings(everything.warnings)
     return everything.registry
 
@@ -47,49 +46,59 @@ def study_of_options(data: Mapping[str, Any], name: str, options: Mapping[str, s
     from ktrial.studyfile.diagnostics import StudySource
     from ktrial.studyfile.reader import study_from
 
-    tables = {
-        key: _without_none(value) if isinstance(value, Mapping) else value for key, value in data.items()
-    }
     source = StudySource("command line", options=options)
-    return study_from(_without_none(tables), source, name, Path.cwd(), registry())
+    return study_from(_without_none(data), source, name, Path.cwd(), registry())
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if value is not None
+    }
 
 
-def study_at(path: Path | None) -> "Study | None":
-    """The study in the file; None where no file is named. Raises StudyError."""
+def study_at(path: Path) -> "Study":
+    """The study in the file. Raises StudyError."""
     from ktrial.studyfile.reader import load
 
-    return load(path, registry()) if path else None
+    return load(path, registry())
 
 
-def open_existing(location: str | None) -> Store:
+def open_store(location: str | Path | None, **how: bool) -> "Store":
+    """The store at the location, else the default one, made where it is not there. Raises StoreError.
+
+    `how`: as `ktrial.store.store.open_store` has it.
+    """
+    from ktrial.store import store
+
+    return store.open_store(location or default_location(), **how)
+
+
+def open_existing(location: str | None) -> "Store":
     """The store that a command reads. One that is named has to be there: a mistyped name makes none.
 
     Raises NoStoreThere, and what open_store raises.
     """
-    return open_store(location or default_location(), existing=location is not None)
+    return open_store(location, existing=location is not None)
 
 
-def find(store: Store, name: str | None) -> StoredStudy:
+def find(store: "Store", name: str | None) -> "StoredStudy":
     """The study with this name, number or file; the one run last where none is named.
 
     Raises NothingStored, StudyNotStored, and what reading a file raises.
     """
     newest = store.newest()
     if newest is None:
-        raise NothingStored(store.name)
+        raise NothingStored(f"{store.name}: there is no study yet", hint="run one: ktrial run STUDY.toml")
     if name is None:
         return newest
     if not name.endswith(".toml"):
         return store.find(name)
     from ktrial.model.base import digest
-    from ktrial.studyfile.reader import load
 
     try:
-        study = load(Path(name), registry())
+        study = study_at(Path(name))
     except PatchNotGiven:
         return store.find(Path(name).stem)  # with whichever patch it was run last
     return store.newest(digest=digest(study)) or store.find(study.name)
@@ -107,7 +116,7 @@ def is_bundle(study: str | None) -> bool:
 @contextmanager
 def open_named(
     location: str | None, study: str | None, signers: Path | None = None
-) -> Iterator[tuple[Store, StoredStudy]]:
+) -> "Iterator[tuple[Store, StoredStudy]]":
     """The study, and the store that has it; a bundle is read into a store for now.
 
     Raises what finding it, or reading a bundle, raises.

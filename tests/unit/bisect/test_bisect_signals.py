@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.command_line import KNOWN
+from tests.support.command_line import KNOWN, has_names
 from tests.support.killing import directory_in_memory, forked
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
@@ -103,7 +103,7 @@ def be_ktrial(directory: Path, arguments: tuple[str, ...]) -> int:
         patch.setenv("COLUMNS", "150")
         patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
         patch.setattr("ktrial.kernels.providers.debian.releases", available)
-        patch.setattr("ktrial.cli.studies.registry", lambda: KNOWN)
+        has_names(patch, KNOWN)
         patch.setattr(sys, "argv", ["ktrial", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.support.command_line import KNOWN, CommandLine
+from tests.support.command_line import KNOWN, CommandLine, has_names
 from tests.support.scripted import wait_until
 from tests.support.ssh_systems import HOST, ssh_server
 from tests.unit.analysis.test_systems import at
@@ -89,7 +89,7 @@ command = ["/bin/sleep", "3600"]
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
     line = CommandLine(monkeypatch, capsys)
-    monkeypatch.setattr("ktrial.cli.studies.registry", lambda: replace(KNOWN, machines=("exact", "ssh")))
+    has_names(monkeypatch, replace(KNOWN, machines=("exact", "ssh")))
     (tmp_path / "study.toml").write_text(STUDY)
     return line
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.command_line import KNOWN, STUDY, CommandLine
+from tests.support.command_line import KNOWN, STUDY, CommandLine, has_names
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
@@ -216,7 +216,7 @@ def test_seeds_are_trials_of_each_treatment_where_cpus_have_an_order(
     assert "on the machine exact no order of CPUs follows from a seed" in refused.messages
     cli.machine(ScriptedMachine())
     known = replace(KNOWN, machines=("exact", "exact-parallel"))
-    monkeypatch.setattr("ktrial.cli.studies.registry", lambda: known)
+    has_names(monkeypatch, known)
     study.write_text(f'{STUDY}[machine]\nkind = "exact-parallel"\ncpus = 2\n')
     assert _json(cli("run", study, "--json", "--no-html", "--seeds", 5).output)["planned"] == 10
     both = cli("run", study, "--seeds", 5, "--perturbations", 2)

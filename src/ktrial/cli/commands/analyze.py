@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import Literal
 
 from ktrial.cli.command_line import Argument, Option, examples
-from ktrial.cli.options.common import Json
+from ktrial.cli.console import output, print_json
+from ktrial.cli.error_handling import tell_warnings
+from ktrial.cli.options.common import Json, share
+from ktrial.model.notation import nearest
 
 
 @examples(
@@ -41,9 +44,6 @@ def analyze(
 
     from ktrial import importers
     from ktrial.analysis.imported_results import AnalysisOptions, analyse
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.error_handling import tell_warnings
-    from ktrial.cli.options.common import share
     from ktrial.cli.render.imported_analysis import print_analysis
     from ktrial.model.workload import Direction
 
@@ -77,7 +77,6 @@ def _named(text: str) -> tuple[str, Path]:
 
 def _check_baseline(baseline: str, labels: list[str]) -> None:
     from ktrial.importers.errors import ImportFailed
-    from ktrial.model.notation import nearest
 
     groups = list(dict.fromkeys(labels))
     if baseline not in groups:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrial.bisect.errors import BadBisection
 from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.options.common import DryRun, Json, Margin, on_fleet
 from ktrial.cli.options.completion import (
@@ -14,6 +15,10 @@ from ktrial.cli.options.completion import (
     study_files,
 )
 from ktrial.cli.options.kernel_measurement import BuildOptions, MeasurementOptions
+from ktrial.cli.running.preflight import fetching_tools
+from ktrial.cli.studies import registry
+from ktrial.kernels.errors import KernelNotFound
+from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
     from ktrial.bisect.knobs import KnobRange
@@ -110,11 +115,8 @@ def config(
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     """What A or B is. Raises BadBisection, BuildError."""
-    from ktrial.bisect.errors import BadBisection
     from ktrial.kernels import kernel_registry
     from ktrial.kernels.build.requests import requested
-    from ktrial.kernels.errors import KernelNotFound
-    from ktrial.model.notation import nearest
 
     if study and text in study.builds:
         return study.builds[text]
@@ -178,7 +180,6 @@ def versions(
     from ktrial.bisect.search import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionBisection
     from ktrial.cli.running.bisection import Bisection
-    from ktrial.cli.running.preflight import fetching_tools
     from ktrial.kernels.providers.debian import releases_between
 
     bisection = Bisection(options)
@@ -235,7 +236,6 @@ def knobs(
 def _ranges(
     knobs: list[str], before: Path | None, after: Path | None, study: "Study | None"
 ) -> "tuple[KnobRange, ...]":
-    from ktrial.bisect.errors import BadBisection
     from ktrial.bisect.knobs import check_names, knob_ranges, knobs_of_files, knobs_of_study
 
     if bool(before) != bool(after):
@@ -256,7 +256,6 @@ def _ranges(
 
 
 def _kernel_name(kernel: str | None, bisection: "Bisection") -> str:
-    from ktrial.cli.studies import registry
 
     if bisection.on_host:
         return "host"

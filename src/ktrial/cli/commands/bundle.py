@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
+from ktrial.cli.console import breakable, messages, output, print_json, print_link, say, write_page
 from ktrial.cli.options.common import (
     Html,
     Jobs,
@@ -20,6 +21,9 @@ from ktrial.cli.options.common import (
     on_fleet,
     waits_for_machine,
 )
+from ktrial.cli.studies import find, open_existing, open_store
+from ktrial.format.number_format import counted
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from ktrial.bundle.reading import Bundle
@@ -59,8 +63,6 @@ def bundle(
     import re
 
     from ktrial.bundle.writing import Wanted, write_bundle
-    from ktrial.cli.console import messages, print_json
-    from ktrial.cli.studies import find, open_existing
 
     if licence and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,80}", licence):
         problem = f"'{licence}' is no SPDX identifier; allowed: such as CC-BY-4.0, CC0-1.0"
@@ -95,8 +97,6 @@ def _written_data(written: "Written") -> dict[str, Any]:
 
 
 def _print_written(written: "Written") -> None:
-    from ktrial.cli.console import breakable, messages, output, print_link
-    from ktrial.format.number_format import counted
 
     contents = written.contents
     print_link("bundle", written.file, output())
@@ -143,11 +143,9 @@ def replicate(
 
     from ktrial.bundle import replicating
     from ktrial.bundle.reading import open_bundle
-    from ktrial.cli.console import print_json, write_page
     from ktrial.cli.progress import progress
     from ktrial.model.replication import Outcome
     from ktrial.report.replication import replication_page as page_of
-    from ktrial.store.store import open_store
 
     request = replicating.ReplicationRequest(tuple(only or ()), perturbations, host_files)
     with open_bundle(file, signers) as opened:
@@ -177,8 +175,6 @@ def replicate(
 
 
 def _introduce(opened: "Bundle") -> None:
-    from ktrial.cli.console import say
-    from ktrial.format.sanitize import one_line
 
     contents = opened.contents
     signed = f"signed by {opened.signer}" if opened.signer else "its signature was not asked for (--signers)"
@@ -195,7 +191,6 @@ def _fresh_store(opened: "Bundle", request: "ReplicationRequest", file: Path | N
     import platformdirs
 
     from ktrial.model.base import digest
-    from ktrial.store.store import open_store
 
     if file and file.exists():
         raise BadOption("--store", f"{file} is there; a replication needs a store of its own")
@@ -230,7 +225,6 @@ def _replicated_data(replicated: "Replicated", page: Path | None) -> dict[str, A
 def _print_replicated(replicated: "Replicated", page: Path | None) -> None:
     from dataclasses import replace
 
-    from ktrial.cli.console import breakable, output, print_link
     from ktrial.cli.render.table import rendered
     from ktrial.format.table import Output
     from ktrial.report import replication as tables
@@ -282,13 +276,10 @@ def verify(
     a number is another than it was.
     """
     from ktrial import machines
-    from ktrial.cli.console import messages, print_json
-    from ktrial.cli.studies import find
     from ktrial.experiment.resources import default_resources
     from ktrial.experiment.stored_trials import differences, drawn_trial, repeated_trial, trial_with_key
     from ktrial.machines import CountingMachine
     from ktrial.model.trial import Outcome
-    from ktrial.store.store import open_store
 
     with open_store(store, read_only=True) as opened:
         stored = find(opened, study)

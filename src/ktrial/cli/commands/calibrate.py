@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial.cli.command_line import Argument, Option, examples
+from ktrial.cli.console import output, print_json, print_link, write_page
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -13,8 +14,15 @@ from ktrial.cli.options.common import (
     Margin,
     NoHtml,
     StoreOption,
+    duration,
+    memory_of,
+    share,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, study_names, workload_names
+from ktrial.cli.studies import open_store, study_of_options
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+from ktrial.store.location import default_location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,12 +57,8 @@ def calibrate(
     that they can show, and how many blocks a change of the margin's size needs.
     """
     from ktrial.analysis.calibration import calibration_of, calibration_study, next_calibration
-    from ktrial.cli.console import output, print_json
     from ktrial.cli.progress import progress
-    from ktrial.cli.studies import study_of_options
     from ktrial.experiment.session import run
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
     study = study_of_options(
         {
@@ -75,7 +79,7 @@ def calibrate(
         },
     )
     study = calibration_study(study, blocks)
-    with open_store(store or default_location()) as opened:
+    with open_store(store) as opened:
         with progress() as observer:
             record = run(next_calibration(opened, study), store=opened, observer=observer)
         calibration = calibration_of(record)
@@ -87,7 +91,6 @@ def calibrate(
 
 def _print_calibration(calibration: "Calibration", console: "Console") -> None:
     from ktrial.cli.render.table import texts_table
-    from ktrial.format import number_format
 
     workload, *numbers = (
         "workload",
@@ -141,9 +144,6 @@ def plan(
     from dataclasses import asdict
 
     from ktrial.analysis.calibration import plan_from, spread_of
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.common import duration, share
-    from ktrial.store.location import default_location
 
     smallest = share("--margin", margin, least=1e-6, most=0.99)
     scatter = share("--sd", sd, least=1e-6, most=10.0) if sd is not None else None
@@ -198,7 +198,6 @@ def _print_plan(plan: "PowerPlan", console: "Console") -> None:
 
 
 def _aim_sentence(aim: str, power: "Power | None", plan: "PowerPlan") -> str:
-    from ktrial.format import number_format
     from ktrial.stats.sequential.power import MOST_BLOCKS
 
     studies = f"{plan.power * 100:g} % of studies"
@@ -255,14 +254,10 @@ def fidelity(
     The same treatments and workloads on the machine exact and in real time: signs, correlations, error,
     disagreements, and what of the machine model could explain them.
     """
-    from ktrial.cli.console import output, print_json, print_link, write_page
-    from ktrial.cli.options.common import memory_of
     from ktrial.cli.running.fidelity import FidelityRequest, compared
     from ktrial.cli.running.reports import reports_beside
-    from ktrial.format.sanitize import one_line
     from ktrial.model.study import MachineSettings
     from ktrial.report.fidelity import fidelity_page, lines
-    from ktrial.store.location import default_location
     from ktrial.studyfile.machine_model_files import machine_model
 
     machine = MachineSettings(

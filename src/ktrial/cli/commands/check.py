@@ -14,6 +14,9 @@ from ktrial.cli.command_line import (
     examples,
     users_command,
 )
+from ktrial.cli.console import append_text, output, print_json, print_texts, say
+from ktrial.cli.error_handling import code_of
+from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.common import Json, StoreOption, on_fleet, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
@@ -25,6 +28,11 @@ from ktrial.cli.options.kernel_measurement import (
     MeasurementOptions,
     WorkloadSets,
 )
+from ktrial.cli.options.workloads import workload_names_of
+from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import DAMAGED, open_existing, open_store, registry, tell_left_out
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -90,7 +98,6 @@ def sanity(
     What the store has is not measured again. Exit codes as in check: 0 within, 1 beyond, 125 where it does
     not boot or nothing can be decided, 128 or more where nothing was measured.
     """
-    from ktrial.cli.options.workloads import workload_names_of
     from ktrial.experiment.kernel_choice import full_name
 
     tested = KernelOptions(kernel=full_name(new)).selection()
@@ -109,10 +116,7 @@ def check_and_print(
     json: bool,
 ) -> None:
     """Check, print, and end with the decision's exit code."""
-    from ktrial.cli.console import append_text, output, print_json
-    from ktrial.cli.error_handling import code_of
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
-    from ktrial.cli.running.preflight import check_first
 
     check_first(
         kernels=(tested.kernel, against),
@@ -135,15 +139,11 @@ def _checked(
     tested: KernelSelection, against: str, options: MeasurementOptions, maximum: list[str]
 ) -> "RegressionCheck":
     from ktrial.analysis.fidelity_citation import known
-    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
-    from ktrial.cli.studies import registry
     from ktrial.experiment import regression_check
     from ktrial.experiment import regression_check as baselines
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
-    with open_store(options.store or default_location()) as store, progress() as observer:
+    with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
         if ":" in against or against == baselines.HOST:  # a kernel, which no baseline is called like
             name = registry().kernel_name(against)
@@ -176,12 +176,8 @@ def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: J
 
     What had the name before goes.
     """
-    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
-    from ktrial.cli.running.preflight import check_first
     from ktrial.experiment import regression_check as baselines
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
     baselines.check_name(name)
     selection = kernel.selection()
@@ -189,7 +185,7 @@ def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: J
         kernels=(selection.kernel,), builds=selection.builds, workloads=options.workload, jobs=options.jobs
     )
     measured = kernel_measurement.measurement(options)
-    with open_store(options.store or default_location()) as store, progress() as observer:
+    with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
         saved = baselines.save_baseline(name, selection.obtained(runs), measured, runs)
     _show(saved, json)
@@ -199,7 +195,6 @@ def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: J
 @examples("ktrial baseline show before")
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
-    from ktrial.cli.studies import open_existing
     from ktrial.experiment.regression_check import find_baseline
 
     with open_existing(store) as opened:
@@ -214,9 +209,6 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 
     Exit code 1: one is not what was stored; it is named, and the others are listed.
     """
-    from ktrial.cli.console import output, print_json, say
-    from ktrial.cli.render.table import texts_table
-    from ktrial.cli.studies import DAMAGED, open_existing, tell_left_out
     from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:
@@ -235,7 +227,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
             )
             for baseline in stored
         )
-        output().print(texts_table(("name", "kernel", "workloads", "saved"), rows))
+        print_texts(("name", "kernel", "workloads", "saved"), rows)
     if tell_left_out([f"baseline {name}" for name in damaged], "listed"):
         raise typer.Exit(DAMAGED)
 
@@ -244,7 +236,6 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 @examples("ktrial baseline remove before")
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
-    from ktrial.cli.studies import open_existing
     from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:
@@ -253,9 +244,7 @@ def remove(name: Name, store: StoreOption = None) -> None:
 
 
 def _show(baseline: "Baseline", json: bool) -> None:
-    from ktrial.cli.console import output, print_json
     from ktrial.cli.render.table import rendered
-    from ktrial.format.sanitize import one_line
     from ktrial.format.table import facts
 
     if json:
@@ -307,7 +296,6 @@ def _data(baseline: "Baseline") -> dict[str, Any]:
 
 def _numbers_table(baseline: "Baseline") -> "Table":
     from ktrial.cli.render.table import texts_table
-    from ktrial.format import number_format
 
     rows = (
         (

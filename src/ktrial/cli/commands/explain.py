@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from ktrial.cli.command_line import BadOption, Option, examples, users_command
+from ktrial.cli.console import breakable, check_writable, output, print_json, write_text
+from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
@@ -24,6 +26,11 @@ from ktrial.cli.options.counting import (
     export_files,
 )
 from ktrial.cli.options.kernel_measurement import CommandMeasurementOptions
+from ktrial.cli.options.workloads import single_use
+from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import find, open_existing, open_store, registry
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from ktrial.analysis.counters import CounterRow
@@ -102,7 +109,6 @@ def explain(
     is suspected; with --prove it is taken back and measured. A command of your own stands at the end:
     -- COMMAND.
     """
-    from ktrial.cli.console import check_writable, output, print_json
     from ktrial.cli.render.explanation import check_modelled, explained_as_json, print_explained
     from ktrial.cli.running import explanation
     from ktrial.cli.running.explanation import citations_of, proven, refuse_of_proofs
@@ -154,11 +160,8 @@ def profile(
 
     In a workload, or with a command of your own: -- COMMAND.
     """
-    from ktrial.cli.console import check_writable, output, print_json, write_text
-    from ktrial.cli.options.workloads import single_use
     from ktrial.cli.progress import progress
     from ktrial.cli.render.profile import print_caches, print_profile, print_profile_costs, profile_as_json
-    from ktrial.cli.studies import registry
     from ktrial.experiment import profile as profiles
 
     files = export_files(export or (), {"folded": folded, "flame-graph": flame_graph, "vector": vector})
@@ -213,11 +216,7 @@ def counters(
     """
     from ktrial.analysis.counters import compared
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.console import print_json
-    from ktrial.cli.studies import find, open_existing
     from ktrial.report.counters import against_baseline
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
     if kernel and study:
         raise BadOption("--kernel", "give a study or kernels, not both")
@@ -227,7 +226,7 @@ def counters(
     if options.metrics and not kernel:
         raise BadOption("--metrics", "it goes with --kernel: a study has its own workloads")
     if kernel:
-        with open_store(options.store or default_location()) as store:
+        with open_store(options.store) as store:
             record = _measured(kernel, options, store)
     else:
         with open_existing(options.store) as store:
@@ -246,10 +245,7 @@ def counters(
 
 
 def _measured(names: list[str], options: CommandMeasurementOptions, store: "Store") -> "StudyRecord":
-    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
-    from ktrial.cli.running.preflight import check_first
-    from ktrial.cli.studies import registry
     from ktrial.experiment.session import run
     from ktrial.experiment.single_kernel import kernel_factor
     from ktrial.model.study import Study
@@ -279,10 +275,7 @@ def _measured(names: list[str], options: CommandMeasurementOptions, store: "Stor
 def _print_counters(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_all: bool) -> None:
     from rich.text import Text
 
-    from ktrial.cli.console import breakable, output
     from ktrial.cli.render.table import rendered
-    from ktrial.format import number_format
-    from ktrial.format.sanitize import one_line
     from ktrial.report.counters import against_baseline
 
     console = output()

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ktrial.cli.command_line import Argument, Option, command_group, examples
+from ktrial.cli.console import output, print_json, print_texts, say
 from ktrial.cli.options.common import Jobs, Json, StoreOption
+from ktrial.cli.studies import open_existing
+from ktrial.fleet.errors import BadFleet, FleetUsageError
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from ktrial.fleet.settings import FleetSettings
@@ -49,7 +53,6 @@ def worker(
     """
     import os
 
-    from ktrial.cli.console import say
     from ktrial.fleet.serving import Service, own_name, serve, use_cache
     from ktrial.fleet.settings import fleet
 
@@ -85,7 +88,6 @@ def up(
 
     A job that ends (its time is up, its host is lost) is submitted again.
     """
-    from ktrial.cli.console import output, say
     from ktrial.fleet.batch_jobs import keep_up, read, script
     from ktrial.fleet.settings import fleet
 
@@ -111,12 +113,8 @@ def status(
 
     It says who holds which machine there, too.
     """
-    from ktrial.cli.console import output, print_json, say
-    from ktrial.cli.render.table import texts_table
-    from ktrial.fleet.errors import FleetUsageError
     from ktrial.fleet.held_machines import status_of
     from ktrial.fleet.settings import asked_for, fleet
-    from ktrial.format.sanitize import one_line
 
     settings = fleet(address, insecure=insecure) if address else asked_for(None)
     if settings is None:
@@ -146,7 +144,7 @@ def status(
             )
             for worker in workers
         )
-        output().print(texts_table(("worker", "at once", "standing", "does"), rows))
+        print_texts(("worker", "at once", "standing", "does"), rows)
     else:
         say("no worker is there; ktrial fleet worker starts one")
     if leases:
@@ -160,9 +158,6 @@ def machines(store: StoreOption = None, json: Json = False) -> None:
 
     Runs over ssh hold one each, one trial at a time, in the store.
     """
-    from ktrial.cli.console import print_json, say
-    from ktrial.cli.studies import open_existing
-
     with open_existing(store) as opened:
         leases, name = opened.machine_leases(), opened.name
     if json:
@@ -179,9 +174,6 @@ def _lease_data(held: "HeldLease") -> dict[str, Any]:
 
 
 def _print_leases(leases: "tuple[HeldLease, ...]") -> None:
-    from ktrial.cli.console import output
-    from ktrial.cli.render.table import texts_table
-    from ktrial.format.sanitize import one_line
 
     headings = ("machine", "leads to", "held by", "since (UTC)", "heard", "for study")
     rows = (
@@ -195,13 +187,11 @@ def _print_leases(leases: "tuple[HeldLease, ...]") -> None:
         )
         for held in leases
     )
-    output().print(texts_table(headings, rows))
+    print_texts(headings, rows)
 
 
 def _check_has_scheduler(settings: "FleetSettings") -> None:
     """Raise BadFleet where the fleet is one of local processes."""
-    from ktrial.fleet.errors import BadFleet
-
     if settings.local_workers:
         problem = "workers come to a scheduler, which has an address"
         raise BadFleet(address=settings.address, problem=problem)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.cli.command_line import Argument, BadUsage, examples
+from ktrial.cli.console import output, print_texts
 from ktrial.errors import KtrialError
 from ktrial.installation import package_directory
+from ktrial.model.notation import nearest
 
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
@@ -31,12 +33,10 @@ def help_(
     A command's options are told by ktrial COMMAND --help.
     """
     from ktrial.cli.app import COMMANDS
-    from ktrial.cli.console import output
-    from ktrial.cli.render.table import texts_table
 
     if topic is None:
         rows = ((page.topic, page.title) for page in pages().values())
-        output().print(texts_table(("topic", "what it tells"), rows, unbroken=("topic",)))
+        print_texts(("topic", "what it tells"), rows, unbroken=("topic",))
         output().print("\nktrial help TOPIC shows one; ktrial COMMAND --help tells a command's options.")
         return
     if topic in COMMANDS and topic not in pages():
@@ -49,8 +49,6 @@ def _show(page: "Page") -> None:
     import os
 
     from rich.markdown import Markdown
-
-    from ktrial.cli.console import output
 
     console = output()
     drawn = Markdown(page.text, hyperlinks=console.is_terminal)
@@ -106,8 +104,6 @@ def pages() -> dict[str, Page]:
 
 def page(topic: str) -> Page:
     """The page of a topic. Raises BadUsage where there is none."""
-    from ktrial.model.notation import nearest
-
     topics = pages()
     name = topic.removesuffix(".md").rpartition("/")[2]
     if name not in topics:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from ktrial.analysis.errors import HistoryError, NotMeasured
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
+from ktrial.cli.console import output, print_json, say, write_page
 from ktrial.cli.options.common import (
     Count,
     GuestMemory,
@@ -16,6 +18,7 @@ from ktrial.cli.options.common import (
     PageFile,
     Perturbations,
     StoreOption,
+    margin_of,
     on_fleet,
 )
 from ktrial.cli.options.completion import (
@@ -26,6 +29,11 @@ from ktrial.cli.options.completion import (
     workload_names,
     workload_sets,
 )
+from ktrial.cli.options.workloads import in_sets, workload_names_of
+from ktrial.cli.running.preflight import check_first, fetching_tools
+from ktrial.cli.studies import DAMAGED, open_existing, open_store, registry, study_of_options, tell_left_out
+from ktrial.format.sanitize import one_line
+from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -80,10 +88,7 @@ def history(
     from ktrial.analysis.history import series as histories
     from ktrial.analysis.history.stored_numbers import garbage_kept, stored_numbers
     from ktrial.analysis.store_queries import label_of
-    from ktrial.cli.console import output, print_json, say, write_page
-    from ktrial.cli.options.common import margin_of
     from ktrial.cli.render.history import print_history
-    from ktrial.cli.studies import DAMAGED, open_existing, tell_left_out
 
     _check_commits(commits, {"--git": git, "--config": configuration, "--option": option}, kernels, by_time)
     edge = margin_of(margin)
@@ -164,7 +169,6 @@ def _commit_places(kernels: Mapping[str, str]) -> dict[str, int]:
     """The commits' own order, of kernels with their releases; what their tree no longer tells is said."""
     if not any(name.startswith(("git:", "build:")) for name in kernels):
         return {}
-    from ktrial.cli.console import say
     from ktrial.kernels.providers.git import commit_places, unordered_trees
 
     places = commit_places(kernels)
@@ -181,8 +185,6 @@ def _no_commit_measured(
 ) -> "NotMeasured":
     import shlex
 
-    from ktrial.analysis.errors import NotMeasured
-
     words = ["ktrial", "series", commits, *(["--git", str(git)] if git else [])]
     words += ["--config", config] if config and config != "guest" else []
     words += [word for text in options or () for word in ("--option", text)]
@@ -194,10 +196,8 @@ def _not_measured(
     store: str, workload: str, studies: "HasNumbers", metric: str | None, kernels: list[str]
 ) -> "NotMeasured":
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
-    from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import metrics, versions
     from ktrial.model.kernel import version_order
-    from ktrial.model.notation import nearest
     from ktrial.workloads import descriptions
 
     measured = metrics(studies, workload)
@@ -252,16 +252,12 @@ def matrix(
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.console import output, print_json, write_page
     from ktrial.cli.render.history import print_matrix
     from ktrial.cli.running.reports import explain
-    from ktrial.cli.studies import open_existing
     from ktrial.report import matrix as matrices
     from ktrial.report import study_summary, whys
     from ktrial.report.csv_and_json import csv_text
     from ktrial.report.matrix import matrix_page
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
     if bool(study) == bool(kernels):
         raise BadOption("--kernels or --study", "give one of the two")
@@ -275,7 +271,7 @@ def matrix(
             "perturbations": perturbations,
         }
         planned = _planned(kernels, workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour)
-    with open_existing(store) if study else open_store(store or default_location()) as opened:
+    with open_existing(store) if study else open_store(store) as opened:
         if planned is None:
             record = record_of(opened, opened.find(study or "").id)
         else:
@@ -315,10 +311,6 @@ def _planned(
     flavour: str,
 ) -> "Study":
     """The study of these kernels and workloads. Raises KernelError, StudyError, HistoryError."""
-    from ktrial.cli.console import say
-    from ktrial.cli.options.workloads import workload_names_of
-    from ktrial.cli.running.preflight import check_first, fetching_tools
-    from ktrial.cli.studies import registry, study_of_options
     from ktrial.experiment.kernel_choice import expanded, full_name
 
     names_of_workloads = workload_names_of(workloads)
@@ -360,11 +352,6 @@ def recommend(
     best one of each workload; it is told where one workload decides.
     """
     from ktrial.analysis.history.recommend import recommend as ranked_kernels
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.common import margin_of
-    from ktrial.cli.options.workloads import in_sets, workload_names_of
-    from ktrial.cli.studies import open_existing
-    from ktrial.format.sanitize import one_line
 
     edge = margin_of(margin)
     with open_existing(store) as opened:
@@ -440,15 +427,10 @@ def systems(
     Machine by machine, and the interaction of machine and version tested. In real time also over machines
     like these, as random effects; exact numbers are not averaged over machines.
     """
-    from ktrial.analysis.errors import HistoryError
     from ktrial.analysis.history.machine_agreement import across
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import labels_of
-    from ktrial.cli.console import output, print_json, say
-    from ktrial.cli.options.common import margin_of
-    from ktrial.cli.options.workloads import workload_names_of
     from ktrial.cli.render.history import print_across
-    from ktrial.cli.studies import open_existing
     from ktrial.experiment.kernel_choice import full_name
     from ktrial.kernels.kernel_registry import canonical_name
 

@@ -9,9 +9,14 @@ import typer
 
 from ktrial.cli.command_line import Argument, Option, command_group, examples
 from ktrial.cli.console import messages, output, print_json, say, write_page
+from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import BuildOptions
+from ktrial.cli.running.preflight import check_first
+from ktrial.errors import Interrupted
+from ktrial.kernels.depmod import DEPMOD
+from ktrial.kernels.files import shown
 
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
@@ -41,10 +46,7 @@ def add(
     Nothing is installed on this system.
     """
     from ktrial.cli.render.kernels import SHORT_DIGEST
-    from ktrial.cli.running.preflight import check_first
     from ktrial.kernels import kernel_registry
-    from ktrial.kernels.depmod import DEPMOD
-    from ktrial.kernels.files import shown
 
     check_first(kind="", kernels=names, tools=(DEPMOD,) if modules else ())
     for name in names:
@@ -98,7 +100,6 @@ def list_kernels(json: Json = False) -> None:
     from ktrial.cli.render.kernels import kernel_json, kernels_table
     from ktrial.kernels import kernel_registry
     from ktrial.kernels.build.build_trees import MOST_TREES, kept_trees
-    from ktrial.kernels.files import shown
     from ktrial.kernels.providers import all_providers
 
     cached = kernel_registry.all_kernels()
@@ -137,7 +138,6 @@ def show(name: Name, json: Json = False) -> None:
 def remove(name: Name) -> None:
     """Take a kernel out of the cache."""
     from ktrial.kernels import kernel_registry
-    from ktrial.kernels.files import shown
 
     removed, freed = kernel_registry.remove(name)
     effect = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
@@ -166,15 +166,11 @@ def build(
     Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
     and are compiled once.
     """
-    from ktrial.cli.error_handling import tell_warnings
     from ktrial.cli.progress import step_display
     from ktrial.cli.render.kernels import SHORT_DIGEST
-    from ktrial.cli.running.preflight import check_first
-    from ktrial.errors import Interrupted
     from ktrial.experiment.trial import patch_warnings
     from ktrial.kernels.build.builds import build
     from ktrial.kernels.build.recipes import check_alias, give_alias
-    from ktrial.kernels.files import shown
 
     requested = options.build(source, tuple(patch or ()))
     if name is not None:

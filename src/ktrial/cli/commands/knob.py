@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ktrial.cli.command_line import Argument, BadUsage, Option, command_group, examples
-from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.console import messages, output, print_json, print_texts, say
+from ktrial.cli.error_handling import tell_error, tell_warnings
 from ktrial.cli.options.common import Json, NoWait
 from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
 from ktrial.errors import KtrialError
+from ktrial.knobs.errors import BadKnob
+from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
     from ktrial.model.knob import Default, Knob, KnobLocation
@@ -25,11 +28,7 @@ def list_knobs(
     json: Json = False,
 ) -> None:
     """List the knobs that ktrial knows."""
-    from ktrial.cli.error_handling import tell_warnings
-    from ktrial.cli.render.table import texts_table
     from ktrial.knobs import catalogue
-    from ktrial.knobs.errors import BadKnob
-    from ktrial.model.notation import nearest
 
     tell_warnings(catalogue.installed()[1])
     subsystems = catalogue.subsystems()
@@ -43,7 +42,7 @@ def list_knobs(
         print_json([knob.model_dump(mode="json") for knob in knobs])
         return
     rows = ((knob.name, _newest_default(knob), knob.summary) for knob in knobs)
-    output().print(texts_table(("knob", "default", "what it does"), rows, unbroken=("knob",)))
+    print_texts(("knob", "default", "what it does"), rows, unbroken=("knob",))
 
 
 def _newest_default(knob: "Knob") -> str:
@@ -131,7 +130,6 @@ def get(
     json: Json = False,
 ) -> None:
     """Read knobs of this system."""
-    from ktrial.cli.error_handling import tell_error
     from ktrial.knobs.lookup import System, find
     from ktrial.target.local import LocalTarget
 
@@ -211,7 +209,6 @@ def diff(
 
     Each is booted in a guest and asked.
     """
-    from ktrial.cli.render.table import texts_table
     from ktrial.experiment import default_settings
 
     settings = []
@@ -235,4 +232,4 @@ def diff(
             )
             for knob in differing
         ]
-        output().print(texts_table(("knob", before, after), rows, unbroken=("knob",)))
+        print_texts(("knob", before, after), rows, unbroken=("knob",))

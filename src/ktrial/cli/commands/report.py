@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial import interruption
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
+from ktrial.cli.console import output, print_json, say
+from ktrial.cli.error_handling import save_bug_report, tell
 from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
+from ktrial.cli.studies import DAMAGED, is_bundle, open_existing, open_named, open_store, tell_left_out
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, printable
+from ktrial.serve.errors import ServeError
+from ktrial.store.errors import StoreForbidden
+from ktrial.store.location import default_location
+from ktrial.store.quick_reader import NoQuickReading, quick_reader, row_of
 
 if TYPE_CHECKING:
     from ktrial.model.study import StudyRecord
@@ -40,8 +50,6 @@ def report(
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.running.reports import default_report, explain, write_report
-    from ktrial.cli.studies import is_bundle, open_named
-    from ktrial.store.location import default_location
 
     _check_options(
         {"--html": html is not None, "--markdown": markdown, "--csv": csv},
@@ -108,9 +116,7 @@ def show(
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.console import output, print_json
     from ktrial.cli.running.reports import explain
-    from ktrial.cli.studies import open_named
     from ktrial.report import whys
 
     with open_named(store, study, signers) as (opened, stored):
@@ -137,7 +143,6 @@ def show(
 
 def _print_consoles(record: "StudyRecord") -> None:
     from ktrial.cli.render.study_result import failure
-    from ktrial.format.sanitize import printable
     from ktrial.report import study_summary
 
     failed = study_summary.failed_trials(record)
@@ -160,8 +165,6 @@ def list_studies(
 
     Exit code 1: a study is not what was stored; it is named, and the others are listed.
     """
-    from ktrial.cli.console import print_json, say
-
     name, rows, damaged = _stored_studies(store)
     # A study file can choose no name with a colon, and has a search or at least two treatments.
     shown = [
@@ -191,8 +194,6 @@ def list_studies(
         hidden = len(rows) - len(shown)
         say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
     if damaged:
-        from ktrial.cli.studies import DAMAGED, tell_left_out
-
         tell_left_out([f"study {study.id}, {study.name}" for study in damaged], "listed")
         raise typer.Exit(DAMAGED)
 
@@ -202,25 +203,17 @@ def _stored_studies(store: str | None) -> "tuple[str, Sequence[StudyRow], Sequen
 
     Raises StoreError.
     """
-    from ktrial.store.location import default_location
-    from ktrial.store.quick_reader import NoQuickReading, quick_reader, row_of
-
     try:
         with quick_reader(store or default_location()) as reader:
             return reader.name, reader.studies(), ()
     except NoQuickReading:
-        from ktrial.cli.studies import open_existing
-
         with open_existing(store) as opened:
             sound, damaged = opened.readable_studies()
             return opened.name, [row_of(study) for study in sound], damaged
 
 
 def _print_list(rows: "list[StudyRow]") -> None:
-    from ktrial.cli.console import output
     from ktrial.cli.render.table import print_table
-    from ktrial.format import number_format
-    from ktrial.format.sanitize import one_line
 
     cells = [
         (
@@ -252,9 +245,7 @@ def site(
 
     All links are relative: it opens from disk, and any web server can show it.
     """
-    from ktrial.cli.console import print_json, say
     from ktrial.cli.running.reports import explain
-    from ktrial.cli.studies import open_existing
     from ktrial.report.site.front_page import A_PAGE
     from ktrial.report.site.site import MOST_AT_ONCE, build
 
@@ -316,9 +307,6 @@ def serve(
     """
     from threading import Event
 
-    from ktrial import interruption
-    from ktrial.cli.console import say
-
     stop = Event()
     with (
         _serving(store, address, port, names or (), stop.set, whys=whys) as server,
@@ -347,12 +335,8 @@ def _serving(
     """
     from importlib import import_module
 
-    from ktrial.cli.error_handling import save_bug_report, tell
     from ktrial.cli.running.reports import explain
-    from ktrial.serve.errors import ServeError
-    from ktrial.store.errors import StoreForbidden
-    from ktrial.store.location import default_location
-    from ktrial.store.store import Store, open_store
+    from ktrial.store.store import Store
 
     for package in ("starlette", "uvicorn"):  # of an optional part of ktrial
         try:

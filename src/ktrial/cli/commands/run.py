@@ -16,6 +16,7 @@ from ktrial.cli.command_line import (
     users_command,
     words_again,
 )
+from ktrial.cli.console import print_json, print_texts
 from ktrial.cli.options.common import (
     BootParameters,
     Count,
@@ -33,6 +34,11 @@ from ktrial.cli.options.common import (
     with_user,
 )
 from ktrial.cli.options.completion import kernel_names, study_files, workload_names
+from ktrial.cli.options.workloads import memory_for, named_workloads
+from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import open_store, registry, study_of_options
+from ktrial.store.location import default_location
+from ktrial.studyfile.errors import TuningError
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
@@ -116,9 +122,7 @@ def run(
 
 def _loaded(path: Path, patches: Sequence[str], store: str | None) -> "Study":
     """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
-    from ktrial.cli.studies import registry
     from ktrial.studyfile import toml_files
-    from ktrial.studyfile.errors import TuningError
     from ktrial.studyfile.reader import load
 
     file = toml_files.file_of(path)
@@ -134,9 +138,6 @@ def _loaded(path: Path, patches: Sequence[str], store: str | None) -> "Study":
 
 def _stored(name: str, store: str | None) -> "Study | None":
     """What `compare`, `revalidate` and the like made has no file, and is run again by its name."""
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
-
     location = store or default_location()
     if "://" not in location and not Path(location).exists():
         return None
@@ -190,14 +191,12 @@ def _changed(study: "Study", perturbations: int | None, count: str | None) -> "S
 
 
 def _list(json: bool) -> None:
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.render.table import texts_table
     from ktrial.studyfile import toml_files
 
     if json:
         print_json(toml_files.names())
         return
-    output().print(texts_table(("study", "question"), toml_files.names().items()))
+    print_texts(("study", "question"), toml_files.names().items())
 
 
 @examples(
@@ -229,10 +228,7 @@ def compare(
     In workloads; or with a command of your own, which runs once here, to find what it needs, then on the
     kernels.
     """
-    from ktrial.cli.options.workloads import memory_for, named_workloads
-    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.study import run_and_print
-    from ktrial.cli.studies import study_of_options
     from ktrial.kernels.providers.git import pinned
 
     words = users_command(context)
@@ -295,10 +291,7 @@ def scale(
     Each kernel runs the workloads on machines of so many CPUs, in simulated time; a table and a chart show
     speed-up, efficiency, and the Universal Scalability Law that comes nearest.
     """
-    from ktrial.cli.options.workloads import memory_for, named_workloads
-    from ktrial.cli.running.preflight import check_first
     from ktrial.cli.running.study import run_and_print
-    from ktrial.cli.studies import study_of_options
     from ktrial.kernels.providers.git import pinned
     from ktrial.model.parallel import WAITS
 
@@ -362,7 +355,6 @@ def try_(
     and what to do next.
     """
     from ktrial.cli.running.study import run_and_advise
-    from ktrial.cli.studies import study_of_options
     from ktrial.experiment.kernel_choice import two_kernels
     from ktrial.kernels.providers.git import pinned
 

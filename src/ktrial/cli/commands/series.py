@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from ktrial.cli.command_line import Argument, Option, examples, users_command
-from ktrial.cli.options.common import Json, on_fleet_in_bisection
+from ktrial.cli.console import append_text, check_writable, output, print_json, write_page, write_text
+from ktrial.cli.error_handling import code_of
+from ktrial.cli.options import kernel_measurement
+from ktrial.cli.options.common import Json, duration, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
     BuildOptions,
@@ -17,6 +20,10 @@ from ktrial.cli.options.kernel_measurement import (
     MeasurementOptions,
     WorkloadSets,
 )
+from ktrial.cli.options.workloads import workload_names_of
+from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import open_store, registry
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from ktrial.experiment.watch import TargetLook
@@ -83,8 +90,6 @@ def series(
     build or boot, or nothing can be decided; 2 for a mistake in what was asked; 128 or more for all that says
     nothing about the series.
     """
-    from ktrial.cli.console import check_writable, output, print_json, write_page, write_text
-    from ktrial.cli.error_handling import code_of
     from ktrial.cli.running.series import MeasuredSeries, as_json
     from ktrial.report.patch_series import as_markdown, as_text, series_page
 
@@ -136,10 +141,6 @@ def watch(
     """
     import time
 
-    from ktrial.cli.error_handling import code_of
-    from ktrial.cli.options.common import duration
-    from ktrial.cli.options.workloads import workload_names_of
-    from ktrial.cli.running.preflight import check_first
     from ktrial.experiment.watch import worst_of
 
     seconds = duration("--every", every)
@@ -157,20 +158,16 @@ def _looks(
     targets: list[str], options: MeasurementOptions, maximum: list[str], *, commits: bool
 ) -> "tuple[list[TargetLook], dict[str, CommitsBetween]]":
     """A look at each kernel; of those that are not what they were, target → the commits between."""
-    from ktrial.cli.options import kernel_measurement
     from ktrial.cli.progress import progress
-    from ktrial.cli.studies import registry
     from ktrial.experiment.kernel_choice import full_name
     from ktrial.experiment.watch import look
     from ktrial.series.commit_ranges import commits_between
-    from ktrial.store.location import default_location
-    from ktrial.store.store import open_store
 
     measured = kernel_measurement.measurement(options)
     limits = kernel_measurement.limits(maximum, measured.workloads)
     kernel_name = registry().kernel_name
     names = (text if text.startswith("git:") else kernel_name(full_name(text)) for text in targets)
-    with open_store(options.store or default_location()) as store, progress() as observer:
+    with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
         looks = [look(target, measured, limits, runs) for target in dict.fromkeys(names)]
         between = {}
@@ -188,9 +185,7 @@ def _tell(
     *,
     json: bool,
 ) -> None:
-    from ktrial.cli.console import append_text, output, print_json
     from ktrial.cli.render import regression_check
-    from ktrial.format.sanitize import one_line
 
     if summary:
         append_text(summary, regression_check.looks_as_markdown(looks, top, between))

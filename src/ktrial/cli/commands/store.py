@@ -1,13 +1,17 @@
 """`ktrial store`: look after the store itself: verify, copy, merge, and where its large parts lie."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
+from ktrial.cli.console import messages, print_json, print_texts
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
+from ktrial.cli.studies import open_store
+from ktrial.format.number_format import counted, size
+from ktrial.model.notation import size_bytes
+from ktrial.store.errors import StudyDamaged, StudyNotStored
 
 if TYPE_CHECKING:
     from ktrial.store.copying import Copied
@@ -38,9 +42,6 @@ def verify(
 
     No verdict is given from a damaged trial. Exit code 1: something is damaged (and still there).
     """
-    from ktrial.cli.console import messages, output, print_json
-    from ktrial.store.store import open_store
-
     with open_store(store, read_only=not remove_damaged) as opened:
         checked: list[CheckedStudy] = []
         with messages().status("") as status:
@@ -54,15 +55,12 @@ def verify(
             for study in checked:
                 if study.missing or study.damaged:
                     opened.accept_missing_trials(study.check.id)
-            for study in checked:
                 if study.check.damaged:
                     opened.remove_damaged(study.check)
     if json:
         print_json([study.data(removed=remove_damaged) for study in checked])
     else:
-        output().print(_verified_table(checked))
-        for line in _verified_lines(checked):
-            print(line)
+        _print_verified(checked)
     parts = [part for study in checked for part in study.check.damaged]
     missing = any(study.missing for study in checked)
     if remove_damaged:
@@ -121,8 +119,6 @@ class CheckedStudy:
 
 def _chosen(store: "Store", names: list[str]) -> "list[StudyCheck]":
     """The studies that are named, or all. Raises StudyNotStored."""
-    from ktrial.store.errors import StudyNotStored
-
     studies = list(store.check_studies())
     chosen = []
     for name in names:
@@ -134,31 +130,27 @@ def _chosen(store: "Store", names: list[str]) -> "list[StudyCheck]":
     return chosen if names else studies
 
 
-def _verified_table(checked: list[CheckedStudy]) -> Any:
-    from rich.table import Table
-
-    table = Table("number", "study", "trials", "damaged", box=None, pad_edge=False)
+def _print_verified(checked: list[CheckedStudy]) -> None:
+    """A row a study; then each damaged part, and each damaged trial."""
+    rows = (
+        (
+            str(study.check.id),
+            study.check.name,
+            str(len(study.trials)),
+            str(len(study.damaged) + len(study.check.damaged) + bool(study.missing)),
+        )
+        for study in checked
+    )
+    print_texts(("number", "study", "trials", "damaged"), rows)
     for study in checked:
-        damaged = len(study.damaged) + len(study.check.damaged) + bool(study.missing)
-        counts = (len(study.trials), damaged)
-        table.add_row(str(study.check.id), study.check.name, *map(str, counts))
-    return table
-
-
-def _verified_lines(checked: list[CheckedStudy]) -> list[str]:
-    """Each damaged trial, and each damaged part of a study."""
-    lines = [f"damaged: {study.check.name}: {study.missing}" for study in checked if study.missing]
-    lines += [
-        f"damaged: {study.check.name}, {part}: it is not what was stored"
-        for study in checked
-        for part in study.check.damaged
-    ]
-    lines += [
-        f"damaged: {study.check.name}, trial {trial.key}: {', '.join(trial.damaged)}"
-        for study in checked
-        for trial in study.damaged
-    ]
-    return lines
+        if study.missing:
+            print(f"damaged: {study.check.name}: {study.missing}")
+    for study in checked:
+        for part in study.check.damaged:
+            print(f"damaged: {study.check.name}, {part}: it is not what was stored")
+    for study in checked:
+        for trial in study.damaged:
+            print(f"damaged: {study.check.name}, trial {trial.key}: {', '.join(trial.damaged)}")
 
 
 @app.declare("copy")
@@ -195,66 +187,49 @@ def merge(
 
 
 def _copy(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
-    from ktrial.cli.console import messages, output, print_json
-    from ktrial.store.copying import check_is_copy
-    from ktrial.store.store import open_store
+    from ktrial.store.copying import check_is_copy, copy_study
 
+    copied: list[Copied] = []
+    left_out: list[str] = []
     with open_store(source, existing=True) as first, open_store(target) as second:
         if first.name == second.name:
             raise BadOption("FROM", f"both stores are {first.name}")
         if keeps_number:
             check_is_copy(first, second)
         with messages().status("") as status:
-            copied, left_out = _copy_studies(first, second, status.update, keeps_number=keeps_number)
+            for study in first.check_studies():
+
+                def tell(trials: int, name: str = study.name) -> None:
+                    status.update(f"{name}: {trials} trials")
+
+                try:
+                    copied.append(copy_study(first, second, study.id, keeps_number=keeps_number, tell=tell))
+                except StudyDamaged:
+                    left_out.append(f"study {study.id}, {study.name}")
     if json:
         print_json({"studies": [study._asdict() for study in copied], "damaged_studies": left_out})
     else:
-        output().print(_copied_table(copied))
-        for line in _not_copied_lines(copied, left_out):
-            messages().print(line)
+        _print_copied(copied, left_out)
     if left_out or any(study.damaged or study.differing for study in copied):
         raise typer.Exit(NOT_ALL)
 
 
-def _copy_studies(
-    source: "Store", target: "Store", show: Callable[[str], None], *, keeps_number: bool
-) -> "tuple[list[Copied], list[str]]":
-    """Every study; the damaged ones, which are left out."""
-    from ktrial.store.copying import copy_study
-    from ktrial.store.errors import StudyDamaged
-
-    copied, left_out = [], []
-    for study in source.check_studies():
-
-        def tell(trials: int, name: str = study.name) -> None:
-            show(f"{name}: {trials} trials")
-
-        try:
-            copied.append(copy_study(source, target, study.id, keeps_number=keeps_number, tell=tell))
-        except StudyDamaged:
-            left_out.append(f"study {study.id}, {study.name}")
-    return copied, left_out
-
-
-def _copied_table(copied: "list[Copied]") -> object:
-    from rich.table import Table
-
-    table = Table("number", "study", "copied", "there", "damaged", "differ", box=None, pad_edge=False)
+def _print_copied(copied: "list[Copied]", left_out: list[str]) -> None:
+    """A row a study; then what was not copied, and why."""
+    rows = (
+        (study.number, study.name, study.copied, study.there, len(study.damaged), len(study.differing))
+        for study in copied
+    )
+    print_texts(("number", "study", "copied", "there", "damaged", "differ"), (map(str, row) for row in rows))
+    say = messages().print
+    for name in left_out:
+        say(f"not copied: {name}: it is not what was stored")
     for study in copied:
-        counts = (study.copied, study.there, len(study.damaged), len(study.differing))
-        table.add_row(str(study.number), study.name, *map(str, counts))
-    return table
-
-
-def _not_copied_lines(copied: "list[Copied]", left_out: list[str]) -> list[str]:
-    """What was not copied, and why."""
-    lines = [f"not copied: {name}: it is not what was stored" for name in left_out]
+        for part in study.damaged:
+            say(f"not copied: {study.name}, {part}: it is not what was stored")
     for study in copied:
-        lines += [f"not copied: {study.name}, {part}: it is not what was stored" for part in study.damaged]
-    for study in copied:
-        problem = "the other store has it, and says something else"
-        lines += [f"not copied: {study.name}, {part}: {problem}" for part in study.differing]
-    return lines
+        for part in study.differing:
+            say(f"not copied: {study.name}, {part}: the other store has it, and says something else")
 
 
 @app.declare("files")
@@ -278,7 +253,6 @@ def files(
     moves it). `none`: nothing more goes there.
     """
     from ktrial.store import file_maintenance
-    from ktrial.store.store import open_store
 
     if place is None and not take_over and above is None:
         with open_store(store, read_only=True) as opened:
@@ -293,7 +267,6 @@ def files(
 
 
 def _name_place(store: "Store", place: str | None, above: str | None, *, take_over: bool) -> None:
-    from ktrial.model.notation import size_bytes
     from ktrial.store import file_maintenance, part_files
     from ktrial.store.part_files import ABOVE
 
@@ -308,8 +281,6 @@ def _name_place(store: "Store", place: str | None, above: str | None, *, take_ov
 
 
 def _print_place(store: "Store", *, json: bool) -> None:
-    from ktrial.cli.console import print_json
-    from ktrial.format.number_format import counted, size
     from ktrial.store import part_files
 
     place = store.transactions.read(part_files.read_place)
@@ -334,10 +305,7 @@ def collect(store: StoreOption = None, json: Json = False) -> None:
 
     Others may use the store meanwhile.
     """
-    from ktrial.cli.console import messages, print_json
-    from ktrial.format.number_format import counted, size
     from ktrial.store import file_maintenance
-    from ktrial.store.store import open_store
 
     with open_store(store, existing=True) as opened, messages().status("reading what is there"):
         collected = file_maintenance.collect(opened)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ktrial.cli.command_line import Option, examples
-from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.console import messages, output, print_json, print_texts, say
 from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json, NoWait
 from ktrial.errors import KtrialError
+from ktrial.interruption import deferred
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -122,7 +123,6 @@ def quiesce(
 
 
 def _tell_steps(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
-    from ktrial.cli.render.table import texts_table
 
     if json:
         print_json([step.model_dump(mode="json") for step in steps])
@@ -131,7 +131,7 @@ def _tell_steps(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
         (step.name, step.before, step.value, f"left out: {step.left_out}" if step.left_out else step.why)
         for step in steps
     )
-    output().print(texts_table(("knob", "is", "quiet", "why"), rows))
+    print_texts(("knob", "is", "quiet", "why"), rows)
 
 
 @examples("ktrial restore --list", "ktrial restore")
@@ -176,7 +176,6 @@ def restore(
 
 def _put_back(*, wait: bool, **options: Any) -> Any:
     """Put back what the journal has; what became of each change."""
-    from ktrial.interruption import deferred
     from ktrial.knobs.journal import Journal
     from ktrial.knobs.restore import restore as put_back
     from ktrial.target.local import LocalTarget
@@ -207,7 +206,6 @@ def _tell_put_back(undone: Any, *, quiet: bool = False, tells_left: bool = True,
 def _list_changes(json: bool) -> None:
     from datetime import UTC, datetime
 
-    from ktrial.cli.render.table import texts_table
     from ktrial.knobs.journal import Journal
 
     entries, damaged = Journal().entries()
@@ -228,7 +226,7 @@ def _list_changes(json: bool) -> None:
             )
             for entry in entries
         )
-        output().print(texts_table(("changed", "by", "knob", "was", "set to"), rows))
+        print_texts(("changed", "by", "knob", "was", "set to"), rows)
     if damaged:
         raise typer.Exit(1)
 

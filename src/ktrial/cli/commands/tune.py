@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
+from ktrial.cli.console import breakable, print_json
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -22,6 +23,9 @@ from ktrial.cli.options.common import (
     with_user,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
+from ktrial.cli.studies import find, open_existing, registry
+from ktrial.format import number_format
+from ktrial.studyfile.errors import NothingTuned, TuningError
 
 if TYPE_CHECKING:
     from ktrial.model.comparison import Comparison
@@ -150,10 +154,8 @@ def revalidate(
     The old settings against the answer's, in fresh blocks; of a search that could show no gain, those that
     promised most. Exit status 1 where they bring none.
     """
-    from ktrial.cli.console import print_json
     from ktrial.cli.running.search_answer import files_of
     from ktrial.cli.running.study import run_and_show
-    from ktrial.cli.studies import open_existing
     from ktrial.optimize.revalidation import judged, shown_again
 
     with open_existing(options.store) as store:
@@ -187,9 +189,7 @@ def revalidate(
 
 def _searched(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     """The newest search of this name, and how it ended. Raises NothingTuned, TuningError."""
-    from ktrial.cli.studies import find
     from ktrial.optimize.session import ended
-    from ktrial.studyfile.errors import NothingTuned, TuningError
 
     searches = [stored for stored in store.studies() if stored.study.search]
     stored = find(store, name) if name or not searches else searches[-1]
@@ -206,7 +206,6 @@ def _searched(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
 
 
 def _study_again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
-    from ktrial.cli.studies import registry
     from ktrial.optimize.revalidation import measured_again, next_revalidation, revalidation_of
     from ktrial.studyfile.search import KERNEL
 
@@ -221,8 +220,6 @@ def _study_again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | N
 
 
 def _sentence(tuned: "Tuned", comparisons: "tuple[Comparison, ...]", holds: str) -> str:
-    from ktrial.cli.console import breakable
-    from ktrial.format import number_format
 
     def change(comparison: "Comparison") -> str:
         interval = number_format.interval(comparison.low, comparison.high)

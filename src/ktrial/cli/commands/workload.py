@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
-from ktrial.cli.console import output, print_json, say, write_text
+from ktrial.cli.console import output, print_json, print_texts, say, write_text
+from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import Json, MetricsFormat, duration
 from ktrial.cli.options.completion import workload_names
+from ktrial.cli.options.workloads import check_name, file_text
+from ktrial.cli.studies import registry
 
 if TYPE_CHECKING:
     from ktrial.model.workload import Parameter, WorkloadDescription
@@ -46,8 +49,6 @@ def capture(
     runs under strace, without input, with PATH and HOME and no other variable of yours. Keys and passwords
     are left out, and told.
     """
-    from ktrial.cli.options.workloads import check_name, file_text
-    from ktrial.cli.studies import registry
     from ktrial.program_outputs import find
     from ktrial.workloads import capture as capturing
 
@@ -115,7 +116,6 @@ def list_workloads(json: Json = False) -> None:
 
 
 def _print_group(group: str, workloads: "list[WorkloadDescription]") -> None:
-    from ktrial.cli.render.table import texts_table
 
     names = [[parameter.name for parameter in description.parameters] for description in workloads]
     shared = set.intersection(*map(set, names)) if len(names) > 1 else set()
@@ -123,7 +123,7 @@ def _print_group(group: str, workloads: "list[WorkloadDescription]") -> None:
         (description.name, description.summary, ", ".join(name for name in parameters if name not in shared))
         for description, parameters in zip(workloads, names, strict=True)
     )
-    output().print(texts_table((group, "one operation", "parameters"), rows))
+    print_texts((group, "one operation", "parameters"), rows)
     if shared:
         output().print(f"every one of them also has: {', '.join(sorted(shared))}")
     output().print()
@@ -138,8 +138,6 @@ def formats(json: Json = False) -> None:
     `ktrial analyze` reads files of the same formats.
     """
     from ktrial import program_outputs
-    from ktrial.cli.error_handling import tell_warnings
-    from ktrial.cli.render.table import texts_table
 
     installed, warnings = program_outputs.installed()
     tell_warnings(warnings)
@@ -165,7 +163,7 @@ def formats(json: Json = False) -> None:
             f"{column.metric} ({column.unit})" if column.unit else column.metric for column in format.columns
         )
         rows.append((format.name, format.summary, ", ".join(metrics)))
-    output().print(texts_table(("format", "printed by", "metrics"), rows))
+    print_texts(("format", "printed by", "metrics"), rows)
     for format in installed.values():
         output().print(f"{format.name}: {format.remarks}.")
 

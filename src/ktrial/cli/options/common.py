@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ktrial.analysis.errors import BadAmount
 from ktrial.cli.command_line import BadOption, with_added
+from ktrial.cli.console import say
+from ktrial.cli.error_handling import CheckEndings
 from ktrial.cli.options.completion import format_names, host_names, study_names, workload_names
 from ktrial.model import notation
 
@@ -121,8 +124,6 @@ class RunOptions:
 
 def share(option: str, value: str, *, least: float, most: float) -> float:
     """The fraction that `1%` or `1 %` means, between the two. Raises BadAmount."""
-    from ktrial.analysis.errors import BadAmount
-
     try:
         fraction = notation.share(value)
     except ValueError as error:
@@ -173,7 +174,6 @@ def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
     """The same for a command whose exit code is a verdict: a fleet that cannot be had is none."""
 
     def endings() -> AbstractContextManager[object]:
-        from ktrial.cli.error_handling import CheckEndings
 
         return CheckEndings()
 
@@ -192,7 +192,6 @@ def _on_fleet(
             if settings is None:
                 yield
                 return
-            from ktrial.cli.console import say
             from ktrial.experiment.executor import performed_by
             from ktrial.fleet.fleet import Fleet
 

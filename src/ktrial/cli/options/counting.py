@@ -13,6 +13,9 @@ from ktrial.cli.command_line import BadOption, Option
 from ktrial.cli.console import write_text
 from ktrial.cli.options.common import BootParameters, GuestMemory, memory_of
 from ktrial.cli.options.completion import export_formats
+from ktrial.cli.options.workloads import memory_for
+from ktrial.cli.running.preflight import check_first
+from ktrial.model.notation import nearest, size_bytes
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
@@ -61,15 +64,12 @@ class CountingOptions:
 
     def check_system(self, kernels: Sequence[str]) -> None:
         """Look for what tracing the command and counting it need here. Raises SystemNotReady."""
-        from ktrial.cli.running.preflight import check_first
-
         if self.words:
             kind = self.machine or (_PARALLEL if (self.cpus or 1) > 1 else _EXACT)
             check_first(kind=kind, kernels=kernels, words=self.words)
 
     def settings(self, kernel: str = "") -> "MachineSettings":
         """The machine. Raises BadOption, StudyError for mistakes in a model's file."""
-        from ktrial.cli.options.workloads import memory_for
         from ktrial.model.study import MachineSettings
 
         memory = memory_of(memory_for(self.words, self.memory) or "512M")
@@ -115,7 +115,6 @@ class CacheOptions:
 
 def _shape(option: str, text: str) -> "CacheShape":
     from ktrial.machines.qemu.plugin import CacheShape
-    from ktrial.model.notation import size_bytes
 
     match = re.fullmatch(r"([^:]+):(\d{1,4})(?::(\d{1,4}))?", text)
     problem = f"'{text}' is not SIZE:WAYS or SIZE:WAYS:LINE, like 32K:8:64"
@@ -167,7 +166,6 @@ def export_files(
     texts: Sequence[str], shorthands: Mapping[str, Path | None]
 ) -> "list[tuple[ProfileExport, Path]]":
     """The files of `--export FORMAT:FILE` and of the options for single formats. Raises BadOption."""
-    from ktrial.model.notation import nearest
     from ktrial.report.exports import exports
 
     formats, warnings = exports()

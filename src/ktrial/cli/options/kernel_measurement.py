@@ -19,6 +19,9 @@ from ktrial.cli.options.common import (
     memory_of,
 )
 from ktrial.cli.options.completion import kernel_names, workload_names, workload_sets
+from ktrial.cli.options.workloads import memory_for, named_workloads
+from ktrial.cli.studies import registry
+from ktrial.model import notation
 
 if TYPE_CHECKING:
     from ktrial.experiment.observer import Observer
@@ -90,7 +93,6 @@ class CommandMeasurementOptions(MeasurementOptions):
 
 def measurement(options: MeasurementOptions) -> "Measurement":
     """How kernels are measured: as the options say, else as a study is. Raises WorkloadError, BadOption."""
-    from ktrial.cli.options.workloads import memory_for, named_workloads
     from ktrial.model.study import Measurement
 
     uses = named_workloads(options.workload, options.words).printing(options.metrics).uses()
@@ -154,7 +156,6 @@ def _words(value: object) -> str:
 def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
     """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises CheckUsageError."""
     from ktrial.experiment.regression_check import DEFAULT_LIMIT
-    from ktrial.model import notation
 
     labels = [use.label for use in uses]
     common = DEFAULT_LIMIT
@@ -217,7 +218,6 @@ class KernelOptions:
         Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
         SourceUnusable.
         """
-        from ktrial.cli.studies import registry
         from ktrial.kernels.build.builds import check_request
         from ktrial.kernels.build.requests import build_request, requested
         from ktrial.model.kernel import GUEST

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrial.cli.command_line import BadOption
+from ktrial.cli.console import breakable, say
+from ktrial.cli.studies import registry
 
 if TYPE_CHECKING:
     from ktrial.model.workload import WorkloadUse
@@ -72,7 +74,6 @@ def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
 
 def use_of(name: str) -> "WorkloadUse":
     """The workload of this name, or in this file. Raises WorkloadError, StudyError."""
-    from ktrial.cli.studies import registry
     from ktrial.model.workload import WorkloadUse
     from ktrial.studyfile.workloads import workload_from_file
     from ktrial.workloads import check
@@ -110,8 +111,6 @@ def captured(words: tuple[str, ...]) -> "Captured":
 
     Raises what `ktrial.workloads.capture.capture_command` raises.
     """
-    from ktrial.cli.console import breakable, say
-    from ktrial.cli.studies import registry
     from ktrial.workloads.capture import (
         CaptureOptions,
         capture_command,
@@ -148,7 +147,6 @@ def memory_for(words: tuple[str, ...], memory: str | None) -> str | None:
     workload = find_capture(words, Path.cwd()) if words and memory is None else None
     if workload is None or workload.memory_mib <= USUAL_MEMORY_MIB:
         return memory
-    from ktrial.cli.console import say
 
     say(f"the guest gets {workload.memory_mib} MiB of memory, for its files; --memory says otherwise")
     return f"{workload.memory_mib}M"
@@ -167,7 +165,6 @@ def file_text(workload: "Captured") -> str:
     """The workload's file, with what it will miss as comments."""
     import tomli_w
 
-    from ktrial.cli.console import breakable
     from ktrial.workloads.capture import summary
 
     lines = [

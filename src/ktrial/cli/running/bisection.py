@@ -19,7 +19,7 @@ from ktrial.cli.progress import StepLog
 from ktrial.cli.render.explanation import explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.cli.running.preflight import check_first
-from ktrial.cli.studies import study_at
+from ktrial.cli.studies import open_store, study_at
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Observer
 from ktrial.format import number_format
@@ -48,7 +48,7 @@ class Bisection:
 
     def __init__(self, options: "BisectOptions") -> None:
         self.options = options
-        self.study = study_at(options.study)
+        self.study = study_at(options.study) if options.study else None
 
     @property
     def on_host(self) -> bool:
@@ -113,13 +113,11 @@ class Bisection:
         """Where candidates are measured and kept."""
         from ktrial.experiment.host_settings import machine_for
         from ktrial.model.study import MachineSettings, Study
-        from ktrial.store.location import default_location
-        from ktrial.store.store import open_store
 
         options, settings = self.options, MachineSettings(kind=self._machine_kind())
         study = Study(name="bisect", machine=settings, factors=(), workloads=())
         with (
-            open_store(options.store or default_location()) as store,
+            open_store(options.store) as store,
             machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,
         ):
             runs = kernel_measurement.runs(store, StepLines(messages()), options.jobs)

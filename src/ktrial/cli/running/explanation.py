@@ -14,7 +14,7 @@ from ktrial.cli.options.common import duration
 from ktrial.cli.options.workloads import single_use
 from ktrial.cli.progress import progress
 from ktrial.cli.render.explanation import citations, estimate, print_known_so_far
-from ktrial.cli.studies import NothingStored, find, open_existing
+from ktrial.cli.studies import NothingStored, find, open_existing, open_store
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
 from ktrial.model.attribution import Attribution
@@ -22,8 +22,7 @@ from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.study import Study
 from ktrial.store.errors import StoreError, StudyNotStored
-from ktrial.store.location import default_location
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.studyfile.reader import load
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def proven(options: "ExplainOptions", proving: "ProveOptions") -> Proven:
     if options.machine == "exact-parallel" or options.cpus:
         raise BadOption("--prove", "shares are proven on the machine exact")
     budget = duration("--budget", proving.budget) if proving.budget else None
-    with open_store(options.store or default_location()) as store:
+    with open_store(options.store) as store:
         if options.kernel:
             asked_for = _of_kernels(options)
         else:
@@ -185,7 +184,7 @@ def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
 def citations_of(attribution: Attribution, location: str | None) -> dict[str, FidelityCitation | None]:
     """What the store knows of changes in time as large as the explained one; nothing without a table."""
     try:
-        with open_store(location or default_location(), existing=True) as store:
+        with open_store(location, existing=True) as store:
             tables = fidelity_citation.known(store)
     except StoreError:
         tables = ()

@@ -12,15 +12,14 @@ from ktrial.analysis.fidelity_citation import keep, table_of
 from ktrial.analysis.result import record
 from ktrial.cli.console import say, write_page
 from ktrial.cli.progress import progress
-from ktrial.cli.studies import find, open_existing, registry
+from ktrial.cli.studies import find, open_existing, open_store, registry
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import COUNTED_SUFFIX, counted_study
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.profile import Profile
 from ktrial.model.study import EXACT_MACHINES, MachineSettings, Study, StudyRecord
-from ktrial.store.location import default_location
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.studyfile import toml_files
 from ktrial.studyfile.reader import load
 
@@ -43,9 +42,9 @@ class FidelityRequest:
 
 def compared(request: FidelityRequest) -> FidelityResult:
     """Run what is missing, and compare. With `fit`, the file of fitted constants is written."""
-    names, location = request.studies, request.store or default_location()
+    names = request.studies
     of_files = any(name.endswith(".toml") for name in names)
-    with open_store(location) if of_files else open_existing(request.store) as store:
+    with open_store(request.store) if of_files else open_existing(request.store) as store:
         studies = _stored_two(store, names) or [_both(store, name, request) for name in names]
         result = fidelity(studies, request.seed, partial(_moved, store))
         keep(store, table_of(result, studies))

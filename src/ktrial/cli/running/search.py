@@ -12,6 +12,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable, messages, output, print_json, say
 from ktrial.cli.progress import StepLog, progress
 from ktrial.cli.running.search_answer import end, print_plan, prospects
+from ktrial.cli.studies import open_store
 from ktrial.experiment import machine_lease, preflight
 from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
@@ -26,8 +27,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.tuning import Purpose, Tuned
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.optimize.session import NoisePrior, measured_noise, noise_prior
-from ktrial.store.location import default_location
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.errors import NothingToResume, TuningError
 from ktrial.studyfile.references import resolved
@@ -64,7 +64,7 @@ def on_machine(
 def search(study: Study, options: "SearchOptions") -> None:
     """Make the space, print the plan, search, print the answer."""
     _check(study, options)
-    with open_store(options.store or default_location()) as store:
+    with open_store(options.store) as store:
         with (
             on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources),
             progress(quiet=True) as observer,
@@ -78,7 +78,7 @@ def search(study: Study, options: "SearchOptions") -> None:
 
 def go_on(options: "SearchOptions") -> None:
     """Go on with the newest search that has not ended. Raises NothingToResume."""
-    with open_store(options.store or default_location()) as store:
+    with open_store(options.store) as store:
         for stored in reversed(store.studies()):
             study = stored.study
             if study.search and study.search.space and _goes_on(stored, store):

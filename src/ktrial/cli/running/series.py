@@ -20,6 +20,7 @@ from ktrial.cli.options.workloads import named_workloads
 from ktrial.cli.render.explanation import explanation_as_json
 from ktrial.cli.running.bisection import StepLines
 from ktrial.cli.running.preflight import check_first
+from ktrial.cli.studies import open_store
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
@@ -33,8 +34,7 @@ from ktrial.report.patch_series import answer, exercised
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
 from ktrial.series.run import Estimate, SeriesRun, estimate, refusals
-from ktrial.store.location import default_location
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 
 if TYPE_CHECKING:
     from ktrial.cli.commands.series import SeriesOptions
@@ -96,7 +96,7 @@ class MeasuredSeries:
         console = messages()
         self._check_system()
         self.series  # noqa: B018 - mistakes are told before a store is opened
-        with open_store(self.options.store or default_location()) as store:
+        with open_store(self.options.store) as store:
             planned = self._planned(store, StepLines(console))
             self._print_plan(estimate(planned), console)
             try:
@@ -118,7 +118,7 @@ class MeasuredSeries:
         """Print what would be run, and which patches do not apply; nothing is run."""
         self._check_system()
         self.series  # noqa: B018 - as above
-        with open_store(self.options.store or default_location()) as store:
+        with open_store(self.options.store) as store:
             planned = self._planned(store, StepLines(messages()))
             cost, refused = estimate(planned), refusals(planned)
         if json:

@@ -25,6 +25,7 @@ from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
 from ktrial.cli.render.study_result import print_result, print_whys
 from ktrial.cli.running.reports import default_report, explain, write_report
+from ktrial.cli.studies import open_store
 from ktrial.errors import Interrupted
 from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
@@ -39,7 +40,6 @@ from ktrial.report import study_summary, whys
 from ktrial.report.attribution import Why
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.location import default_location, masked
-from ktrial.store.store import open_store
 from ktrial.studyfile.references import resolved
 
 SOME_TRIALS_FAILED = 3
