@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.support.browser import found_in, measured_at_widths, needs_a_browser
+from tests.support.browser import assert_fits, measured_frames, needs_a_browser
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_gaps
 from tests.support.stored_results import a_store
 
@@ -34,17 +34,11 @@ function read(page) {
   };
 }
 const KEYS = %s;
-addEventListener('load', () => {
-  const found = [...document.querySelectorAll('iframe')].map(frame => {
-    const page = frame.contentDocument, view = frame.contentWindow;
-    for (const key of KEYS) page.body.dispatchEvent(new view.KeyboardEvent('keydown', {key, bubbles: true}));
-    return read(page);
-  });
-  const answer = document.createElement('pre');
-  answer.id = 'measured';
-  answer.textContent = JSON.stringify(found);
-  document.body.replaceChildren(answer);
-});
+function measured(frame) {
+  const page = frame.contentDocument, view = frame.contentWindow;
+  for (const key of KEYS) page.body.dispatchEvent(new view.KeyboardEvent('keydown', {key, bubbles: true}));
+  return read(page);
+}
 """
 
 
@@ -63,12 +57,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(tmp_path: Path, addresses: list[str], keys: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    frames = "".join(f'<iframe width="1200" height="900" src="{one}"></iframe>' for one in addresses)
-    around = tmp_path / "frames.html"
-    script = _READ % json.dumps(keys)
-    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{script}</script><body>{frames}")
-    read: list[dict[str, Any]] = found_in(around, tmp_path)
-    return read
+    frames = [f'width="1200" src="{address}"' for address in addresses]
+    return measured_frames(frames, tmp_path, _READ % json.dumps(keys))
 
 
 def page(site: Path, name: str = "compare.html", **chosen: str) -> str:
@@ -132,9 +122,7 @@ def test_the_search_of_the_front_page_finds_kernels_and_workloads(site: Path, tm
 
 
 def test_it_fits_a_phone(site: Path, tmp_path: Path) -> None:
-    for one in measured_at_widths(f'src="{(site / "compare.html").as_uri()}"', tmp_path):
-        assert one["scroll"] == int(str(one["width"]))
-        assert one["wide"] == []
+    assert_fits((site / "compare.html").as_uri(), tmp_path)
 
 
 def test_the_numbers_beside_the_page_are_those_of_the_page(site: Path) -> None:

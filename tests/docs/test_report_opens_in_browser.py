@@ -1,7 +1,4 @@
-"""A report's sections and tables in a real browser: made when they are opened, packed or not; sorted.
-
-Two pages, each in one run of the browser: two seconds.
-"""
+"""A report's sections and tables in a real browser: made when they are opened, packed or not; sorted."""
 
 import re
 from pathlib import Path
@@ -25,7 +22,7 @@ function names(table) {
 function bars(page) {
   return [...page.querySelectorAll('svg.flame title')].map(title => title.textContent);
 }
-async function tried(frame) {
+async function measured(frame) {
   const page = frame.contentDocument, view = frame.contentWindow, answer = {};
   const later = () => page.querySelectorAll('.later').length;
   await soon();
@@ -61,14 +58,6 @@ async function tried(frame) {
   answer.left = later();
   return answer;
 }
-addEventListener('load', async () => {
-  const answer = document.createElement('pre');
-  answer.id = 'measured';
-  const frames = [...document.querySelectorAll('iframe')];
-  const found = await Promise.all(frames.map(tried)).catch(error => String(error.stack));
-  answer.textContent = JSON.stringify(found);
-  document.body.replaceChildren(answer);
-});
 """
 
 
@@ -80,7 +69,7 @@ def test_what_is_closed_is_made_when_it_is_opened(
     record = a_counted_matrix()
     whys = whys_for(record)
     (tmp_path / "page.html").write_text(report.study_html(record, whys))
-    (tried,) = measured_at_widths('src="page.html"', tmp_path, (1280,), _TRY)
+    (tried,) = measured_at_widths("page.html", tmp_path, (1280,), _TRY)
     _assert_sections_open(tried, drawn_bars(report.study_html(record, whys[:1], whole=True)))
     _assert_tables_sort(tried)
 
