@@ -247,7 +247,7 @@ class _First:
 
     def _row(self, copy: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
         named: Study = self._study.model_copy(update={"name": f"{self._study.name}-{copy}"})
-        spec = named.model_dump(mode="json", by_alias=True)
+        spec = named.model_dump(mode="json")
         row = {"name": named.name, "digest": digest(named), "spec": spec, "created": self._created}
         shown = (1 + copy, named.name, row["digest"], json.dumps(spec), str(self._created))
         return shown, (1 + copy, "study", study_row_digest(row))

@@ -170,9 +170,7 @@ def _of_study(
     whys = report.whys(store, record, stored_explanations)
     yield ArchiveEntry(parts.CONTENTS, _json(contents.model_dump(mode="json")))
     # The order of a workload's parameters is that of its program's arguments, which its digits depend on.
-    yield ArchiveEntry(
-        parts.STUDY, _json(record.study.model_dump(mode="json", by_alias=True), in_order=False)
-    )
+    yield ArchiveEntry(parts.STUDY, _json(record.study.model_dump(mode="json"), in_order=False))
     if not record.study.search:
         yield ArchiveEntry(parts.STUDY_FILE, study_toml(record.study).encode())
         yield ArchiveEntry(parts.RESULT, _json(record.result.model_dump(mode="json")))

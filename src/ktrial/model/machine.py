@@ -3,12 +3,13 @@
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ktrial.model.base import Model
+from ktrial.model.base import LimitMiB, Model, Number, WholeNumber, in_file, not_allowed, quantity
 from ktrial.model.kernel import Kernel
+from ktrial.model.notation import io_limit, plain_text, size_bytes, size_text
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.workload import Mode
 
@@ -30,107 +31,146 @@ class CarriedFile(Model):
 class CgroupLimits(Model):
     """What the programs of a trial may use together, by a control group of their own (cgroup v2)."""
 
-    cpus: float | None = Field(default=None, gt=0)
-    """CPU time: 0.5 is half of one CPU (cpu.max, in periods of 100 ms)."""
-    memory_mib: int | None = Field(default=None, ge=1)
+    cpus: Number | None = Field(
+        default=None, gt=0, le=65536, description="a number above 0: 0.5 is half of one CPU"
+    )
+    """cpu.max, in periods of 100 ms."""
+    memory_mib: LimitMiB | None = Field(
+        default=None, ge=1, alias="memory", description='a whole number with M or G, as text: "256M"'
+    )
     """memory.max."""
-    io: tuple[str, ...] = ()
-    """Lines of io.max: `8:0 wbps=1048576`."""
+    io: tuple[Annotated[str, in_file(io_limit)], ...] = Field(
+        default=(), description='a list of lines of io.max: ["8:0 wbps=1048576"]'
+    )
 
 
 class BranchPredictor(Model):
     """gshare with a return stack and a buffer of indirect targets."""
 
-    history_bits: int
+    history_bits: WholeNumber = Field(ge=1, le=20, description="a whole number from 1 to 20")
     """Directions that are kept; the table has two to the power of so many counters."""
-    returns: int
-    targets: int
+    returns: WholeNumber = Field(ge=1, le=1024, description="a whole number from 1 to 1024: return addresses")
+    targets: WholeNumber = Field(
+        ge=4, le=1 << 16, multiple_of=4, description="a multiple of 4 from 4 to 65536: indirect branches"
+    )
+
+
+_MOST_ENTRIES = 1 << 20
 
 
 class BufferSize(Model):
     """One translation buffer, with true LRU."""
 
-    entries: int
-    ways: int
+    entries: WholeNumber = Field(
+        ge=1, le=_MOST_ENTRIES, description=f"a whole number from 1 to {_MOST_ENTRIES}"
+    )
+    ways: WholeNumber = Field(ge=1, le=1024, description="a whole number from 1 to 1024")
 
 
 Replacement = Literal["lru", "tree-plru"]
-
-
 TRUE_LRU: Replacement = "lru"
+
+
+def _cache_bytes(text: str) -> int:
+    size = size_bytes(plain_text(text))
+    if not 64 <= size <= 1 << 30:
+        raise ValueError("a cache has 64 bytes to 1G")
+    return size
 
 
 class CacheSize(Model):
     """One cache."""
 
-    size: int
+    size: Annotated[int, *quantity(_cache_bytes, size_text)] = Field(
+        description='a size, as text: "32K", "8M"'
+    )
     """Bytes."""
-    ways: int
-    line: int = 64
-    """Bytes."""
-    replacement: Replacement = Field(default=TRUE_LRU, exclude_if=lambda value: value == TRUE_LRU)
+    ways: WholeNumber = Field(ge=1, le=1024, description="a whole number from 1 to 1024")
+    line: WholeNumber = Field(default=64, ge=8, le=4096, description="bytes, a power of two from 8 to 4096")
+    replacement: Replacement = Field(
+        default=TRUE_LRU, exclude_if=lambda value: value == TRUE_LRU, description='"lru" or "tree-plru"'
+    )
     """Which line of a full set makes room."""
+
+
+Cost = Annotated[Number, Field(ge=0, le=1e6)]
+_A_COST = 'a number from 0 to 1000000, in cycles: { value = 26, source = "…" }'
+
+
+def _whole(number: float) -> float:
+    if not number.is_integer():
+        raise not_allowed()
+    return number
 
 
 class Cycles(Model):
     """What things cost, in cycles. Caches and translations: beyond a hit of the first level."""
 
-    instruction: float
+    instruction: Cost = Field(description=_A_COST)
     """Any instruction."""
-    string_bytes: float
+    string_bytes: Annotated[Number, in_file(_whole)] = Field(
+        ge=1, le=4096, description='a whole number of bytes from 1 to 4096: { value = 32, source = "…" }'
+    )
     """Bytes that a repeated string instruction works on in a cycle."""
-    string: float
+    string: Cost = Field(description=_A_COST)
     """A repeated string instruction, whatever its length."""
-    l2: float
-    llc: float
-    memory: float
+    l2: Cost = Field(description=_A_COST)
+    llc: Cost = Field(description=_A_COST)
+    memory: Cost = Field(description=_A_COST)
     """A line that the second level has, the last one, memory."""
-    store_share: float
+    store_share: Number = Field(ge=0, le=1, description='a share from 0 to 1: { value = 0.5, source = "…" }')
     """How much of that a store is held up by, from 0 to 1."""
-    stlb: float
-    walk: float
+    stlb: Cost = Field(description=_A_COST)
+    walk: Cost = Field(description=_A_COST)
     """A translation that the second level has, and one for which page tables are walked."""
-    walk_level: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    walk_level: Cost | None = Field(default=None, exclude_if=lambda value: value is None, description=_A_COST)
     """Each entry that a walk reads beside the page's, where the first level of data has it. None: nothing."""
-    misprediction: float
-    interrupt: float
+    misprediction: Cost = Field(description=_A_COST)
+    interrupt: Cost = Field(description=_A_COST)
     """An interrupt or an exception is taken."""
-    device: float
+    device: Cost = Field(description=_A_COST)
     """Memory of a device is read or written."""
-    divide: float
-    locked: float
-    fence: float
-    pause: float
-    rdtsc: float
-    cpuid: float
-    rdmsr: float
-    wrmsr: float
-    spec_ctrl: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    divide: Cost = Field(description=_A_COST)
+    locked: Cost = Field(description=_A_COST)
+    fence: Cost = Field(description=_A_COST)
+    pause: Cost = Field(description=_A_COST)
+    rdtsc: Cost = Field(description=_A_COST)
+    cpuid: Cost = Field(description=_A_COST)
+    rdmsr: Cost = Field(description=_A_COST)
+    wrmsr: Cost = Field(description=_A_COST)
+    spec_ctrl: Cost | None = Field(default=None, exclude_if=lambda value: value is None, description=_A_COST)
     """`wrmsr` to IA32_SPEC_CTRL: IBRS, STIBP and SSBD. None: as any other `wrmsr`."""
-    ibpb: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    ibpb: Cost | None = Field(default=None, exclude_if=lambda value: value is None, description=_A_COST)
     """`wrmsr` to IA32_PRED_CMD."""
-    l1d_flush: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    l1d_flush: Cost | None = Field(default=None, exclude_if=lambda value: value is None, description=_A_COST)
     """`wrmsr` to IA32_FLUSH_CMD."""
-    invlpg: float
-    mov_cr3: float
-    mov_cr: float
+    invlpg: Cost = Field(description=_A_COST)
+    mov_cr3: Cost = Field(description=_A_COST)
+    mov_cr: Cost = Field(description=_A_COST)
     """To another control register."""
-    swapgs: float
-    verw: float
-    port: float
+    swapgs: Cost = Field(description=_A_COST)
+    verw: Cost = Field(description=_A_COST)
+    port: Cost = Field(description=_A_COST)
     """`in` and `out`."""
-    syscall: float
-    sysret: float
-    iret: float
+    syscall: Cost = Field(description=_A_COST)
+    sysret: Cost = Field(description=_A_COST)
+    iret: Cost = Field(description=_A_COST)
+
+
+_ENTRIES = Field(ge=0, le=4096, description="a whole number of entries from 0 to 4096")
 
 
 class PagingCaches(Model):
     """Entries of page tables' upper levels that walks need not read again, fully associative."""
 
-    pde: int
+    pde: WholeNumber = _ENTRIES
     """Those that lead to tables of pages of 4 KiB; and so on, each a level up."""
-    pdpte: int
-    pml4e: int
+    pdpte: WholeNumber = _ENTRIES
+    pml4e: WholeNumber = _ENTRIES
+
+
+_A_CACHE = 'a table: { size = "32K", ways = 8, line = 64, source = "…" }'
+_A_BUFFER = 'a table: { entries = 128, ways = 8, source = "…" }'
 
 
 class ModelledMachine(Model):
@@ -139,24 +179,42 @@ class ModelledMachine(Model):
     name: str
     file: str = Field(default="", exclude_if=lambda value: not value)
     """Where it is described; empty: in ktrial's own file."""
-    l1i: CacheSize
-    l1d: CacheSize
-    l2: CacheSize
-    llc: CacheSize | None = None
+    l1i: CacheSize = Field(description=_A_CACHE)
+    l1d: CacheSize = Field(description=_A_CACHE)
+    l2: CacheSize = Field(description=_A_CACHE)
+    llc: CacheSize | None = Field(default=None, description=_A_CACHE)
     """None: what the second level does not have comes from memory."""
-    prefetch: int = 0
+    prefetch: WholeNumber = Field(
+        ge=0, le=16, description='a whole number of lines from 0 to 16: { value = 1, source = "…" }'
+    )
     """Lines that are brought into the second level behind one that missed the first."""
-    strides: int = Field(default=0, exclude_if=lambda value: not value)
+    strides: WholeNumber = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        exclude_if=lambda value: not value,
+        description='a whole number of instructions from 0 to 1024: { value = 24, source = "…" }',
+    )
     """Instructions of which the prefetcher of strides knows how far apart their misses are."""
-    sample: int = Field(default=1, exclude_if=lambda value: value == 1)
+    sample: Literal[1, 3, 7, 9, 21, 63] = Field(
+        default=1,
+        exclude_if=lambda value: value == 1,
+        description="one of 1, 3, 7, 9, 21, 63: divisors of 63",
+    )
     """Every so-manieth line of a page is modelled, and stands for the others; 1: all of them."""
-    itlb: BufferSize
-    dtlb: BufferSize
-    stlb: BufferSize
-    paging: PagingCaches | None = Field(default=None, exclude_if=lambda value: value is None)
+    itlb: BufferSize = Field(description=_A_BUFFER)
+    dtlb: BufferSize = Field(description=_A_BUFFER)
+    stlb: BufferSize = Field(description=_A_BUFFER)
+    paging: PagingCaches | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description='a table: { pde = 32, pdpte = 4, pml4e = 0, source = "…" }, in entries',
+    )
     """None: what walks read is not modelled."""
-    branches: BranchPredictor
-    cycles: Cycles
+    branches: BranchPredictor = Field(
+        description='a table: { history_bits = 16, returns = 16, targets = 4096, source = "…" }'
+    )
+    cycles: Cycles = Field(description="a table of constants: [machines.NAME.cycles]")
 
     @property
     def reference(self) -> str:

@@ -1,39 +1,21 @@
-"""Quantities as people write them: durations, sizes and shares, in the same way wherever they are written."""
+"""Quantities and texts as people write them, in the same way wherever they are written."""
 
 import difflib
 import re
 from collections.abc import Iterable
 from decimal import Decimal
 
-# Quantities as people write them: durations, sizes and shares, in the same way wherever they are written.
-
 DURATIONS = '"100 ms", "90 s", "10 min", "1.5h", "7 d"'
 """Durations as examples, for messages."""
-
-
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-
 _DURATION = re.compile(rf"([0-9]*\.?[0-9]+) ?({'|'.join(_SECONDS)})?")
-
-
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
 _SIZE = re.compile(r"([0-9]{1,15}) ?(?:([KMGT])(?:iB|B)?|(B))?")
 """512M, 512 MiB and 512 MB are one size: a K is 1024 bytes, as memory and caches are counted."""
-
-
 _SHARE = re.compile(r"([+-]?[0-9]*\.?[0-9]+) ?(%?)")
-
-
 _LARGEST_NAMED = 1e6
 """Larger ones are no margin in either reading."""
-
-
 SMALLEST_MEMORY_MIB = 64
-
-
 LARGEST_MEMORY_MIB = 1024 * 1024
 
 
@@ -69,6 +51,12 @@ def size_bytes(text: str, *, bare: bool = False) -> int:
         plain = " in bytes, or" if bare else ""
         raise ValueError(f"a size is a whole number{plain} with K, M, G or T: 32K, 512M, 1 GiB")
     return int(match[1]) * _BYTES[match[2] or ""]
+
+
+def size_text(size: int) -> str:
+    """`32K` for 32768: `size_bytes` reads the same size from it."""
+    letter = next((letter for letter in "TGMK" if size and not size % _BYTES[letter]), "")
+    return f"{size // _BYTES[letter]}{letter or 'B'}"
 
 
 def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
@@ -124,7 +112,54 @@ def margin(value: str | float) -> float:
     return float(fraction)
 
 
-# Name what was probably meant.
+# Texts.
+
+
+def one_line(text: str) -> str:
+    """The text. Raises ValueError where it holds control characters."""
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise ValueError("it holds control characters")
+    return text
+
+
+def plain_text(text: str) -> str:
+    """Text of one line. Raises ValueError where it is empty or holds control characters."""
+    if not text.strip():
+        raise ValueError("it is empty")
+    return one_line(text)
+
+
+def boot_text(text: str) -> str:
+    """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
+    # A quoted value may hold spaces: dyndbg="file sched.c +p".
+    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")*', text):
+        raise ValueError("spaces separate boot parameters: give one at a time, or quote its value")
+    return text
+
+
+def io_limit(text: str) -> str:
+    """A line of io.max (Documentation/admin-guide/cgroup-v2.rst). Raises ValueError."""
+    if not re.fullmatch(r"[0-9]+:[0-9]+( (rbps|wbps|riops|wiops)=([0-9]+|max))+", plain_text(text)):
+        raise ValueError("a limit names a device and what it may do: 8:0 rbps=1048576 wiops=120")
+    return text
+
+
+def guest_path(text: str) -> str:
+    """An absolute path. Raises ValueError."""
+    if not plain_text(text).startswith("/") or ".." in text.split("/"):
+        raise ValueError("it is a path in the guest: it begins with / and holds no ..")
+    return text
+
+
+def regular_expression(text: str) -> str:
+    """A regular expression with one group. Raises ValueError."""
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(f"it has {groups} groups, and needs one, around the number: ([0-9.]+)")
+    return text
 
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> str:

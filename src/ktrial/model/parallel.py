@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from ktrial.model.base import Model
+from ktrial.model.base import MemoryMiB, Model, WholeNumber
 
 QUANTUM_NS = 100
 """How long a round is, in nanoseconds of guest time, where nothing else is asked for."""
@@ -42,12 +42,20 @@ def waits_counter(part: str, place: str | None = None) -> str:
 class Topology(Model):
     """How the guest's CPUs belong together, as QEMU's -smp has it."""
 
-    sockets: int = Field(default=1, ge=1)
-    cores: int = Field(default=1, ge=1)
-    """Of a socket."""
-    threads: int = Field(default=1, ge=1)
-    """Of a core."""
-    nodes_mib: tuple[int, ...] = Field(default=(), exclude_if=lambda value: not value)
+    sockets: WholeNumber = Field(default=1, ge=1, le=64, description="a whole number from 1 to 64")
+    cores: WholeNumber = Field(
+        default=1, ge=1, le=64, description="a whole number from 1 to 64, of each socket"
+    )
+    threads: WholeNumber = Field(
+        default=1, ge=1, le=64, description="a whole number from 1 to 64, of each core"
+    )
+    nodes_mib: tuple[MemoryMiB, ...] = Field(
+        default=(),
+        max_length=64,
+        alias="nodes",
+        exclude_if=lambda value: not value,
+        description='a list of sizes, one for each NUMA node: ["256M", "256M"]',
+    )
     """The memory of each NUMA node, in MiB; the CPUs are theirs in order, as many each. Empty: no nodes."""
 
     @property

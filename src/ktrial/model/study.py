@@ -7,11 +7,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    WrapSerializer,
+)
 
+from ktrial.model import notation
 from ktrial.model.attribution import Proof
-from ktrial.model.base import Model, digest
+from ktrial.model.base import (
+    NO_KEY,
+    Flag,
+    LimitMiB,
+    MemoryMiB,
+    Model,
+    Name,
+    Number,
+    Seconds,
+    StudyFile,
+    Text,
+    WholeNumber,
+    digest,
+    in_file,
+    keys_of,
+    not_allowed,
+    quantity,
+)
 from ktrial.model.comparison import Result
 from ktrial.model.design import (
     Design,
@@ -28,7 +54,7 @@ from ktrial.model.design import (
 )
 from ktrial.model.kernel import Build, KernelDifference
 from ktrial.model.machine import CgroupLimits, ModelledMachine
-from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
+from ktrial.model.parallel import QUANTA_NS, QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.references import KernelRef, References, built_kernel
 from ktrial.model.trial import Trial, TrialSampled
 from ktrial.model.tuning import Budget, Goal, Space
@@ -81,19 +107,26 @@ _DEVICES = {DiskKind.NULL_BLK: "nullb1", DiskKind.BRD: "ram0", DiskKind.PMEM: "p
 class Disk(Model):
     """A disk in the guest's memory, of one of the kernel's own drivers, with a file system on it."""
 
-    # Left out where they are the defaults: the digest of a study must stay what it was.
-    kind: DiskKind = Field(default=DiskKind.NULL_BLK, exclude_if=lambda value: value is DiskKind.NULL_BLK)
-    rotational: bool = Field(default=False, exclude_if=lambda value: not value)
-    """null_blk: it says that it turns, as most virtual disks do; newer kernels then read further ahead."""
-    size_mib: int = Field(default=256, ge=16)
+    size_mib: MemoryMiB = Field(
+        default=256, ge=16, alias="size", description='a size from 64M, as text: "256M", "1G"'
+    )
     """It takes guest memory only as it fills."""
-    path: str = "/mnt"
-    """Where it is mounted."""
-    filesystem: str = "ext4"
-    bandwidth_mib: int = Field(default=0, ge=0)
-    """MiB a second; 0: as fast as memory."""
-    latency_us: float = Field(default=0.0, ge=0)
-    """Microseconds until a request is done; 0: at once."""
+    path: Text = Field(default="/mnt", description='where it is mounted: "/mnt"')
+    filesystem: Literal["ext4", "xfs", "btrfs"] = Field(default="ext4", description="ext4, xfs or btrfs")
+    bandwidth_mib: LimitMiB = Field(
+        default=0, ge=0, alias="bandwidth", description='MiB or GiB a second, as text: "200M"'
+    )
+    """0: as fast as memory."""
+    latency_us: Number = Field(default=0.0, ge=0, le=1_000_000, description="microseconds from 0 to 1000000")
+    """Until a request is done; 0: at once."""
+    # Left out where they are the defaults: the digest of a study must stay what it was.
+    rotational: Flag = Field(default=False, exclude_if=lambda value: not value, description="true or false")
+    """null_blk: it says that it turns, as most virtual disks do; newer kernels then read further ahead."""
+    kind: DiskKind = Field(
+        default=DiskKind.NULL_BLK,
+        exclude_if=lambda value: value is DiskKind.NULL_BLK,
+        description="null_blk, brd or pmem",
+    )
 
     @property
     def device(self) -> str:
@@ -101,53 +134,148 @@ class Disk(Model):
         return _DEVICES[self.kind]
 
 
+def _nanoseconds(length: float) -> int:
+    if not 0 <= length <= 3600:
+        raise not_allowed()
+    return round(length * 1e9)
+
+
+_SETTLE = quantity(_nanoseconds, lambda length: length / 1e9, int | float)
+_INTERVAL = quantity(
+    lambda text: round(notation.interval(text) * 1e9),
+    lambda length: f"{length / 1e6!r} ms" if length else "",
+)
+
+
+def _machine_model(reference: object, info: ValidationInfo) -> object:
+    if not isinstance(info.context, StudyFile):
+        return reference
+    if not isinstance(reference, str):
+        raise not_allowed()
+    return info.context.machine_model(notation.plain_text(reference))
+
+
+def _reference(
+    model: ModelledMachine | None, plain: SerializerFunctionWrapHandler, info: SerializationInfo
+) -> object:
+    return model.reference if model and isinstance(info.context, StudyFile) else plain(model)
+
+
 class MachineSettings(Model):
     """The machine that a study asks for. Same for all treatments, except where a factor changes it."""
 
-    kind: str = "exact"
-    count: CountedBy | None = None
-    """What counts instructions; None is the plugin where it loads, else the clock. Exact mode only."""
-    kernel: str = ""
+    kind: Text = Field(default="exact", description="a machine's name")
+    host: Text = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description='machine ssh: its name as ssh knows it: "lab1"',
+    )
+    count: CountedBy | None = Field(
+        default=None, description="plugin or clock: what counts instructions; the plugin where it loads"
+    )
+    """Exact mode. None is the plugin where it loads, else the clock."""
+    kernel: Text = Field(default="", description='a kernel, where no factor is the kernel: "debian:6.12"')
     """The kernel of every treatment; empty where a factor of kind `kernel` names it."""
-    memory_mib: int = Field(default=512, ge=64)
-    cpus: int = Field(default=1, ge=1)
-    boot: tuple[str, ...] = ()
-    """Boot parameters added to the machine's own."""
-    modules: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    """Host files carried into the guest, at the path they have on the host."""
-    settle_ns: int = Field(default=3_000_000_000, ge=0)
+    memory_mib: MemoryMiB = Field(
+        default=512,
+        ge=64,
+        alias="memory",
+        description='a whole number with M or G, as text: "512M", "1G"',
+    )
+    cpus: WholeNumber = Field(default=1, ge=1, le=256, description="a whole number from 1 to 256")
+    boot: tuple[Annotated[str, in_file(lambda text: notation.boot_text(notation.plain_text(text)))], ...] = (
+        Field(default=(), description='a list of boot parameters: ["mitigations=off"]')
+    )
+    """Added to the machine's own."""
+    modules: tuple[Name, ...] = Field(default=(), description='a list of names of kernel modules: ["loop"]')
+    files: tuple[Text, ...] = Field(
+        default=(),
+        description='a list of files, directories and patterns to carry into the guest: ["/usr/bin/fio"]',
+    )
+    """Host files, at the path they have on the host."""
+    settle_ns: Annotated[int, *_SETTLE] = Field(
+        default=3_000_000_000,
+        ge=0,
+        alias="settle_seconds",
+        description="seconds of guest time from 0 to 3600",
+    )
     """Guest time waited after boot: deferred boot work must be over."""
-    limit_instructions: int = Field(default=200_000_000_000, gt=0)
+    boot_seconds: Number = Field(
+        default=300.0,
+        gt=0,
+        le=86400,
+        exclude_if=lambda value: value == 300.0,
+        description="seconds above 0, up to 86400, of each boot",
+    )
+    """Machine ssh: after so long without an answer what was booted has hung."""
+    limit_instructions: WholeNumber = Field(
+        default=200_000_000_000, ge=1_000_000, lt=2**63, description="a whole number from 1000000"
+    )
     """Guest instructions (nanoseconds of guest time) after which a trial has hung."""
-    disk: Disk | None = None
+    disk: Disk | None = Field(
+        default=None, description="a table: size, path, filesystem, bandwidth, latency_us"
+    )
     """None: the guest has no disk."""
-    limit_seconds: float = Field(default=300.0, gt=0)
+    limit_seconds: Number = Field(
+        default=300.0, gt=0, le=86400, description="seconds of host time above 0, up to 86400"
+    )
     """Host seconds after which a trial has hung."""
-    pin: tuple[int, ...] = ()
+    pin: tuple[Annotated[WholeNumber, Field(ge=0, le=8191)], ...] = Field(
+        default=(), description="a list of CPUs: [2, 3]"
+    )
     """Machines in real time: the CPUs of this host that programs, or QEMU, run on; empty: all."""
-    cgroup: CgroupLimits | None = None
+    cgroup: CgroupLimits | None = Field(
+        default=None,
+        description='a table of limits: { cpus = 0.5, memory = "256M", io = ["8:0 wbps=1048576"] }',
+    )
     """Limits for the programs of a trial; in a guest only of their memory."""
-    allow_emulated_time: bool = False
+    allow_emulated_time: Flag = Field(default=False, description="true or false")
     """Machine kvm: without KVM, the time that emulation takes will do."""
     # Left out where it is the default: the digest of a study must stay what it was.
-    sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+    sample_ns: Annotated[int, *_INTERVAL] = Field(
+        default=0,
+        ge=0,
+        alias="sample_every",
+        exclude_if=lambda value: not value,
+        description='a time from 10 ms: "100 ms", "1 s"',
+    )
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
-    quantum_ns: int = Field(default=QUANTUM_NS, exclude_if=lambda value: value == QUANTUM_NS)
-    """Machine exact-parallel: how long a round is, in guest nanoseconds."""
-    topology: Topology | None = Field(default=None, exclude_if=lambda value: value is None)
+    quantum_ns: WholeNumber = Field(
+        default=QUANTUM_NS,
+        ge=QUANTA_NS[0],
+        le=QUANTA_NS[1],
+        alias="quantum",
+        exclude_if=lambda value: value == QUANTUM_NS,
+        description=f"nanoseconds of guest time from {QUANTA_NS[0]} to {QUANTA_NS[1]}",
+    )
+    """Machine exact-parallel: how long a round is."""
+    topology: Topology | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="a table: { sockets = 2, cores = 2, threads = 1 }",
+    )
     """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
-    memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
+    memory_model: MemoryModel = Field(
+        default=MemoryModel.NONE,
+        exclude_if=lambda value: value == "none",
+        description="none or coherence: whether a cache line costs time that another CPU has",
+    )
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
-    model: ModelledMachine | None = Field(default=None, exclude_if=lambda value: value is None)
+    model: Annotated[ModelledMachine | None, BeforeValidator(_machine_model), WrapSerializer(_reference)] = (
+        Field(
+            default=None,
+            exclude_if=lambda value: value is None,
+            description='none, default, desktop, server, zen4, small, or a file of models: "mine.toml"',
+        )
+    )
     """Machine exact: what cycles are modelled on; None: none are."""
-    host: str = Field(default="", exclude_if=lambda value: not value)
-    """Machine ssh: which one, as the user's ssh calls it."""
-    boots: bool = Field(default=False, exclude_if=lambda value: not value)
+    boots: Annotated[bool, NO_KEY] = Field(default=False, exclude_if=lambda value: not value)
     """Machine ssh: it is booted, since its kernel or boot parameters are not its own."""
-    boot_seconds: float = Field(default=300.0, gt=0, exclude_if=lambda value: value == 300.0)
-    """Machine ssh: after so long without an answer what was booted has hung."""
-    monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    monitors: tuple[Name, ...] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description='a list of monitors: ["perf-stat", "off-cpu"]; exact-parallel: ["run-delay"]',
+    )
     """Machines host, exact-parallel: programs that watch the workloads, each in a run of its own."""
 
     @property
@@ -158,6 +286,22 @@ class MachineSettings(Model):
 
 REAL_MACHINES = frozenset({"host", "ssh"})
 """Machines that run already: memory and CPUs are their own, and the kernel, unless ssh boots another."""
+
+
+_KEYS_OF_SSH = frozenset({"host", "boot_seconds"})
+_KEYS_OF_EXACT = frozenset({"count", "model"})
+_KEYS_OF_PARALLEL = frozenset({"quantum", "memory_model", "topology"})
+_KEYS = frozenset(keys_of(MachineSettings))
+MEANINGLESS_KEYS = {
+    "host": _KEYS - {"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"},
+    "ssh": _KEYS
+    - {"kind", "pin", "limit_seconds", "sample_every", "kernel", "boot", "settle_seconds"}
+    - _KEYS_OF_SSH,
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _KEYS_OF_SSH | _KEYS_OF_PARALLEL,
+    "exact-parallel": frozenset({"pin", "allow_emulated_time"}) | _KEYS_OF_SSH | _KEYS_OF_EXACT,
+    "kvm": frozenset({"monitors"}) | _KEYS_OF_SSH | _KEYS_OF_EXACT | _KEYS_OF_PARALLEL,
+}
+"""Machine → keys of `[machine]` that mean nothing there."""
 
 
 EXACT_MACHINES = frozenset({"exact", "exact-parallel"})
@@ -181,15 +325,20 @@ class Timing(Model):
     In real time that is noise. On an exact machine a block is a seed, which moves what is chaotic.
     """
 
-    blocks: int = Field(default=60, ge=3)
+    blocks: WholeNumber = Field(default=60, ge=3, le=10_000, description="a whole number from 3 to 10000")
     """The most that there may be."""
-    stopping: Stopping = Stopping.SEQUENTIAL
-    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    stopping: Stopping = Field(default=Stopping.SEQUENTIAL, description="sequential, open-ended or fixed")
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5, description="a probability above 0 and below 0.5: 0.05")
     """Probability of a false claim of a difference, over all looks and all primary comparisons together."""
-    budget_seconds: float = Field(default=0.0, ge=0)
+    budget_seconds: Seconds = Field(
+        default=0.0, ge=0, alias="budget", description='a time: "90 s", "10 min", "2 h"'
+    )
     """Host seconds that the trials may take together; 0: no limit."""
-    primary: tuple[str, ...] = ()
-    """What the study is about: `workload` (its first metric) or `workload: metric`. Empty: every workload."""
+    primary: tuple[Text, ...] = Field(
+        default=(),
+        description='a list of workloads, or of "workload: metric"; else the first metric of each',
+    )
+    """What the study is about. Empty: every workload."""
 
 
 class Study(Model):

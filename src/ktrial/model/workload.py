@@ -1,13 +1,27 @@
 """Workloads, metrics and samples."""
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from ktrial.model.base import Model, StoredInteger
+from ktrial.model.base import (
+    Flag,
+    Model,
+    Name,
+    Prose,
+    StoredInteger,
+    Text,
+    WholeNumber,
+    before_in_file,
+    in_file,
+)
 from ktrial.model.design import use_label
+from ktrial.model.notation import guest_path, plain_text, regular_expression
 
 
 class Direction(StrEnum):
@@ -124,45 +138,134 @@ class MetricRule(Model):
     """How a metric is found in what a command printed: by a format, by regular expression, by JSON, or by the
     clock."""
 
-    name: str = ""
+    # The key `json` is its name in stores as well: a model may have no field of this name.
+    model_config = ConfigDict(validate_by_alias=True, serialize_by_alias=True)
+
+    name: Name = Field(default="", description='a name of letters, digits, ".", "_" and "-"')
     """Empty: all metrics of the format, each by the name that it has there."""
-    unit: str = ""
-    direction: Direction = Direction.LOWER
-    regex: str = ""
-    """One group, a number; every match is a sample, their median is the value."""
-    json_path: str = Field(default="", alias="json")
-    """Keys joined by dots (`results.0.rps`) in the JSON that the command printed."""
-    format: str = Field(default="", exclude_if=lambda value: not value)
-    """What the command prints, as `ktrial.program_outputs` names it: `fio-json`. It tells the unit, too."""
-    metric: str = Field(default="", exclude_if=lambda value: not value)
-    """The metric of the format that this is; empty: all."""
+    unit: Prose = Field(default="", description='text: "requests/s"')
+    direction: Direction = Field(default=Direction.LOWER, description="higher or lower: which is better")
+    regex: Annotated[str, in_file(regular_expression)] = Field(
+        default="", description="a regular expression with one group, around the number"
+    )
+    """Every match is a sample, their median is the value."""
+    json_path: Text = Field(default="", alias="json", description='keys joined by dots: "results.0.rps"')
+    """In the JSON that the command printed."""
+    format: Text = Field(
+        default="", exclude_if=lambda value: not value, description='what the command prints: "fio-json"'
+    )
+    """As `ktrial.program_outputs` names it. It tells the unit, too."""
+    metric: Text = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description='a metric of the format: "read rate"; else all',
+    )
+
+
+def words(command: object) -> list[str]:
+    """The words of a command as a file has it, text or a list. Raises ValueError."""
+    argv = [command] if isinstance(command, str) else command
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+        raise ValueError('a command is text, or a list of words: "./bench.sh 10", ["./bench.sh", "10"]')
+    plain_text(argv[0])
+    return argv if isinstance(command, list) else _split(argv[0])
+
+
+def _split(command: str) -> list[str]:
+    """The words of a command, which runs without a shell."""
+    plain = re.sub(r"\\.|'[^']*'", "x", command, flags=re.DOTALL)
+    for_a_shell = re.search(r"[$`]\S*", plain) or re.search(
+        r"(?<!\S)~\S*|\d?[|&;<>()]+\S*|\S*[*?]\S*", re.sub(r'"[^"]*"', "x", plain)
+    )
+    if for_a_shell:
+        raise ValueError(
+            f"{for_a_shell[0]} is for a shell, and commands run without one; write a path out, or have a "
+            'shell: command = ["sh", "-c", "…"]; to pass it on as it is, quote it: \'…\''
+        )
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ValueError(str(error).lower()) from error
+
+
+def _environment(variables: object) -> object:
+    if not isinstance(variables, dict) or not all(isinstance(text, str) for text in variables.values()):
+        raise ValueError('it is a table of texts: { LANG = "C.UTF-8" }')
+    for name, text in variables.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise ValueError(f"{name!r} cannot be a variable's name, or its value holds a NUL")
+    return variables
+
+
+def _rules(value: object) -> object:
+    """A format alone stands for a list of one table with it."""
+    return [{"format": value}] if isinstance(value, str) else value
+
+
+GuestPath = Annotated[str, in_file(guest_path)]
 
 
 class Command(Model):
     """A command of the user's as a workload."""
 
-    argv: tuple[str, ...]
-    files: tuple[str, ...] = ()
+    argv: Annotated[tuple[str, ...], before_in_file(words)] = Field(
+        alias="command", description='a command: "./bench.sh 10"'
+    )
+    files: tuple[Text, ...] = Field(
+        default=(),
+        description='a list of the command\'s files, directories and patterns: ["bench.sh", "lib/*.py"]',
+    )
     """Host files, directories and patterns to carry into the guest; a program brings its shared libraries."""
     # Left out where it is the default: the digest of a study must stay what it was.
-    directories: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    directories: tuple[GuestPath, ...] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description='a list of directories that the guest has, empty: ["/var/lib/mine"]',
+    )
     """Directories that a guest has, without what is in them here."""
-    keep_links: bool = Field(default=False, exclude_if=lambda value: not value)
+    keep_links: Flag = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description="true or false: whether links among the files stay links",
+    )
     """Whether links among the files are links in the guest; else each is the file that it leads to."""
-    directory: str = Field(default="", exclude_if=lambda value: not value)
-    """Where it runs; empty: /tmp."""
-    environment: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    directory: GuestPath = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description='where a command runs: "/srv/mine"; else /tmp',
+    )
+    environment: Annotated[dict[str, str], before_in_file(_environment)] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description='a table of texts: { LANG = "C.UTF-8" }',
+    )
     """Variables that it has beside those that every command has, or instead of them."""
-    metrics: tuple[MetricRule, ...] = ()
-    """Empty: wall clock."""
-    repeats: int = Field(default=3, ge=1)
+    metrics: Annotated[tuple[MetricRule, ...], before_in_file(_rules)] = Field(
+        default=(),
+        description='a list of tables, or a format: "fio-json"; wall clock where it is not given',
+    )
+    repeats: WholeNumber = Field(default=3, ge=1, le=1000, description="a whole number from 1 to 1000")
     """Runs that count."""
-    discarded: int = Field(default=1, ge=0, exclude_if=lambda value: value == 1)
+    discarded: WholeNumber = Field(
+        default=1,
+        ge=0,
+        le=1000,
+        exclude_if=lambda value: value == 1,
+        description="a whole number from 0 to 1000",
+    )
     """Runs before those, which do not count: the first one meets cold caches."""
-    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """What is otherwise in a guest, as it was found when the command was captured: told with each result."""
-    user: str = Field(default="", exclude_if=lambda value: not value)
-    """Machine host: as whom it runs; empty: as ktrial does."""
+    notes: tuple[Text, ...] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description="a list of texts that are told with each result",
+    )
+    """What is otherwise in a guest, as it was found when the command was captured."""
+    user: Text = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description="a user's name, on the machine host: as whom a command runs",
+    )
+    """Empty: as ktrial does."""
 
 
 class Sample(Model):

@@ -131,7 +131,7 @@ def record_as_json(
         "series": [item.model_dump(mode="json") for item in record.sampled],
         "trials": [_trial(trial) for trial in record.trials],
         "planned": record.planned,
-        "settings": record.study.model_dump(mode="json", by_alias=True),
+        "settings": record.study.model_dump(mode="json"),
         "created": record.created.isoformat(),
         "store": store,
         "report": str(report) if report else None,

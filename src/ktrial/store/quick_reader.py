@@ -144,7 +144,7 @@ def moment(stored: str | datetime) -> datetime:
 
 def row_of(stored: "StoredStudy") -> StudyRow:
     """A stored study as its row has it."""
-    spec = stored.study.model_dump(mode="json", by_alias=True)
+    spec = stored.study.model_dump(mode="json")
     return StudyRow(
         stored.id, stored.study.name, stored.digest, spec, stored.created, stored.finished, stored.failed
     )

@@ -81,7 +81,7 @@ class Store:
         values = {
             "name": study.name,
             "digest": key,
-            "spec": study.model_dump(mode="json", by_alias=True),
+            "spec": study.model_dump(mode="json"),
             "created": to_utc(datetime.now(UTC)),
         }
         try:

@@ -9,29 +9,17 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from enum import Enum
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import tree_sitter_toml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 from tree_sitter import Language, Node, Parser
 
+from ktrial.model.base import Model, StudyFile, keys_of
 from ktrial.studyfile.errors import StudyMistake
-from ktrial.studyfile.tables import (
-    CgroupTable,
-    DiskTable,
-    FactorTable,
-    KernelTable,
-    KeyTable,
-    MachineTable,
-    MetricTable,
-    SearchTable,
-    StudyTable,
-    TimedTable,
-    WorkloadTable,
-)
+from ktrial.studyfile.tables import StudyTable
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the root: `("workloads", 2, "name")`."""
@@ -241,23 +229,8 @@ def _number(value: object) -> str:
 
 # Reads the file's tables with pydantic, and says in ktrial's own words what is wrong with them.
 
-_BELOW: dict[str, type[KeyTable]] = {
-    "machine": MachineTable,
-    "cgroup": CgroupTable,
-    "disk": DiskTable,
-    "timed": TimedTable,
-    "kernels": KernelTable,
-    "factors": FactorTable,
-    "search": SearchTable,
-    "workloads": WorkloadTable,
-    "metrics": MetricTable,
-}
 
-
-_MANY = {"kernels", "factors", "workloads", "metrics"}
-
-
-def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
+def read_tables(data: dict[str, Any], context: StudyFile, mistakes: Mistakes) -> StudyTable | None:
     """The study's tables; None where so much is wrong that the rest says nothing.
 
     A value that is refused is left out, so that what else is wrong is found as well: `mistakes` holds all.
@@ -267,13 +240,14 @@ def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
         mistakes.add(("factors",), f'the key "factors" is missing: {allowed}')
         _leave_out(("factors",), mistakes)
     try:
-        return StudyTable.model_validate(data)
+        return StudyTable.model_validate(data, context=context, by_alias=True, by_name=False)
     except ValidationError as error:
-        for details in error.errors():
-            _note(details, mistakes)
+        _note(error, StudyTable, (), mistakes)
         sound = _without([path_in(details["loc"], data) for details in error.errors()], data, mistakes)
     try:
-        return StudyTable.model_validate(sound) if sound else None
+        return (
+            StudyTable.model_validate(sound, context=context, by_alias=True, by_name=False) if sound else None
+        )
     except ValidationError:  # one refused value was another one's reason
         return None
 
@@ -302,64 +276,71 @@ def _leave_out(path: KeyPath, mistakes: Mistakes) -> None:
         mistakes.leave_out(("machine", "kernel"))
 
 
-def read_workload(data: dict[str, Any], key: str, mistakes: Mistakes) -> WorkloadTable | None:
-    """The workload's table under `key`; None where something is wrong, which `mistakes` then holds."""
-    if not isinstance(data.get(key), dict):
-        mistakes.add((key,), f"there is no table [{key}]; it says name, command and what they need")
-        return None
+_Table = TypeVar("_Table", bound=Model)
+
+
+def read_table(
+    table: type[_Table], data: Any, path: KeyPath, mistakes: Mistakes, below: KeyPath = ()
+) -> _Table | None:
+    """The table that stands at `path`; None where something is wrong, which `mistakes` then holds.
+
+    `below`: where in the file a value stands below its key.
+    """
     try:
-        return WorkloadTable.model_validate(data[key])
+        return table.model_validate(data, context=StudyFile(), by_alias=True, by_name=False)
     except ValidationError as error:
-        for details in error.errors():
-            _note({**details, "loc": ("workloads", 0, *details["loc"])}, mistakes, (key,))
+        _note(error, table, path, mistakes, below)
         return None
 
 
-def keys_of(table: type[KeyTable]) -> list[str]:
-    """The keys that a table may have, in their order."""
-    return [field.alias or name for name, field in table.model_fields.items()]
+def _note(
+    error: ValidationError, table: type[BaseModel], root: KeyPath, mistakes: Mistakes, below: KeyPath = ()
+) -> None:
+    """What pydantic refused of a table that stands at `root`, in ktrial's own words."""
+    for details in error.errors():
+        inner, field = _place(table, details["loc"])
+        path = (*root, *details["loc"], *(below if field else ()))
+        allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(inner))}"
+        value = details["input"]
+        match details["type"]:
+            case "extra_forbidden":
+                mistakes.unknown(path, "key", str(details["loc"][-1]), keys_of(inner))
+            case "missing":
+                mistakes.add(path, f'the key "{details["loc"][-1]}" is missing: {allowed}')
+            case "value_error":
+                mistakes.add(path, f"found {shown(value)}: {details['ctx']['error']}")
+            case "literal_error" | "enum" if field and isinstance(value, str):
+                mistakes.unknown(path, str(details["loc"][-1]), value, _choices(field.annotation))
+            case _:
+                mistakes.wrong(path, value, allowed)
 
 
-def _note(details: ErrorDetails, mistakes: Mistakes, root: tuple[str, ...] = ()) -> None:
-    """`root`: the table that stands alone in its file, where it is one of `workloads` elsewhere."""
-    path = (*root, *details["loc"][2:]) if root else details["loc"]
-    table, field = _place(details["loc"])
-    allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(table))}"
-    value = details["input"]
-    match details["type"]:
-        case "extra_forbidden":
-            mistakes.unknown(path, "key", str(details["loc"][-1]), keys_of(table))
-        case "missing":
-            mistakes.add(path, f'the key "{details["loc"][-1]}" is missing: {allowed}')
-        case "value_error":
-            mistakes.add(path, f"found {shown(value)}: {details['ctx']['error']}")
-        case "literal_error" if field and isinstance(value, str):
-            mistakes.unknown(path, str(details["loc"][-1]), value, _choices(field.annotation))
-        case _:
-            mistakes.wrong(path, value, allowed)
-
-
-def _place(loc: tuple[int | str, ...]) -> tuple[type[KeyTable], FieldInfo | None]:
+def _place(table: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], FieldInfo | None]:
     """The table that the location lies in, and its field; None where it is the table itself."""
-    table: type[KeyTable] = StudyTable
     field: FieldInfo | None = None
     parts = iter(loc)
     for part in parts:
-        named = {info.alias or name: info for name, info in table.model_fields.items()}
-        field = named.get(str(part))
-        if field and part in _BELOW:
-            table = _BELOW[str(part)]
-            if part in _MANY and next(parts, None) is not None:
+        field = {info.alias or name: info for name, info in table.model_fields.items()}.get(str(part))
+        if field and (below := model_in(field.annotation)):
+            table = below
+            if get_origin(field.annotation) in {dict, list, tuple} and next(parts, None) is not None:
                 field = None
         elif field:
             break
     return table, field
 
 
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model of `Disk | None`, `dict[str, KernelTable]` or `tuple[MetricRule, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(model_in, get_args(annotation))), None)
+
+
 def _choices(annotation: Any) -> list[str]:
-    """What a Literal allows, also inside `Literal[…] | None`."""
+    """What an enumeration or a Literal allows, also inside `Literal[…] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [choice.value for choice in annotation]
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
-    if isinstance(annotation, UnionType) or get_origin(annotation) is not None:
-        return [choice for inner in get_args(annotation) for choice in _choices(inner)]
-    return []
+    return [choice for inner in get_args(annotation) for choice in _choices(inner)]

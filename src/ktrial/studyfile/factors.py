@@ -40,7 +40,7 @@ from ktrial.studyfile.references import (
     parameter_problem,
 )
 from ktrial.studyfile.search import BOOT, KERNEL, OPTION, searched_knobs
-from ktrial.studyfile.tables import FactorTable, StudyTable, boot_text, plain_text
+from ktrial.studyfile.tables import FactorTable, StudyTable
 
 _PLAIN = (
     {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.CPUS, FactorKind.NOTHING, FactorKind.SCHEDULER}
@@ -109,7 +109,7 @@ class FactorReader:
     def _factor(self, name: str, table: FactorTable) -> Factor:
         path: KeyPath = ("factors", name)
         try:
-            plain_text(name)
+            notation.plain_text(name)
         except ValueError as error:
             self._mistakes.add(path, f"a factor cannot have this name: {error}")
         target = table.target or name
@@ -226,13 +226,13 @@ class FactorReader:
         if level == AS_IT_IS:
             return
         try:
-            boot_text(str(level))
+            notation.boot_text(str(level))
         except ValueError as error:
             self._mistakes.add(path, f"found {shown(level)}: {error}")
 
     def _environment_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         try:
-            plain_text(str(level))
+            notation.plain_text(str(level))
         except ValueError as error:
             self._mistakes.add(path, f"found {shown(level)}: {error}")
 

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ktrial.model import notation
+from ktrial.model.base import StudyFile
 from ktrial.model.design import Design, Factor, FactorKind
-from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, Study, Timing
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, StudySource, read_tables
 from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyError
 from ktrial.studyfile.factors import FactorReader, check_values, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
+from ktrial.studyfile.machine_model_files import machine_model
 from ktrial.studyfile.references import KernelReader, Registry, resolved
 from ktrial.studyfile.search import search_of
-from ktrial.studyfile.tables import AS_MANY_AS_IT_TAKES, StudyTable, TimedTable
+from ktrial.studyfile.tables import AS_MANY_AS_IT_TAKES, StudyTable
 from ktrial.studyfile.toml_files import parsed, text_of
 from ktrial.studyfile.workloads import workload_uses
-
-# A study file as a whole: its tables are read in turn, and what they say is checked against each other.
 
 _MOST_TRIALS = 100_000
 
@@ -60,7 +59,8 @@ def study_from(
             'levels = ["debian:6.1", "debian:6.12"]',
         )
     mistakes = Mistakes(source, data)
-    tables = read_tables(dict(data), mistakes)
+    context = StudyFile(lambda reference: machine_model(reference, directory))
+    tables = read_tables(dict(data), context, mistakes)
     study = _study(tables, name, directory, registry, mistakes) if tables else None
     mistakes.raise_any()
     if study is None:
@@ -159,24 +159,14 @@ def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes
     if kind not in EXACT_MACHINES and is_auto:
         problem = f'"auto" is for exact machines: on the machine {kind} [timed] blocks says how many'
         mistakes.add(("perturbations",), problem)
-    table = tables.timed or TimedTable()
-    _check_primary(table, uses, mistakes)
-    return Timing(
-        blocks=table.blocks,
-        stopping=Stopping(table.stopping),
-        alpha=table.alpha,
-        budget_seconds=notation.seconds(table.budget) if table.budget else 0.0,
-        primary=tuple(table.primary),
-    )
-
-
-def _check_primary(table: TimedTable, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> None:
-    """A workload's metrics may be known only when it has run: its name is checked."""
+    timing = tables.timed or Timing()
+    # A workload's metrics may be known only when it has run: its name is checked.
     labels = [use.label for use in uses]
-    for place, name in enumerate(table.primary):
+    for place, name in enumerate(timing.primary):
         label = name if name in labels else name.partition(": ")[0]
         if label not in labels:
             mistakes.unknown(("timed", "primary", place), "workload", label, labels)
+    return timing
 
 
 # Patches that a study leaves to its user: the level `"?"` of a factor of kind `patch`; `--patch FILE`.

@@ -15,7 +15,6 @@ from ktrial import program_outputs, workloads
 from ktrial.knobs import catalogue
 from ktrial.knobs.catalogue import reference
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.model import notation
 from ktrial.model.knob import Knob
 from ktrial.model.notation import nearest
 from ktrial.model.references import ALL
@@ -63,7 +62,7 @@ def search_of(
     return Search(
         knobs=tuple(table.knobs),
         goal=goal,
-        budget=Budget(runs=runs, seconds=notation.seconds(table.time) if table.time else None),
+        budget=Budget(runs=runs, seconds=table.time),
         optimiser=table.optimiser,
         at_once=_at_once(table, machine),
     )
@@ -275,7 +274,7 @@ def _rule(text: str) -> MetricRule:
         raise BadGoal("--metric", text, problem)
     name, unit, way = match["name"], match["unit"] or "", match["how"]
     if way.startswith(_JSON):
-        return MetricRule(name=name, unit=unit, json=way.removeprefix(_JSON))
+        return MetricRule(name=name, unit=unit, json_path=way.removeprefix(_JSON))
     try:
         groups = re.compile(way).groups
     except re.error as error:

@@ -1,31 +1,25 @@
 """Checks the workloads of a study, and makes WorkloadUses of them."""
 
 import os
-import re
-import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from ktrial import program_outputs
-from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
+from ktrial.model.base import keys_of
+from ktrial.model.workload import Command, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import (
     KeyPath,
     Mistakes,
     StudySource,
-    keys_of,
-    read_workload,
+    read_table,
     shown,
     unknown,
 )
 from ktrial.studyfile.references import Registry, parameter_problem
-from ktrial.studyfile.tables import FROM_FILE, MetricTable, WorkloadTable, level
+from ktrial.studyfile.tables import FROM_FILE, WorkloadTable, level
 from ktrial.studyfile.toml_files import parsed, text_of
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import is_pattern, matches
-
-_NEEDS_A_SHELL = (
-    "found {command}: {found} is for a shell, and commands run without one; write a path out, or have a "
-    'shell: command = ["sh", "-c", "…"]; to pass it on as it is, quote it: \'…\''
-)
 
 
 def workload_uses(
@@ -56,7 +50,7 @@ def workload_use(
     """What one table stands for: a built-in workload, a command, or the file of one."""
     if table.file:
         return _use_from_file(table, registry, directory, path, mistakes)
-    if table.command:
+    if table.argv:
         return _command_use(table, registry, directory, path, mistakes)
     return _built_in_use(table, registry, path, mistakes)
 
@@ -82,7 +76,9 @@ def _use_from_file(
     return use.model_copy(update={"name": name, "command": command})
 
 
-def existing_files(files: list[str], directory: Path, path: KeyPath, mistakes: Mistakes) -> tuple[str, ...]:
+def existing_files(
+    files: Sequence[str], directory: Path, path: KeyPath, mistakes: Mistakes
+) -> tuple[str, ...]:
     """The files', directories' and patterns' absolute paths; one that finds nothing is a mistake."""
     paths = tuple(os.path.normpath(directory / Path(file).expanduser()) for file in files)
     for index, (file, absolute) in enumerate(zip(files, paths, strict=True)):
@@ -108,10 +104,14 @@ def workload_from_file(path: Path, registry: Registry) -> WorkloadUse:
     mistakes = Mistakes(StudySource(str(path), text), data)
     for key in data.keys() - {TABLE}:
         mistakes.add((key,), f"the file of a workload has one table, [{TABLE}]")
-    table = read_workload(data, TABLE, mistakes)
-    if table and not table.command:
+    table = None
+    if isinstance(data.get(TABLE), dict):
+        table = read_table(WorkloadTable, data[TABLE], (TABLE,), mistakes)
+    else:
+        mistakes.add((TABLE,), f"there is no table [{TABLE}]; it says name, command and what they need")
+    if table and not table.argv:
         mistakes.add(
-            (TABLE,), f'the key "command" is missing: {WorkloadTable.model_fields["command"].description}'
+            (TABLE,), f'the key "command" is missing: {WorkloadTable.model_fields["argv"].description}'
         )
     if table and table.file:
         mistakes.add((TABLE, "file"), "this is the file of a workload already")
@@ -181,45 +181,10 @@ def _command_use(
     for key in table.parameters:
         mistakes.add((*path, key), unknown("key", key, keys_of(WorkloadTable)))
     files = existing_files(table.files, directory, (*path, "files"), mistakes)
-    argv = _argv(table, path, mistakes)
-    command = Command(
-        argv=tuple(_carried(word, files, directory) for word in argv),
-        files=files,
-        directories=tuple(table.directories),
-        keep_links=table.keep_links,
-        directory=table.directory or "",
-        environment=table.environment,
-        metrics=tuple(_rules(table.metrics, (*path, "metrics"), mistakes)),
-        repeats=table.repeats,
-        discarded=table.discarded,
-        notes=tuple(table.notes),
-        user=table.user or "",
-    )
-    return WorkloadUse(name=table.name, command=command)
-
-
-def _argv(table: WorkloadTable, path: KeyPath, mistakes: Mistakes) -> list[str]:
-    if isinstance(table.command, list):
-        return table.command
-    if shell_word := _for_a_shell(table.command or ""):
-        mistakes.add(
-            (*path, "command"), _NEEDS_A_SHELL.format(found=shell_word, command=shown(table.command))
-        )
-        return []
-    try:
-        return shlex.split(table.command or "")
-    except ValueError as error:
-        mistakes.add((*path, "command"), f"found {shown(table.command)}: {str(error).lower()}")
-        return []
-
-
-def _for_a_shell(command: str) -> str:
-    """The first of its words that only a shell would read, unquoted: `|`, `>file`, `~/x`, `$HOME`, `*.c`."""
-    plain = re.sub(r"\\.|'[^']*'", "x", command, flags=re.DOTALL)
-    if match := re.search(r"[$`]\S*", plain):
-        return match[0]
-    match = re.search(r"(?<!\S)~\S*|\d?[|&;<>()]+\S*|\S*[*?]\S*", re.sub(r'"[^"]*"', "x", plain))
-    return match[0] if match else ""
+    keys = {name: getattr(table, name) for name in Command.model_fields}
+    keys["argv"] = tuple(_carried(word, files, directory) for word in table.argv)
+    rules = _rules(table.metrics, (*path, "metrics"), mistakes)
+    return WorkloadUse(name=table.name, command=Command(**keys | {"files": files, "metrics": rules}))
 
 
 def _carried(word: str, files: tuple[str, ...], directory: Path) -> str:
@@ -228,50 +193,36 @@ def _carried(word: str, files: tuple[str, ...], directory: Path) -> str:
     return absolute if absolute in files else word
 
 
-def _rules(metrics: list[MetricTable], path: KeyPath, mistakes: Mistakes) -> list[MetricRule]:
+def _rules(metrics: Sequence[MetricRule], path: KeyPath, mistakes: Mistakes) -> tuple[MetricRule, ...]:
+    """The rules, each with a name where its format's metric gives one."""
     names = [metric.name or metric.metric or metric.format for metric in metrics]
     for index, metric in enumerate(metrics):
         if names[index] in names[:index]:
             mistakes.add((*path, index), f'the metric "{names[index]}" is here twice')
-        if metric.format is None:
-            _check_rule(metric, (*path, index), mistakes)
+        if metric.format:
+            _check_format(metric, path, index, mistakes)
         else:
-            _check_format(metric, metric.format, path, index, mistakes)
-    return [_rule(metric) for metric in metrics]
+            _check_rule(metric, (*path, index), mistakes)
+    return tuple(metric.model_copy(update={"name": metric.name or metric.metric}) for metric in metrics)
 
 
-def _check_rule(metric: MetricTable, path: KeyPath, mistakes: Mistakes) -> None:
-    if metric.name is None:
-        allowed = MetricTable.model_fields["name"].description
+def _check_rule(metric: MetricRule, path: KeyPath, mistakes: Mistakes) -> None:
+    if not metric.name:
+        allowed = MetricRule.model_fields["name"].description
         mistakes.add(path, f'the key "name" is missing: {allowed}')
-    if metric.metric is not None:
+    if metric.metric:
         mistakes.add((*path, "metric"), 'it is for a metric of a "format"')
-    if metric.regex is not None and metric.json_path is not None:
+    if metric.regex and metric.json_path:
         mistakes.add(path, 'it has "regex" and "json"; a metric is found by one of them')
 
 
-_TOLD_BY_FORMAT = {"unit", "direction", "regex", "json_path"}
-
-
-def _check_format(metric: MetricTable, format: str, path: KeyPath, index: int, mistakes: Mistakes) -> None:
+def _check_format(metric: MetricRule, path: KeyPath, index: int, mistakes: Mistakes) -> None:
     """`metrics = "fio-json"` has no keys to point to."""
     at = path if metric.model_fields_set == {"format"} else (*path, index)
     formats, _ = program_outputs.installed()
-    if format not in formats:
-        mistakes.unknown(at, "format of metrics", format, formats)
-    for key in sorted(metric.model_fields_set & _TOLD_BY_FORMAT):
+    if metric.format not in formats:
+        mistakes.unknown(at, "format of metrics", metric.format, formats)
+    for key in sorted(metric.model_fields_set & {"unit", "direction", "regex", "json_path"}):
         mistakes.add(at, f'"{key.removesuffix("_path")}" is told by the format: leave it out')
     if metric.name and not metric.metric:
-        mistakes.add(at, f'which metric of {format} is "{metric.name}"? metric = "…" says it')
-
-
-def _rule(metric: MetricTable) -> MetricRule:
-    return MetricRule(
-        name=metric.name or metric.metric or "",
-        unit=metric.unit,
-        direction=Direction(metric.direction),
-        regex=metric.regex or "",
-        json=metric.json_path or "",
-        format=metric.format or "",
-        metric=metric.metric or "",
-    )
+        mistakes.add(at, f'which metric of {metric.format} is "{metric.name}"? metric = "…" says it')

@@ -7,10 +7,10 @@ from typing import Any
 import tomli_w
 
 from ktrial.model import notation
+from ktrial.model.base import Model, StudyFile, keys_of
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Build
-from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
-from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, MEANINGLESS_KEYS, MachineSettings, Study
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -29,7 +29,7 @@ def _study(study: Study) -> dict[str, Any]:
         "treatments": [_row(study, row) for row in study.listed],
         "seed": study.seed,
         "machine": _machine(study.machine),
-        "timed": _timed(study.timing) if study.timing else "",
+        "timed": _table(study.timing) if study.timing else "",
         "kernels": {name: _kernel(study, build) for name, build in study.builds.items()},
         "factors": {factor.name: _factor(factor) for factor in study.factors},
         "workloads": [_workload(use) for use in study.workloads],
@@ -41,88 +41,17 @@ def _perturbations(study: Study) -> int | str:
     return "auto" if by_seeds else study.perturbations
 
 
-def _timed(timing: Timing) -> dict[str, Any]:
-    return {
-        "blocks": timing.blocks,
-        "stopping": timing.stopping.value,
-        "alpha": timing.alpha,
-        "budget": f"{timing.budget_seconds:g} s" if timing.budget_seconds else "",
-        "primary": timing.primary,
-    }
+def _table(data: Model) -> dict[str, Any]:
+    return data.model_dump(mode="json", by_alias=True, context=StudyFile())
 
 
 def _machine(machine: MachineSettings) -> dict[str, Any]:
-    if machine.kind in REAL_MACHINES:
-        named = {"host": machine.host} if machine.host else {}
-        booted = _booted(machine) if machine.boots else {}
-        common = {"limit_seconds": machine.limit_seconds, **_real_time(machine)}
-        return {"kind": machine.kind, **named, **booted, **common}
-    return {
-        "kind": machine.kind,
-        "count": machine.count.value if machine.count else "",
-        "kernel": machine.kernel,
-        "memory": f"{machine.memory_mib}M",
-        "cpus": machine.cpus,
-        "boot": machine.boot,
-        "modules": machine.modules,
-        "files": machine.files,
-        "settle_seconds": machine.settle_ns / 1e9,
-        "limit_instructions": machine.limit_instructions,
-        "limit_seconds": machine.limit_seconds,
-        **({"disk": _disk(machine.disk)} if machine.disk else {}),
-        **_real_time(machine),
-    }
-
-
-def _booted(machine: MachineSettings) -> dict[str, Any]:
-    return {
-        "kernel": machine.kernel,
-        "boot": machine.boot,
-        "settle_seconds": machine.settle_ns / 1e9,
-        "boot_seconds": machine.boot_seconds,
-    }
-
-
-def _disk(disk: Disk) -> dict[str, Any]:
-    return {
-        "size": f"{disk.size_mib}M",
-        "path": disk.path,
-        "filesystem": disk.filesystem,
-        "bandwidth": f"{disk.bandwidth_mib}M" if disk.bandwidth_mib else "",
-        "latency_us": disk.latency_us,
-        **({"rotational": True} if disk.rotational else {}),
-        **({"kind": disk.kind.value} if disk.kind is not DiskKind.NULL_BLK else {}),
-    }
-
-
-def _topology(topology: Topology) -> dict[str, Any]:
-    nodes = {"nodes": [f"{size}M" for size in topology.nodes_mib]} if topology.nodes_mib else {}
-    return topology.model_dump(exclude={"nodes_mib"}) | nodes
-
-
-def _real_time(machine: MachineSettings) -> dict[str, Any]:
-    """Keys that not all machines have, and only where they say something."""
-    table: dict[str, Any] = {"pin": machine.pin}
-    if machine.quantum_ns != QUANTUM_NS:
-        table["quantum"] = machine.quantum_ns
-    if machine.topology:
-        table["topology"] = _topology(machine.topology)
-    if machine.memory_model is not MemoryModel.NONE:
-        table["memory_model"] = machine.memory_model.value
-    if machine.model:
-        table["model"] = machine.model.reference
-    if machine.sample_ns:
-        table["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
-    if machine.monitors:
-        table["monitors"] = machine.monitors
-    if machine.allow_emulated_time:
-        table["allow_emulated_time"] = True
-    if machine.cgroup:
-        limits = machine.cgroup
-        memory = "" if limits.memory_mib is None else f"{limits.memory_mib}M"
-        cpus = {} if limits.cpus is None else {"cpus": limits.cpus}
-        table["cgroup"] = {**cpus, "memory": memory, "io": limits.io}
-    return table
+    """The keys that say something on this machine."""
+    meaningless = MEANINGLESS_KEYS.get(machine.kind, frozenset())
+    if machine.kind == "ssh" and not machine.boots:
+        meaningless |= {"kernel", "boot", "settle_seconds"}
+    table = _table(machine) | ({"boot_seconds": machine.boot_seconds} if machine.boots else {})
+    return {key: table[key] for key in keys_of(MachineSettings) if key in table.keys() - meaningless}
 
 
 def _kernel(study: Study, build: Build) -> dict[str, Any]:
@@ -165,41 +94,25 @@ def _workload(use: WorkloadUse) -> dict[str, Any] | str:
 
 
 def _command(command: Command) -> dict[str, Any]:
-    return {
-        "command": command.argv,
-        "files": command.files,
-        "directories": command.directories,
-        **({"keep_links": True} if command.keep_links else {}),
-        "directory": command.directory,
-        "environment": command.environment,
-        "metrics": [_metric(rule) for rule in command.metrics],
-        "repeats": command.repeats,
-        "discarded": command.discarded,
-        "notes": command.notes,
-        "user": command.user,
-    }
+    metrics = [_metric(rule) for rule in command.metrics]
+    table = _table(command) | {"metrics": metrics, "discarded": command.discarded}
+    return {key: table[key] for key in keys_of(Command) if key in table}
 
 
 def _metric(rule: MetricRule) -> dict[str, Any]:
     if rule.format:
         renamed = {"name": rule.name} if rule.name != rule.metric else {}
         return renamed | {"format": rule.format, "metric": rule.metric}
-    return {
-        "name": rule.name,
-        "unit": rule.unit,
-        "direction": rule.direction.value,
-        "regex": rule.regex,
-        "json": rule.json_path,
-    }
+    return _table(rule)
 
 
 def _filled(value: Any) -> Any:
-    """Without empty texts and lists, which TOML files leave out; tuples become lists."""
+    """Without what is empty or false, which TOML files leave out; tuples become lists."""
     if isinstance(value, dict):
         return {
             key: inner if key == "environment" else _filled(inner)
             for key, inner in value.items()
-            if inner not in ("", (), [], {})
+            if inner is not None and inner is not False and inner not in ("", (), [], {})
         }
     if isinstance(value, list | tuple):
         return [_filled(inner) for inner in value]

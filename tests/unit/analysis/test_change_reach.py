@@ -39,7 +39,7 @@ def a_study() -> Study:
         baseline="",
         changes={"sched.patch": BuildChange(patches=(PATCH,))},
     )
-    plain = making.a_study().model_dump(by_alias=True)
+    plain = making.a_study().model_dump()
     more = {
         "factors": (scheduler,),
         "builds": {"base": Build(source="/linux")},

@@ -48,7 +48,7 @@ def step(
 
 
 def a_build_study(*factors: Factor, **builds: Build) -> Study:
-    plain = making.a_study().model_dump(by_alias=True)
+    plain = making.a_study().model_dump()
     return Study.model_validate(
         plain | {"factors": factors, "builds": builds, "machine": MachineSettings(kernel="base")}
     )

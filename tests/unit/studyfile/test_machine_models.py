@@ -138,7 +138,7 @@ def test_a_file_with_several_machines_is_asked_for_one(tmp_path: Path) -> None:
         (MINE + "[machines.mine.dtlb]\nentries = 60\nways = 4\nsource = 'x y'", "must be a power of two"),
         (
             MINE.replace("ways = 16,", 'ways = 16, replacement = "fifo",'),
-            'found "fifo"; allowed: "lru" or "tree-plru"',
+            'there is no replacement "fifo". There are: lru, tree-plru',
         ),
         (
             MINE.replace('"2M", ways = 16,', '"3M", ways = 12, replacement = "tree-plru",'),

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from tests.support.command_line import KNOWN
 from tests.support.runs_of_tests import examples
 
-from ktrial.model.base import digest
-from ktrial.model.study import Study, plan
-from ktrial.studyfile.diagnostics import StudySource, keys_of
+from ktrial.model.base import digest, keys_of
+from ktrial.model.study import MachineSettings, Study, plan
+from ktrial.model.workload import MetricRule
+from ktrial.studyfile.diagnostics import StudySource
 from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.reader import load, study_from
-from ktrial.studyfile.tables import FactorTable, MachineTable, MetricTable, StudyTable, WorkloadTable
+from ktrial.studyfile.tables import FactorTable, StudyTable, WorkloadTable
 
 _scalars = st.one_of(
     st.booleans(),
@@ -43,7 +44,7 @@ def _table(keys: list[str], **known: st.SearchStrategy[Any]) -> st.SearchStrateg
 _numbers = st.lists(st.integers(0, 64), min_size=2, max_size=3, unique=True)
 _levels = _numbers | st.lists(_scalars, max_size=4)
 _kinds = st.sampled_from(["boot", "setting", "parameter"])
-_metrics = st.lists(_table(keys_of(MetricTable), name=st.just("m"), regex=st.just("(.)")), max_size=2)
+_metrics = st.lists(_table(keys_of(MetricRule), name=st.just("m"), regex=st.just("(.)")), max_size=2)
 _used = st.sampled_from(["fork", "hackbench", "mine"])
 _workload = _used | _table(keys_of(WorkloadTable), name=_used, metrics=_metrics, command=st.just("x"))
 _factor = st.fixed_dictionaries({"levels": _numbers, "kind": _kinds}) | _table(
@@ -52,7 +53,7 @@ _factor = st.fixed_dictionaries({"levels": _numbers, "kind": _kinds}) | _table(
 _names = st.sampled_from(["vm.x", "hackbench.groups", "b", "kernel", "memory"]) | st.text(max_size=6)
 _factors = st.dictionaries(_names, _factor, min_size=1, max_size=2)
 _machine = st.just({"kernel": "debian:6.1"}) | _table(
-    keys_of(MachineTable), kernel=st.just("debian:6.1"), memory=st.just("1G")
+    keys_of(MachineSettings), kernel=st.just("debian:6.1"), memory=st.just("1G")
 )
 _others = {key: _anything for key in keys_of(StudyTable) if key not in {"factors", "workloads", "machine"}}
 _workloads = st.lists(_workload, min_size=1, max_size=3)
@@ -65,7 +66,7 @@ _studies = _likely | st.fixed_dictionaries(
 
 def _is_usable(study: Study) -> None:
     """What is accepted can be stored, planned and resumed."""
-    assert Study.model_validate_json(study.model_dump_json(by_alias=True)) == study
+    assert Study.model_validate_json(study.model_dump_json()) == study
     assert digest(study)
     if len(study.factors) <= 2:
         assert plan(study).trials
