@@ -140,6 +140,12 @@ def _nanoseconds(length: float) -> int:
     return round(length * 1e9)
 
 
+def _from_a_million(number: int) -> int:
+    if number < 1_000_000:
+        raise not_allowed()
+    return number
+
+
 _SETTLE = quantity(_nanoseconds, lambda length: length / 1e9, int | float)
 _INTERVAL = quantity(
     lambda text: round(notation.interval(text) * 1e9),
@@ -208,8 +214,8 @@ class MachineSettings(Model):
         description="seconds above 0, up to 86400, of each boot",
     )
     """Machine ssh: after so long without an answer what was booted has hung."""
-    limit_instructions: WholeNumber = Field(
-        default=200_000_000_000, ge=1_000_000, lt=2**63, description="a whole number from 1000000"
+    limit_instructions: Annotated[WholeNumber, in_file(_from_a_million)] = Field(
+        default=200_000_000_000, gt=0, lt=2**63, description="a whole number from 1000000"
     )
     """Guest instructions (nanoseconds of guest time) after which a trial has hung."""
     disk: Disk | None = Field(

@@ -396,7 +396,7 @@ def open_store(
     A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
     that is an error, and nothing is ever written, so that a store on a read-only file system can be shown;
     `followed` as well where it stays open while others write to it. Raises StoreError: NotAStore,
-    NoStoreThere, StoreForbidden, NoSuchBackend, where it is of a newer ktrial (which is left as it is),
+    NoStoreThere, StoreForbidden, NoSuchBackend, where its schema is a later one (it is left as it is),
     locked, full.
     """
     url = url_of(location if location is not None else default_location())
@@ -489,9 +489,10 @@ def _version_on_server(engine: Engine, name: str) -> int | None:
 def _check_version(version: int | None, name: str) -> None:
     if version is not None and version > SCHEMA_VERSION:
         raise StoreError(
-            f"Store {name} was written by a newer ktrial (its schema is {version}, this ktrial knows "
-            f"{SCHEMA_VERSION}).",
-            hint="use that newer ktrial, or another store: --store FILE",
+            f"Store {name} has the schema {version}, and this ktrial knows {SCHEMA_VERSION}: another version "
+            "wrote it.",
+            hint="use the ktrial that wrote it (a newer one, or one from before the first release, whose "
+            "stores no other reads), or another store: --store FILE",
         )
     if version is not None and version < 1:
         raise StoreDamaged(f"Store {name} is damaged: its schema version is {version}.")
