@@ -485,7 +485,7 @@ def test_a_study_is_kept_under_the_names_of_the_study_file(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("version", "problem"),
     [
-        (SCHEMA_VERSION + 1, f"its schema is {SCHEMA_VERSION + 1}, this ktrial knows {SCHEMA_VERSION}"),
+        (SCHEMA_VERSION + 1, f"has the schema {SCHEMA_VERSION + 1}, and this ktrial knows {SCHEMA_VERSION}"),
         (0, "is damaged: its schema version is 0"),
     ],
 )

@@ -219,7 +219,7 @@ def test_mistakes_of_a_format_are_told_with_their_line(tmp_path: Path, metrics: 
 
 def test_a_study_that_has_no_format_keeps_its_digest() -> None:
     rule = MetricRule(name="rate", regex="(1)")
-    assert rule.model_dump().keys() == {"name", "unit", "direction", "regex", "json_path"}
+    assert rule.model_dump(by_alias=False).keys() == {"name", "unit", "direction", "regex", "json_path"}
 
 
 def test_a_limit_may_name_a_metric_of_several_words() -> None:
