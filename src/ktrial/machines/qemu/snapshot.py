@@ -355,7 +355,7 @@ def not_booted(
     if report.failed:
         verdict = outcome.agent_failed(report.failed, console)
     else:
-        verbose_command_line = _verbose_command_line_console(setup, children, ending)
+        verbose_command_line = _verbose_console(setup, children, ending)
         console = verbose_command_line if len(verbose_command_line) > len(console) else console
         verdict = outcome.judge(ending, setup.limits, console=console, messages=messages, ready=False)
     return ended(verdict, console)
@@ -367,7 +367,7 @@ def ended(verdict: outcome.GuestVerdict, console: str) -> GuestEnded:
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _verbose_command_line_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
+def _verbose_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
     limits = setup.limits
     if ending.stop is Stop.SECONDS:
         limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))
