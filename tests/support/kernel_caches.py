@@ -1,4 +1,4 @@
-"""What is in a cache of kernels, and a provider that programs started here know as well."""
+"""What is in a cache of kernels, and a provider as another package brings it."""
 
 import os
 import time
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.support import kernel_images as make
-from tests.support.places import ROOT
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.providers import Parts, Request
@@ -22,13 +21,11 @@ def left_over(cache: Path) -> list[str]:
     ]
 
 
-def slow_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The provider of another package, known here and to programs that are started with this environment."""
+def slow_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider of another package."""
     install(tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
-    path = os.pathsep.join((str(tmp_path / "site"), str(ROOT)))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
 
 
 # A provider of kernels as another package would bring it: `slow:VERSION`, which writes down each fetch.

@@ -221,14 +221,6 @@ def text_field(heading: str, text: Callable[[Of], str], *, wraps: bool = True) -
     return Field(column, lambda subject: Cell(text(subject), text(subject)))
 
 
-def number_field(heading: str, text: Callable[[Of], str]) -> Field[Of]:
-    """A column of numbers, and how a thing's is written."""
-    return Field(
-        Column(heading.replace(" ", "_"), heading, numeric=True),
-        lambda subject: Cell(text(subject), text(subject)),
-    )
-
-
 def facts(by_name: Mapping[str, str]) -> Table:
     """What is known of one thing: a row a fact, its name and its value, without headings."""
     columns = (Column("what"), Column("value", wraps=True))

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,7 @@ from ktrial.importers.protocol import SourceFile, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
+from ktrial.program_outputs import OutputDamaged, unixbench_log
 from ktrial.program_outputs.reading import number
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)
@@ -21,22 +23,10 @@ _COPIES = re.compile(r"running ([0-9]{1,6}) parallel cop(?:y|ies) of tests")
 _RESULT = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}) (\S{1,12}) +\([0-9.]{1,20} s, [0-9]{1,6} samples?\)$")
 _INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}) +([0-9.]{1,20}|---) *$")
 _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.]{1,20}) *$")
-_TEST = re.compile(r"^(\S.{0,60}?) -- ([0-9]{1,6}) cop(?:y|ies)$")
-_FACT = re.compile(r"^# (COUNT0|COUNT1|TIME|elapsed): (\S{1,40})$")
-_UNIT = re.compile(r"^# COUNT2: (\S{1,12})$")
 _ONE_COPY = 1
 _LONGEST_LINE = 300
 _COARSE = 0.001
 """Half a unit of a result's last digit, as a part of it, that is told: a tenth of the usual margin."""
-_UNITS = {
-    "Double-Precision Whetstone": "MWIPS",
-    "File Copy 1024 bufsize 2000 maxblocks": "KBps",
-    "File Copy 256 bufsize 500 maxblocks": "KBps",
-    "File Copy 4096 bufsize 8000 maxblocks": "KBps",
-    "Shell Scripts (1 concurrent)": "lpm",
-    "Shell Scripts (8 concurrent)": "lpm",
-}
-"""Of the tests of the index whose results are not in loops a second (UnixBench's Run)."""
 
 
 @dataclass
@@ -164,99 +154,25 @@ def _printed(text: str) -> Rounded | None:
 
 def _log(file: SourceFile, format: str) -> list[_Run]:
     """Results of each run, recomputed from the passes."""
+    try:
+        sections = unixbench_log.sections(file.text)
+    except OutputDamaged as error:
+        where, problem = error.where, error.problem
+        raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=problem) from None
     runs: dict[tuple[int, int], _Run] = {}
-    for section, seen in _sections(file, format):
-        run = runs.setdefault((section.copies, seen), _Run(copies=section.copies))
-        result = score_of(section.passes)
-        if section.test in BASELINES:
-            index = 10 * result / BASELINES[section.test]
-            exact = [Rounded(value=value) for value in (BASELINES[section.test], result, index)]
-            run.rows[section.test] = (exact[0], exact[1], exact[2])
-        else:
-            run.results[section.test] = result, section.unit
-    return list(runs.values())
-
-
-_Pass = list[dict[str, float]]
-"""What each copy counted."""
-
-
-@dataclass
-class _Section:
-    """A test in the log, with so many copies, and its passes."""
-
-    test: str
-    copies: int
-    passes: list[_Pass] = field(default_factory=list)
-    unit: str = ""
-
-
-def _sections(file: SourceFile, format: str) -> list[tuple[_Section, int]]:
-    """Every test that has passes, and how often the log has had it before.
-
-    An empty line ends a copy's facts.
-    """
-    sections: list[_Section] = []
-    copy: dict[str, float] = {}
-    for at, line in enumerate([*file.text.splitlines(), ""], start=1):
-        if heading := _TEST.match(line):
-            sections.append(_Section(heading[1], int(heading[2])))
-        elif not sections:
-            continue
-        elif line.startswith("#### Pass "):
-            sections[-1].passes.append([])
-        elif unit := _UNIT.match(line):
-            sections[-1].unit = unit[1]
-        elif fact := _FACT.match(line):
-            copy[fact[1]] = _fact(file, format, at, fact)
-        elif not line.strip() and copy:
-            if sections[-1].passes and "COUNT0" in copy:
-                sections[-1].passes[-1].append(copy)
-            copy = {}
-    counted: dict[tuple[str, int], int] = {}
-    counted_sections = []
+    times: Counter[tuple[str, int]] = Counter()
     for section in sections:
-        section.passes = [copies for copies in section.passes if copies]
-        if section.passes:
-            key = section.test, section.copies
-            counted_sections.append((section, counted.get(key, 0)))
-            counted[key] = counted.get(key, 0) + 1
-    return counted_sections
-
-
-def _fact(file: SourceFile, format: str, line: int, fact: re.Match[str]) -> float:
-    value = number(fact[2])
-    if value is None or value < 0:
-        where, problem = f"line {line}", f"{fact[1]} is {fact[2]!r}, not a number"
-        raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=problem)
-    return value
-
-
-def score_of(passes: list[_Pass]) -> float:
-    """UnixBench's result of a test (combinePassResults in Run).
-
-    Counts are summed over copies and times averaged; the lowest third of the passes (rounded down) is
-    dropped; the result is the geometric mean of count / (time / timebase), or of the count where the
-    timebase is 0.
-    """
-    rates = sorted((_count(copies), _rate(copies)) for copies in passes)
-    counted = [rate for _, rate in rates[len(rates) // 3 :]]
-    if min(counted) <= 0:
-        return 0.0
-    return math.exp(math.fsum(math.log(rate) for rate in counted) / len(counted))
-
-
-def _count(copies: _Pass) -> float:
-    return math.fsum(copy["COUNT0"] for copy in copies)
-
-
-def _rate(copies: _Pass) -> float:
-    timebase = copies[0].get("COUNT1", 0.0)
-    if not timebase:
-        return _count(copies)
-    # As in Run: a time of 0 or none at all stands for the elapsed time.
-    time = math.fsum(copy.get("TIME") or copy.get("elapsed", 0.0) for copy in copies) / len(copies)
-    return _count(copies) * timebase / time if time else 0.0
+        test, copies, result = section.test, section.copies, section.result
+        run = runs.setdefault((copies, times[test, copies]), _Run(copies=copies))
+        times[test, copies] += 1
+        if test in BASELINES:
+            exact = [
+                Rounded(value=value) for value in (BASELINES[test], result, 10 * result / BASELINES[test])
+            ]
+            run.rows[test] = (exact[0], exact[1], exact[2])
+        else:
+            run.results[test] = result, section.unit
+    return list(runs.values())
 
 
 def _name(test: str, copies: int) -> str:
@@ -274,7 +190,7 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
     values: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for name, run in _named(file, runs):
         for test, (_, result, _) in run.rows.items():
-            values.setdefault((test, _UNITS.get(test, "lps")), []).append((name, result.value))
+            values.setdefault((test, unixbench_log.UNITS.get(test, "lps")), []).append((name, result.value))
         if (score := _whole_score(run)) is not None:
             values.setdefault((SCORE, "index"), []).append((name, score))
         for test, (score_value, unit) in run.results.items():

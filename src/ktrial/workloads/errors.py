@@ -7,12 +7,6 @@ class WorkloadError(KtrialError):
     """A workload cannot be run, or its numbers cannot be read."""
 
 
-class WorkloadUsageError(WorkloadError):
-    """The command was given something that it cannot take."""
-
-    exit_code = 2
-
-
 class BadWorkload(WorkloadError):
     """What was asked for cannot be meant: an unknown name, a parameter out of range, a bad command."""
 

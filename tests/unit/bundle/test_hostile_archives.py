@@ -20,7 +20,7 @@ from ktrial.errors import KtrialError
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.store.store import open_store
 
-OF_EACH_CHANGE, AT_NIGHT = 240, 100_000
+OF_EACH_CHANGE, AT_NIGHT = 60, 100_000
 OF_A_PART = 5_000
 """The night's archives come in parts, so that a night that is interrupted goes on at the part it was in."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT

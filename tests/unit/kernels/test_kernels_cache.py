@@ -184,8 +184,9 @@ def test_a_cache_that_is_a_file_is_named(
 
 
 def test_a_damaged_entry_is_told_removed_and_added_again(
-    tmp_path: Path, cache: Path, slow: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    slow_provider(tmp_path, monkeypatch)
     kernel = kernel_registry.add("slow:one")
     kernel.image.unlink()
     with pytest.raises(CacheDamaged, match="parts of it are missing"):
@@ -212,12 +213,8 @@ def test_a_damaged_name_can_be_removed(image: Path, cache: Path) -> None:
     assert kernel_registry.all_kernels() == ()
 
 
-@pytest.fixture
-def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    return slow_provider(tmp_path, monkeypatch)
-
-
-def test_a_broken_provider_warns_and_the_others_work(slow: dict[str, str]) -> None:
+def test_a_broken_provider_warns_and_the_others_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_provider(tmp_path, monkeypatch)
     with pytest.warns(UserWarning, match=r"kernel provider broken .* is broken .*No module named"):
         providers = all_providers()
     assert {"build", "debian", "git", "path", "host", "rpm", "slow", "source"} == set(providers)

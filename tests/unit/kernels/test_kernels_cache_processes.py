@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.support import kernel_images as make
 from tests.support.kernel_caches import left_over, slow_provider
-from tests.support.places import ROOT
+from tests.support.killing import begun, forked
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import (
@@ -37,11 +40,12 @@ def image(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    return slow_provider(tmp_path, monkeypatch)
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_provider(tmp_path, monkeypatch)
 
 
-def test_a_remembered_name_is_fetched_once_until_a_refresh(slow: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("slow")
+def test_a_remembered_name_is_fetched_once_until_a_refresh(tmp_path: Path) -> None:
     first = kernel_registry.add("slow:one")
     assert kernel_registry.add("slow:one") == first
     assert (tmp_path / "fetches").read_text() == "one\n"
@@ -49,64 +53,59 @@ def test_a_remembered_name_is_fetched_once_until_a_refresh(slow: dict[str, str],
     assert (tmp_path / "fetches").read_text() == "one\none\n"
 
 
-ADD = "import sys; from ktrial.kernels import kernel_registry; print(kernel_registry.add(sys.argv[1]).digest)"
+def at_once(work: Callable[[str], object], *names: str) -> list[int]:
+    """Do the work for each of the names, each in a process of its own; what these end with."""
+
+    def and_end(name: str) -> NoReturn:
+        work(name)
+        os._exit(0)
+
+    processes = [forked(partial(and_end, name)) for name in names]
+    return [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes]
 
 
-def test_two_processes_that_add_the_same_kernel_fetch_it_once(
-    slow: dict[str, str], tmp_path: Path, cache: Path
+def test_processes_that_add_the_same_kernel_fetch_it_once(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [sys.executable, "-c", ADD, "slow:one"]
-    environment = {**slow, "SLOW_SECONDS": "1"}
-    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(3)]
-    printed = {process.communicate(timeout=300)[0] for process in running}
-    assert [process.returncode for process in running] == [0, 0, 0]
-    assert len(printed) == 1
+    slow_provider(tmp_path, monkeypatch)
+    monkeypatch.setenv("SLOW_SECONDS", "0.3")
+    assert at_once(kernel_registry.add, *["slow:one"] * 3) == [0, 0, 0]
     assert (tmp_path / "fetches").read_text() == "one\n"
     assert [kernel.name for kernel in kernel_registry.all_kernels()] == ["slow:one"]
     assert left_over(cache) == []
 
 
-def test_processes_that_add_and_remove_different_kernels_do_not_disturb_each_other(
-    slow: dict[str, str], cache: Path
-) -> None:
-    script = (
-        "import sys\nfrom ktrial.kernels import kernel_registry\nfor i in range(5):\n"
-        "    k = kernel_registry.add(sys.argv[1]); assert k.image.exists(); kernel_registry.get(k.name)\n"
-        "    if i < 4: kernel_registry.remove(k.name)\n"
-    )
+@pytest.mark.usefixtures("slow")
+def test_processes_that_add_and_remove_different_kernels_do_not_disturb_each_other(cache: Path) -> None:
+    def add_and_remove(name: str) -> None:
+        for _ in range(4):
+            assert kernel_registry.add(name).image.exists()
+            kernel_registry.remove(kernel_registry.get(name).name)
+        kernel_registry.add(name)
+
     names = ("slow:one", "slow:two", "slow:three")
-    running = [subprocess.Popen([sys.executable, "-c", script, name], env=slow) for name in names]
-    assert [process.wait(timeout=300) for process in running] == [0, 0, 0]
+    assert at_once(add_and_remove, *names) == [0, 0, 0]
     assert [kernel.name for kernel in kernel_registry.all_kernels()] == sorted(names)
     assert left_over(cache) == []
 
 
-STAGED = """
-import sys
-from ktrial.kernels import kernel_registry
-
-def progress(what, done=0, total=0):
-    print(what, flush=True)
-    if what == sys.argv[2]:
-        sys.stdin.read()  # until it is killed, however long that takes
-
-kernel_registry.add(sys.argv[1], progress=progress)
-"""
-
 STAGES = ("fetching", "unpacking the kernel", "resolving the modules' dependencies", "writing to disk")
 
 
+@pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_process_killed_in_the_middle_leaves_no_kernel(
-    slow: dict[str, str], tmp_path: Path, cache: Path, stage: str
-) -> None:
-    command = [sys.executable, "-c", STAGED, "slow:one", stage]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=slow, text=True, stdin=pipe, stdout=pipe) as process:
-        assert process.stdout is not None
-        assert any(line.strip() == stage for line in iter(process.stdout.readline, ""))
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+def test_a_process_killed_in_the_middle_leaves_no_kernel(cache: Path, stage: str) -> None:
+    def add_until(pipe: int) -> None:
+        def progress(step: str, *_: int) -> None:
+            if step == stage:
+                os.write(pipe, b"x")
+                signal.pause()
+
+        kernel_registry.add("slow:one", progress=progress)
+
+    process = begun(add_until)
+    os.kill(process, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
     assert kernel_registry.all_kernels() == ()
     assert left_over(cache), "the killed process was in the middle of it"
     with pytest.raises(KernelNotFound):
@@ -115,47 +114,52 @@ def test_a_process_killed_in_the_middle_leaves_no_kernel(
     assert left_over(cache) == []
 
 
-def in_a_small_disk(
-    directory: Path, size: str, script: str, *arguments: str
-) -> "subprocess.CompletedProcess[str]":
-    """Run Python where `directory` is a tmpfs of `size`, in mount and user namespaces of its own."""
-    directory.mkdir()
-    mounted = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, str(directory)]
-    program = [sys.executable, "-c", script, *arguments]
-    environment = {**os.environ, "KTRIAL_CACHE": str(directory), "PYTHONPATH": str(ROOT)}
-    return subprocess.run([*command, *program], env=environment, capture_output=True, text=True, check=False)
-
-
+SIZES = ("40k", "80k", "120k", "160k")
 FILL = """
+import subprocess
 import sys
-import threading
 from pathlib import Path
 from ktrial.installation import cache_directory
 from ktrial.kernels import kernel_registry
 from ktrial.errors import KtrialError
-try:
-    kernel_registry.add(sys.argv[1], modules=Path(sys.argv[2]))
-except KtrialError as error:
-    print(type(error).__name__, error, error.advice, sep="\\n")
-print([path.name for path in (cache_directory() / "kernels" / "work").iterdir()])
-print(len(kernel_registry.all_kernels()))
+for size in sys.argv[3:]:
+    disk = str(cache_directory())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=True)
+    try:
+        kernel_registry.add(sys.argv[1], modules=Path(sys.argv[2]))
+    except KtrialError as error:
+        print(type(error).__name__, error, error.advice, sep="\\t", end="\\t")
+    left = [path.name for path in (cache_directory() / "kernels" / "work").iterdir()]
+    print(left, len(kernel_registry.all_kernels()), sep="\\t")
+    subprocess.run(["umount", disk], check=True)
 """
 
 
-@pytest.mark.parametrize("size", ["40k", "80k", "120k", "160k"])
-def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path, image: Path, size: str) -> None:
+def test_a_full_disk_is_named_and_nothing_half_written_stays(
+    tmp_path: Path, image: Path, cache: Path
+) -> None:
+    """On small disks, in mount and user namespaces of their own."""
     modules = make.module_tree(tmp_path, names=tuple(f"m{number}" for number in range(20)))
-    finished = in_a_small_disk(tmp_path / "small", size, FILL, f"path:{image}", str(modules))
+    cache.mkdir()
+    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", FILL]
+    finished = subprocess.run(
+        [*command, f"path:{image}", str(modules), *SIZES],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if "unshare" in finished.stderr or "permission denied" in finished.stderr.lower():
         pytest.skip(f"this system forbids user namespaces: {finished.stderr.strip()}")
     assert finished.returncode == 0, finished.stderr
-    kind, message, advice, work, count = finished.stdout.splitlines()
-    assert kind == "CacheFull"
-    assert str(tmp_path / "small") in message
-    assert "needed" in message
-    assert "KTRIAL_CACHE" in advice
-    assert (work, count) == ("[]", "0")
+    assert len(finished.stdout.splitlines()) == len(SIZES)
+    for line in finished.stdout.splitlines():
+        kind, message, advice, work, count = line.split("\t")
+        assert kind == "CacheFull"
+        assert str(cache) in message
+        assert "needed" in message
+        assert "KTRIAL_CACHE" in advice
+        assert (work, count) == ("[]", "0")
 
 
 def test_too_little_space_is_told_before_anything_is_fetched(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def problem_of(source: Path, **texts: str) -> str:
     """Why it does not build so."""
     with pytest.raises(BuildFailed) as caught:
         with_patch(source, **texts)
-    return str(caught.value.facts["problem"])
+    return caught.value.problem
 
 
 def test_its_own_files_are_compiled_before_those_that_include_its_header(source: Path, cache: Path) -> None:
@@ -124,18 +124,15 @@ def test_what_moves_to_another_file_is_not_missed(source: Path, cache: Path) -> 
     assert len(compiled(cache)) == 2 * (CALLERS + 2)
 
 
-def test_functions_are_those_that_others_may_call(source: Path, cache: Path) -> None:
-    (path,) = (cache / "trees").glob("*/source/build/kernel/aside.o")
+def test_a_new_tree_learns_from_others_what_is_compiled_and_what_calls_what(
+    source: Path, cache: Path, tmp_path: Path
+) -> None:
+    (differing,) = (cache / "trees").glob("*/source/build")
+    path = differing / "kernel/aside.o"
     assert functions(path) == ({"aside"}, {"dequeue"})
     assert functions(path.with_name("none.o")) == (set(), set())
-
-
-def test_a_new_tree_learns_from_others_what_is_compiled(source: Path, cache: Path, tmp_path: Path) -> None:
-    differing = tuple((cache / "trees").glob("*/source/build"))
-    own_value = OwnObjects.of(tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), differing)
-    assert (own_value.paths, own_value.functions_before, own_value.in_order) == (
-        ("kernel/aside.o",),
-        {},
-        True,
+    objects = OwnObjects.of(
+        tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), (differing,)
     )
-    assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), differing).in_order
+    assert (objects.paths, objects.functions_before, objects.in_order) == (("kernel/aside.o",), {}, True)
+    assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), (differing,)).in_order

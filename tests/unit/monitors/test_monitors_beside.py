@@ -12,6 +12,7 @@ from ktrial import monitors
 from ktrial.monitors.tracers import bpftrace, perf_stat
 from ktrial.monitors.tracers.bpftrace import SCRIPTS, BpftraceMonitor, missing
 from ktrial.package_names import INSTALL
+from ktrial.program_outputs.formats.perf_stat import NOT_SUPPORTED, csv_counts
 from ktrial.target.errors import MonitorUnusable
 
 ATTACHED = '{"type": "attached_probes", "data": {"probes": 5}}\n'
@@ -25,11 +26,12 @@ def said(name: str) -> str:
 
 
 def test_perf_without_counters_of_the_cpu_tells_what_it_cannot_count() -> None:
-    events = {each.event: each for each in perf_stat.lines(said("perf-stat-6.1.187-without-pmu.csv"))}
-    assert list(events) == list(perf_stat.EVENTS)
-    assert [event for event in events if not events[event].supported] == list(perf_stat.EVENTS[:15])
-    assert (events["task-clock"].unit, events["task-clock"].percent) == ("msec", 100.0)
-    assert events["page-faults"].value == 49
+    counts = {count.event: count for count in csv_counts(said("perf-stat-6.1.187-without-pmu.csv"))}
+    assert list(counts) == list(perf_stat.EVENTS)
+    unsupported = [event for event, count in counts.items() if count.value == NOT_SUPPORTED]
+    assert unsupported == list(perf_stat.EVENTS[:15])
+    assert (counts["task-clock"].unit, counts["task-clock"].takes_turns) == ("msec", False)
+    assert counts["page-faults"].value == "49"
 
 
 def test_perf_that_was_attached_gives_counters() -> None:
@@ -47,10 +49,7 @@ def test_what_perf_scales_or_may_count_in_user_space_only_is_read_too() -> None:
         "7,,page-faults,1,100.00,,",
     )
     printed = "\n".join(lines)
-    cycles, loads, faults = perf_stat.lines(printed)
-    assert (cycles.event, cycles.value, cycles.percent) == ("cycles", 1234, 62.5)
-    assert (loads.supported, loads.value) == (True, None)
-    assert faults.value == 7
+    assert [count.takes_turns for count in csv_counts(printed)] == [True, True, False]
     assert perf_stat.MONITOR.counted(printed) == {"perf-stat.cycles": 1234, "perf-stat.page-faults": 7}
 
 

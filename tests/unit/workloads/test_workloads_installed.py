@@ -14,13 +14,14 @@ from tests.support.places import PROGRAM_OUTPUTS as OUTPUTS
 
 from ktrial import workloads
 from ktrial.model.design import Perturbation
+from ktrial.model.imported import BASELINES
 from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.package_names import INSTALL
 from ktrial.program_outputs import find
+from ktrial.program_outputs.unixbench_log import Section, index
 from ktrial.target import Run, StepResult
 from ktrial.workloads.adapter import GROUP, InstalledProgram, Reported
 from ktrial.workloads.adapters import nginx_wrk
-from ktrial.workloads.adapters.unixbench_run import index, score
 from ktrial.workloads.errors import BadOutput, WorkloadError
 
 PLAIN = Perturbation(number=0)
@@ -235,18 +236,17 @@ def test_a_servers_script_tells_the_versions_of_what_it_runs() -> None:
 
 
 def test_the_lowest_third_of_the_passes_is_dropped() -> None:
-    assert score([10.0, 1000.0, 1000.0]) == pytest.approx(1000)
-    assert score([10.0, 1000.0]) == pytest.approx(100)
+    def result(*counts: float) -> float:
+        return Section("execl", 1, [[{"COUNT0": count}] for count in counts]).result
+
+    assert result(10.0, 1000.0, 1000.0) == pytest.approx(1000)
+    assert result(10.0, 1000.0) == pytest.approx(100)
+    assert result(0.0, 1000.0) == 0
 
 
 def test_the_index_of_the_baseline_machine_is_ten() -> None:
-    baseline = {
-        "dhry2reg": 116700.0, "whetstone-double": 55.0, "execl": 43.0, "fstime": 3960.0, "fsbuffer": 1655.0,
-        "fsdisk": 5800.0, "pipe": 12440.0, "context1": 4000.0, "spawn": 126.0, "shell1": 42.4, "shell8": 6.0,
-        "syscall": 15000.0,
-    }  # fmt: skip
-    assert index(baseline) == pytest.approx(10)
-    assert index({name: 3 * value for name, value in baseline.items()}) == pytest.approx(30)
+    assert index(BASELINES) == pytest.approx(10)
+    assert index({name: 3 * value for name, value in BASELINES.items()}) == pytest.approx(30)
 
 
 def test_directions_are_what_they_should_be() -> None:

@@ -11,11 +11,11 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.monitors import Prepared
 from ktrial.package_names import INSTALL
+from ktrial.program_outputs.formats.perf_stat import NOT_SUPPORTED, Count, csv_counts
 from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram
 from ktrial.target.errors import MonitorUnusable
@@ -31,45 +31,7 @@ EVENTS = (
 )
 """What is tried, in perf's own words (tools/perf/util/parse-events.l has had them since 2009)."""
 _LEVEL_FILE = Path("/proc/sys/kernel/perf_event_paranoid")
-_WHOLE = 99.0
-"""Percent of the time: below that perf took turns, and scaled what it counted."""
 _PATIENCE = 60.0
-
-
-class Counted(NamedTuple):
-    """One line of what perf printed."""
-
-    event: str
-    """Without the modifier that perf adds where it may count in user space only (`cycles:u`)."""
-    value: float | None
-    """None where it was not counted."""
-    supported: bool
-    """Whether this system has the event at all; a short program may end before its turn comes."""
-    unit: str
-    """`msec` of task-clock; empty for a plain count."""
-    percent: float
-    """How much of the time it was counted; the value is scaled up where that is not all."""
-
-
-def lines(printed: str) -> Iterator[Counted]:
-    """What `perf stat -x,` printed: value, unit, event, time counted, percent of the time, then metrics.
-
-    Lines that are something else are passed over.
-    """
-    for line in printed.splitlines():
-        fields = line.split(",")
-        if len(fields) < 5 or not fields[2]:
-            continue
-        value = _number(fields[0])
-        if value is None and not fields[0].startswith("<not "):
-            continue
-        event = fields[2].partition(":")[0]
-        yield Counted(event, value, fields[0] != "<not supported>", fields[1], _number(fields[4]) or 0.0)
-
-
-def _number(text: str) -> float | None:
-    plain = text.replace(".", "", 1)
-    return float(text) if plain.isascii() and plain.isdecimal() else None
 
 
 class _PerfStat:
@@ -89,13 +51,17 @@ class _PerfStat:
 
     def counted(self, printed: str) -> dict[str, float]:
         """`perf-stat.cycles` and so on; `perf-stat.task-clock_ms`."""
-        counts = [counter for counter in lines(printed) if counter.value is not None]
+        counts = [count for count in csv_counts(printed) if count.is_counted]
         if not counts:
             raise ValueError("perf printed no count")
         return {
-            f"{NAME}.{line_counted.event}{'_ms' * (line_counted.unit == 'msec')}": line_counted.value or 0.0
-            for line_counted in counts
+            f"{NAME}.{_name(count)}{'_ms' * (count.unit == 'msec')}": float(count.value) for count in counts
         }
+
+
+def _name(count: Count) -> str:
+    """Without the modifier that perf adds where it may count in user space only: `cycles:u`."""
+    return count.event.partition(":")[0]
 
 
 @cache
@@ -109,30 +75,30 @@ def _prepared(program: str) -> Prepared:
         # Its events begin disabled, and perf tells when it has enabled them: then all of them are there.
         argv=(
             *(program, "stat", "-x,", "--log-fd", "1", "--control", "fd:0,1", "-D", "-1"),
-            *("-e", ",".join(each.event for each in events), "-p", "{pid}"),
+            *("-e", ",".join(map(_name, events)), "-p", "{pid}"),
         ),
         say="enable\n",
         ready="ack",
     )
-    text = f"{version.strip()}: {', '.join(each.event for each in events)}"
+    text = f"{version.strip()}: {', '.join(map(_name, events))}"
     return Prepared(tracer, text, tuple(_warnings(events)))
 
 
-def _counting(program: str) -> tuple[list[Counted], str]:
+def _counting(program: str) -> tuple[list[Count], str]:
     """The events that are counted here, and perf's own words where there is none.
 
     All of them are tried together. A perf that does not know one of them takes none: then each for itself.
     """
     together, problem = _tried(program, EVENTS)
-    events = together or [counter for event in EVENTS for counter in _tried(program, (event,))[0]]
-    return [event_counted for event_counted in events if event_counted.supported], problem
+    events = together or [count for event in EVENTS for count in _tried(program, (event,))[0]]
+    return [count for count in events if count.value != NOT_SUPPORTED], problem
 
 
-def _tried(program: str, events: Iterable[str]) -> tuple[list[Counted], str]:
+def _tried(program: str, events: Iterable[str]) -> tuple[list[Count], str]:
     true = shutil.which("true") or "/bin/true"
     printed, complaint = _said(program, "stat", "-x,", "--log-fd", "1", "-e", ",".join(events), "--", true)
     words = [line.strip() for line in complaint.splitlines() if line.strip()]
-    return list(lines(printed)), words[0] if words else ""
+    return list(csv_counts(printed)), words[0] if words else ""
 
 
 def _said(*argv: str) -> tuple[str, str]:
@@ -153,9 +119,8 @@ def _said(*argv: str) -> tuple[str, str]:
     return finished.stdout, finished.stderr
 
 
-def _warnings(events: list[Counted]) -> Iterator[DataWarning]:
-    counted = {counter.event for counter in events}
-    missing = [event for event in EVENTS if event not in counted]
+def _warnings(events: list[Count]) -> Iterator[DataWarning]:
+    missing = [event for event in EVENTS if event not in set(map(_name, events))]
     if missing:
         yield DataWarning(
             kind=WarningKind.EVENTS_LEFT_OUT,
@@ -163,7 +128,7 @@ def _warnings(events: list[Counted]) -> Iterator[DataWarning]:
             advice="virtual machines often have no performance counters: give the guest a virtual PMU, "
             "or measure on hardware",
         )
-    shared = [event_counted.event for event_counted in events if event_counted.percent < _WHOLE]
+    shared = [_name(count) for count in events if count.takes_turns]
     if shared:
         yield DataWarning(
             kind=WarningKind.EVENTS_LEFT_OUT,

@@ -16,7 +16,7 @@ _LONGEST_LINE = 500
 _WHOLE = 99.0
 """Per cent of the time: below that perf took turns, and scaled what it counted."""
 _PARTS = {"interval", "cpu", "core", "socket", "die", "node", "thread", "aggregate-number"}
-_NOT = ("<not supported>", "<not counted>")
+NOT_SUPPORTED, _NOT_COUNTED = "<not supported>", "<not counted>"
 _UNITS = {"msec": "ms"}
 _HEADING = "Performance counter stats for"
 _ROW = re.compile(
@@ -32,11 +32,25 @@ _MOST_PARTS = 2
 _NO_PART = "it tells parts of the run (-I, -A, --per-…): perf stat without these tells the whole"
 
 
-class _Count(NamedTuple):
+class Count(NamedTuple):
+    """One event that perf was to count."""
+
     value: str
+    """A number, `<not supported>` by this system, or `<not counted>`: a program may end before its turn."""
     unit: str
+    """`msec` of task-clock; empty for a plain count."""
     event: str
     percent: str
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there is a number."""
+        return self.value not in (NOT_SUPPORTED, _NOT_COUNTED)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it was counted a part of the time only: the value is scaled up."""
+        return not _PERCENT.fullmatch(self.percent) or float(self.percent) < _WHOLE
 
 
 class PerfStat:
@@ -84,63 +98,59 @@ class PerfStat:
                 Direction.LOWER,
             )
             for row in counts
-            if row.value not in _NOT
+            if row.is_counted
         )
         if not read:
             raise OutputEmpty(format=self.name, problem="no event was counted")
         return Report(read, notes=tuple(_notes(counts, text)))
 
-    def _counts(self, text: str) -> Iterator[_Count]:
+    def _counts(self, text: str) -> Iterator[Count]:
         if '"counter-value"' in text:
             yield from self._of_json(text)
         elif _HEADING in text:
             yield from self._of_table(text)
         else:
-            yield from self._of_csv(text)
+            yield from csv_counts(text, self.name)
 
-    def _of_json(self, text: str) -> Iterator[_Count]:
+    def _of_json(self, text: str) -> Iterator[Count]:
         for json_object in json_objects(text, self.name):
             event = text_of(json_object.get("event"))
             if not event:
                 continue  # a further metric of the event before
-            if {
-                "interval",
-                "cpu",
-                "core",
-                "socket",
-                "die",
-                "node",
-                "thread",
-                "aggregate-number",
-            } & json_object.keys():
+            if _PARTS & json_object.keys():
                 raise OutputDamaged(format=self.name, where=event, problem=_NO_PART)
             value = text_of(json_object.get("counter-value"))
-            yield _Count(
+            yield Count(
                 value,
                 text_of(json_object.get("unit")),
                 event,
                 str(finite(json_object.get("pcnt-running")) or 0),
             )
 
-    def _of_table(self, text: str) -> Iterator[_Count]:
+    def _of_table(self, text: str) -> Iterator[Count]:
         if text.count(_HEADING) > 1:
             problem = f"there are {text.count(_HEADING)} reports: which of them counts, nobody can tell"
             raise OutputDamaged(format=self.name, where="the whole", problem=problem)
         for line in _lines(text[text.index(_HEADING) :])[1:]:
             if match := _ELAPSED.match(line):
-                yield _Count(match["value"], "s", match["what"], "100")
+                yield Count(match["value"], "s", match["what"], "100")
             elif match := _ROW.match(line):
                 unit = match["unit"] or ""
-                yield _Count(_plain(match["value"], unit), unit, match["event"], match["percent"] or "100")
+                yield Count(_plain(match["value"], unit), unit, match["event"], match["percent"] or "100")
 
-    def _of_csv(self, text: str) -> Iterator[_Count]:
-        for line in _lines(text):
-            parts, fields = _csv_fields(line)
-            if parts:
-                problem = f"{_NO_PART}. Or its numbers have decimal commas: run it with LC_ALL=C"
-                raise OutputDamaged(format=self.name, where=f"the line {line[:60]!r}", problem=problem)
-            if fields:
-                yield _Count(fields[0], fields[1], fields[2], fields[4])
+
+def csv_counts(text: str, format: str = "") -> Iterator[Count]:
+    """What `perf stat -x` printed; other lines are passed over.
+
+    `format`: what OutputDamaged names where lines tell parts of the run; empty: these are passed over.
+    """
+    for line in _lines(text):
+        parts, fields = _csv_fields(line)
+        if parts and format:
+            problem = f"{_NO_PART}. Or its numbers have decimal commas: run it with LC_ALL=C"
+            raise OutputDamaged(format=format, where=f"the line {line[:60]!r}", problem=problem)
+        if fields and not parts:
+            yield Count(fields[0], fields[1], fields[2], fields[4])
 
 
 def _lines(text: str) -> list[str]:
@@ -164,7 +174,7 @@ def _is_count(fields: list[str]) -> bool:
     if len(fields) < 5:
         return False
     value, unit, event, time, percent = fields[:5]
-    numbers = value in _NOT or re.fullmatch(r"[0-9]+([.,][0-9]+)?", value)
+    numbers = value in (NOT_SUPPORTED, _NOT_COUNTED) or re.fullmatch(r"[0-9]+([.,][0-9]+)?", value)
     names = re.fullmatch(r"[A-Za-z]*", unit) and re.match(r"[A-Za-z]", event)
     return bool(numbers and names and time.isdigit() and _PERCENT.fullmatch(percent))
 
@@ -178,10 +188,10 @@ def _plain(value: str, unit: str) -> str:
     return value.replace(",", "") if re.fullmatch(grouped, value) else value
 
 
-def _notes(counts: list[_Count], text: str) -> Iterator[Note]:
-    if missing := [row_of_event.event for row_of_event in counts if row_of_event.value in _NOT]:
+def _notes(counts: list[Count], text: str) -> Iterator[Note]:
+    if missing := [count.event for count in counts if not count.is_counted]:
         yield Note(f"perf did not count {', '.join(missing)}")
-    shared = [row.event for row in counts if row.value not in _NOT and (_percent(row) < _WHOLE)]
+    shared = [count.event for count in counts if count.is_counted and count.takes_turns]
     if shared:
         yield Note(
             f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
@@ -190,13 +200,6 @@ def _notes(counts: list[_Count], text: str) -> Iterator[Note]:
         yield Note(
             "the means of several runs: how these scatter is lost", "ktrial repeats them itself: repeats = 5"
         )
-
-
-def _percent(count: _Count) -> float:
-    try:
-        return float(count.percent)
-    except ValueError:
-        return 0.0
 
 
 FORMAT = PerfStat()

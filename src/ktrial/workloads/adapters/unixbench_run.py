@@ -3,12 +3,9 @@
 `unixbench` is ktrial's own, in the static program.
 """
 
-import math
-import re
-import statistics
-from collections.abc import Iterator
-
+from ktrial.model.imported import BASELINES
 from ktrial.model.workload import Metric
+from ktrial.program_outputs import OutputDamaged, unixbench_log
 from ktrial.workloads.adapter import (
     PROLOGUE,
     SHELL,
@@ -22,20 +19,20 @@ from ktrial.workloads.adapter import (
 )
 
 _TESTS = {
-    "dhry2reg": ("Dhrystone 2 using register variables", 116700.0, "lps"),
-    "whetstone-double": ("Double-Precision Whetstone", 55.0, "MWIPS"),
-    "execl": ("Execl Throughput", 43.0, "lps"),
-    "fstime": ("File Copy 1024 bufsize 2000 maxblocks", 3960.0, "KBps"),
-    "fsbuffer": ("File Copy 256 bufsize 500 maxblocks", 1655.0, "KBps"),
-    "fsdisk": ("File Copy 4096 bufsize 8000 maxblocks", 5800.0, "KBps"),
-    "pipe": ("Pipe Throughput", 12440.0, "lps"),
-    "context1": ("Pipe-based Context Switching", 4000.0, "lps"),
-    "spawn": ("Process Creation", 126.0, "lps"),
-    "shell1": ("Shell Scripts (1 concurrent)", 42.4, "lpm"),
-    "shell8": ("Shell Scripts (8 concurrent)", 6.0, "lpm"),
-    "syscall": ("System Call Overhead", 15000.0, "lps"),
+    "dhry2reg": "Dhrystone 2 using register variables",
+    "whetstone-double": "Double-Precision Whetstone",
+    "execl": "Execl Throughput",
+    "fstime": "File Copy 1024 bufsize 2000 maxblocks",
+    "fsbuffer": "File Copy 256 bufsize 500 maxblocks",
+    "fsdisk": "File Copy 4096 bufsize 8000 maxblocks",
+    "pipe": "Pipe Throughput",
+    "context1": "Pipe-based Context Switching",
+    "spawn": "Process Creation",
+    "shell1": "Shell Scripts (1 concurrent)",
+    "shell8": "Shell Scripts (8 concurrent)",
+    "syscall": "System Call Overhead",
 }
-"""Test → its title, its score on the SPARCstation 20-61 that counts as 10, and its unit (pgms/index.base)."""
+"""Test → its title in the log."""
 _INDEX = "index"
 
 _SCRIPT = (
@@ -61,58 +58,27 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
 
 
 def _read(output: str, settings: Settings) -> dict[str, float]:
-    names = {title: name for name, (title, _, _) in _TESTS.items()}
-    scores: dict[str, float] = {}
-    for title, text in _parts(output, int(settings["copies"])):
-        if title in names:
-            scores[names[title]] = score(
-                [_pass(text_of_pass) for text_of_pass in re.split(r"^#### Pass ", text, flags=re.M)[1:]]
-            )
-    if set(scores) == set(_TESTS):
-        scores[_INDEX] = index(scores)
-    return scores
-
-
-def _parts(log: str, copies: int) -> Iterator[tuple[str, str]]:
-    """Title and text of each test that ran with so many copies."""
-    heads = list(re.finditer(r"^(.+) -- (\d+) cop(?:y|ies)$", log, re.MULTILINE))
-    ends = [head.start() for head in heads[1:]] + [len(log)]
-    for head, end in zip(heads, ends, strict=True):
-        if int(head[2]) == copies:
-            yield head[1], log[head.end() : end]
-
-
-def _pass(text: str) -> float:
-    """COUNT over time, in units of its timebase; COUNT itself where that is 0. A copy is a paragraph."""
-    counts = [float(number) for number in re.findall(r"^# COUNT0: ([0-9.]+)", text, re.MULTILINE)]
-    bases = [float(digits) for digits in re.findall(r"^# COUNT1: ([0-9.]+)", text, re.MULTILINE)]
-    times = [float(each) for each in re.findall(r"^# TIME: ([0-9.]+)", text, re.MULTILINE)]
-    elapsed = [float(each) for each in re.findall(r"^# elapsed: ([0-9.]+)", text, re.MULTILINE)]
-    if not counts or not bases:
-        raise ValueError("a pass without a COUNT")
-    if not bases[0]:
-        return sum(counts)
-    seconds = statistics.fmean(times or elapsed)
-    return sum(counts) / (seconds / bases[0])
-
-
-def score(passes: list[float]) -> float:
-    """The geometric mean of the passes without the worst third, as Run's combinePassResults has it."""
-    counted = sorted(passes)[len(passes) // 3 :]
-    if not counted or min(counted) <= 0:
+    names = {title: name for name, title in _TESTS.items()}
+    try:
+        sections = unixbench_log.sections(output)
+    except OutputDamaged as error:
+        raise ValueError(error.message.removesuffix(".")) from None
+    results = {
+        section.test: section.result
+        for section in sections
+        if section.copies == settings["copies"] and section.test in names
+    }
+    if not all(results.values()):
         raise ValueError("a test without a pass that counts")
-    return math.exp(statistics.fmean(math.log(rate) for rate in counted))
-
-
-def index(scores: dict[str, float]) -> float:
-    """Ten times the geometric mean of the scores over the baseline's."""
-    return 10 * math.exp(
-        statistics.fmean(math.log(scores[name] / base) for name, (_, base, _) in _TESTS.items())
-    )
+    metrics = {names[title]: result for title, result in results.items()}
+    if results.keys() == BASELINES.keys():
+        metrics[_INDEX] = unixbench_log.index(results)
+    return metrics
 
 
 def _metrics() -> tuple[Metric, ...]:
-    return (*(more(name, unit) for name, (_, _, unit) in _TESTS.items()), more(_INDEX, "index"))
+    units = {name: unixbench_log.UNITS.get(title, "lps") for name, title in _TESTS.items()}
+    return (*(more(name, unit) for name, unit in units.items()), more(_INDEX, "index"))
 
 
 WORKLOAD = InstalledProgram(
