@@ -222,7 +222,7 @@ def _verdict(margin: float, first: Sequence[float], second: Sequence[float]) -> 
 
 
 def _next_look(study: Study, trials: Sequence[Trial]) -> int | None:
-    return interim.blocks_wanted(study, trials, metrics_of(study, trials, metrics_in_catalogue))
+    return interim.InterimData(study, trials).blocks_wanted(metrics_of(study, trials, metrics_in_catalogue))
 
 
 def _trial(block: int, arm: int, value: float) -> Trial:

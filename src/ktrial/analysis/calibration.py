@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ktrial import machines
 from ktrial.analysis import interim
-from ktrial.analysis.errors import BadAmount, TimedError
+from ktrial.analysis.errors import AnalysisError, BadAmount
 from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.analysis.result import metrics_of, record
 from ktrial.importers import Choices, read_all, source_file
@@ -46,34 +46,34 @@ def next_calibration(store: Store, study: Study) -> Study:
         if stored.study == study.model_copy(update={"seed": stored.study.seed})
     ]
     for stored in sorted(like, key=lambda stored: -stored.id):
-        if interim.blocks_wanted(stored.study, store.trials(stored.id), ()) is not None:
+        if interim.InterimData(stored.study, store.trials(stored.id)).blocks_wanted(()) is not None:
             return stored.study
     return study.model_copy(update={"seed": secrets.randbelow(2**31)})
 
 
 def calibration_of(study_record: StudyRecord) -> Calibration:
-    """What the A/A study says about studies with its margin. Raises TimedError."""
+    """What the A/A study says about studies with its margin. Raises AnalysisError."""
     study, trials = study_record.study, study_record.trials
     timing = study.timing or Timing()
     design = SequentialDesign(margin=study.margin, alpha=timing.alpha)
     try:
-        measured = interim.measured(study, trials, metrics_of(study, trials))
+        measured = interim.InterimData(study, trials).measured(metrics_of(study, trials))
         if not measured:
             raise ValueError("it measured nothing")
         return calibrate(measured, design, study.machine.kind)
     except ValueError as error:
-        raise TimedError(
+        raise AnalysisError(
             f"The A/A study {study.name} calibrates nothing: {error}.",
             hint="run it with at least ten blocks: ktrial calibrate --blocks 20",
         ) from None
 
 
 def newest_calibration(store: Store, machine: str) -> Calibration:
-    """That of the machine that was made last. Raises TimedError."""
+    """That of the machine that was made last. Raises AnalysisError."""
     name = f"{_NAME}{machine}"
     stored = [stored_study for stored_study in store.studies() if stored_study.study.name == name]
     if not stored:
-        raise TimedError(
+        raise AnalysisError(
             f"The machine {machine} has not been calibrated in this store.",
             hint=f"ktrial calibrate --machine {machine} --workload W",
         )
@@ -107,20 +107,14 @@ def spread_of(sd: float | None, calibration: str | None, margin: float, store: s
     if sd is not None and calibration is None:
         return ratio_spread(sd)
     if calibration is not None and sd is None:
-        return _calibration(calibration, margin, store).largest_spread
+        if Path(calibration).exists() or calibration not in machines.names():
+            return _calibrated(Path(calibration), margin).largest_spread
+        with open_store(store) as opened:
+            return newest_calibration(opened, calibration).largest_spread
     hint = "give one of the two: --sd 1.2%, or --from-calibration FILE"
     problem = "one of --sd and --from-calibration has to say how much the machine's numbers scatter"
-    raise BadAmount(
-        option="--sd", value="not given" if sd is None else f"{sd:.4g}", problem=problem, hint=hint
-    )
-
-
-def _calibration(named: str, margin: float, store: str) -> Calibration:
-    """That in a file; else the newest one of a machine in the store."""
-    if Path(named).exists() or named not in machines.names():
-        return _calibrated(Path(named), margin)
-    with open_store(store) as opened:
-        return newest_calibration(opened, named)
+    value = "not given" if sd is None else f"{sd:.4g}"
+    raise BadAmount(option="--sd", value=value, problem=problem, hint=hint)
 
 
 def _calibrated(path: Path, margin: float) -> Calibration:

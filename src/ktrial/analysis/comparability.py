@@ -165,13 +165,6 @@ class TreatmentTrials:
     """All of the study's."""
     _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, study: Study, treatment: Treatment, ended: Sequence[Trial]) -> "TreatmentTrials":
-        """Those of the study's trials that are the treatment's."""
-        planned = len(ended) if study.timing else study.perturbations
-        labels = tuple(use.label for use in study.workloads)
-        return cls(treatment, tuple(ended), planned, bool(study.timing), labels)
-
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
         return self._by_metric.get((label, metric), {})
@@ -220,6 +213,10 @@ def sides_of(study: Study, trials: Sequence[Trial]) -> list[TreatmentTrials]:
     by_key: dict[str, list[Trial]] = {}
     for trial in trials:
         by_key.setdefault(trial.planned.treatment.key, []).append(trial)
-    return [
-        TreatmentTrials.of(study, treatment, by_key.get(treatment.key, ())) for treatment in treatments(study)
-    ]
+    labels = tuple(use.label for use in study.workloads)
+    sides = []
+    for treatment in treatments(study):
+        ended = tuple(by_key.get(treatment.key, ()))
+        planned = len(ended) if study.timing else study.perturbations
+        sides.append(TreatmentTrials(treatment, ended, planned, bool(study.timing), labels))
+    return sides

@@ -1,6 +1,6 @@
 """Event counters of a study's trials, compared by the rule that its metrics are compared by."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from ktrial.analysis.result import result
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import Study
 from ktrial.model.trial import OPERATIONS, Outcome, Trial
-from ktrial.model.workload import Direction, Mode, Sample
+from ktrial.model.workload import Direction, Sample
 
 PER_OPERATION, PER_RUN = "per operation", "per run"
 
@@ -23,8 +23,7 @@ class CounterRow(NamedTuple):
     @property
     def changed(self) -> bool:
         """The treatments differ, beyond the margin and the spread, or one of the two has none of it."""
-        one = self.comparison
-        return one.verdict in {Verdict.BETTER, Verdict.WORSE} or self.one_sided
+        return self.comparison.verdict in {Verdict.BETTER, Verdict.WORSE} or self.one_sided
 
     @property
     def one_sided(self) -> bool:
@@ -48,77 +47,55 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     that a trial lacks did not rise there.
     """
     completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
-    names = _names(completed, pattern)
-    counted = [_counting(trial, names) for trial in completed]
+    # Workload → its counters that match; the count of operations is no event.
+    names: dict[str, set[str]] = {}
+    for trial in completed:
+        for counter in trial.counters:
+            if counter.name != OPERATIONS and fnmatchcase(counter.name, pattern):
+                names.setdefault(counter.workload, set()).add(counter.name)
+    counted = [trial.model_copy(update={"samples": tuple(_as_samples(trial, names))}) for trial in completed]
+    order = {use.label: place for place, use in enumerate(study.workloads)}
+
+    def rank(row: CounterRow) -> tuple[object, ...]:
+        of_row = row.comparison
+        return (
+            order.get(of_row.workload, 0), not row.changed, -row.distance, of_row.metric, of_row.treatment
+        )  # fmt: skip
+
     comparisons = result(study, counted, described=lambda use: ()).comparisons
     rows = [CounterRow(_with_means(comparison, counted)) for comparison in comparisons]
-    return tuple(sorted(rows, key=_rank(study)))
+    return tuple(sorted(rows, key=rank))
 
 
 def _with_means(comparison: Comparison, counted: list[Trial]) -> Comparison:
     """Where there is no ratio, because one side has zeros, timed statistics give no values either."""
     if comparison.value is not None:
         return comparison
-    means = [
-        _mean(counted, comparison.workload, comparison.metric, label)
-        for label in (comparison.baseline, comparison.treatment)
-    ]
-    return comparison.model_copy(update={"baseline_value": means[0], "value": means[1]})
+    place = (comparison.workload, comparison.metric)
+
+    def mean(label: str) -> float | None:
+        of_treatment = (trial for trial in counted if trial.planned.treatment.label == label)
+        samples = (sample for trial in of_treatment for sample in trial.samples)
+        values = [sample.value for sample in samples if (sample.workload, sample.metric) == place]
+        return fmean(values) if values else None
+
+    means = {"baseline_value": mean(comparison.baseline), "value": mean(comparison.treatment)}
+    return comparison.model_copy(update=means)
 
 
-def _mean(counted: list[Trial], workload: str, name: str, treatment: str) -> float | None:
-    of_treatment = (trial for trial in counted if trial.planned.treatment.label == treatment)
-    samples = (sample for trial in of_treatment for sample in trial.samples)
-    values = [sample.value for sample in samples if (sample.workload, sample.metric) == (workload, name)]
-    return fmean(values) if values else None
-
-
-def _rank(study: Study) -> Callable[[CounterRow], tuple[object, ...]]:
-    order = {use.label: place for place, use in enumerate(study.workloads)}
-
-    def rank(row: CounterRow) -> tuple[object, ...]:
-        comparison = row.comparison
-        return (
-            order.get(comparison.workload, 0),
-            not row.changed,
-            -row.distance,
-            comparison.metric,
-            comparison.treatment,
-        )
-
-    return rank
-
-
-def _names(trials: Iterable[Trial], pattern: str) -> dict[str, list[str]]:
-    """Workload → its counters that match, sorted; the count of operations is no event."""
-    matching: dict[str, set[str]] = {}
-    for trial in trials:
-        for counter in trial.counters:
-            if counter.name != OPERATIONS and fnmatchcase(counter.name, pattern):
-                matching.setdefault(counter.workload, set()).add(counter.name)
-    return {workload: sorted(names) for workload, names in matching.items()}
-
-
-def _counting(trial: Trial, names: dict[str, list[str]]) -> Trial:
-    """The trial, with its counters in the place of its samples."""
+def _as_samples(trial: Trial, names: Mapping[str, Iterable[str]]) -> Iterator[Sample]:
+    """The trial's counters, in the place of its samples."""
     deltas = {(counter.workload, counter.name): counter.delta for counter in trial.counters}
     modes = {sample.workload: sample.mode for sample in reversed(trial.samples)}
-    samples = [
-        _sample(workload, name, deltas, modes[workload])
-        for workload in modes
-        for name in names.get(workload, [])
-    ]
-    return trial.model_copy(update={"samples": tuple(samples)})
-
-
-def _sample(workload: str, name: str, deltas: dict[tuple[str, str], float], mode: Mode) -> Sample:
-    operations = deltas.get((workload, OPERATIONS), 0.0)
-    delta = deltas.get((workload, name), 0.0)
-    return Sample(
-        workload=workload,
-        metric=name,
-        unit=PER_OPERATION if operations else PER_RUN,
-        direction=Direction.LOWER,
-        mode=mode,
-        value=delta / operations if operations else delta,
-    )
+    for workload, mode in modes.items():
+        operations = deltas.get((workload, OPERATIONS), 0.0)
+        for name in sorted(names.get(workload, ())):
+            delta = deltas.get((workload, name), 0.0)
+            yield Sample(
+                workload=workload,
+                metric=name,
+                unit=PER_OPERATION if operations else PER_RUN,
+                direction=Direction.LOWER,
+                mode=mode,
+                value=delta / operations if operations else delta,
+            )

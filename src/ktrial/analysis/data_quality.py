@@ -6,7 +6,7 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
@@ -137,21 +137,17 @@ def monitor_costs(trials: Iterable[Trial]) -> tuple[DataWarning, ...]:
 def _cost(workload: str, metric: str, logs: list[float]) -> str:
     """`ls +1.8 % (wall time; 95 % interval −0.6 % to +4.2 %; 8 pairs of runs)`."""
     mean = statistics.fmean(logs)
-    runs = f"{len(logs)} {'pair' if len(logs) == 1 else 'pairs'} of runs"
-    details = "; ".join(filter(None, (metric, _interval(mean, logs), runs)))
-    return f"{workload} {_percent(mean)} ({details})"
+    details = [metric]
+    if len(set(logs)) > 1:  # of pairs that are all alike nothing tells how much the next one would differ
+        from ktrial.stats.independent_groups import (  # with numpy, which most studies spare
+            Moments,
+            mean_interval,
+        )
 
-
-def _interval(mean: float, logs: list[float]) -> str:
-    if len(set(logs)) < 2:
-        return ""  # of pairs that are all alike nothing tells how much the next one would differ
-    from ktrial.stats.independent_groups import Moments, mean_interval  # with numpy, which most studies spare
-
-    try:
         low, high = mean_interval(Moments("", mean, statistics.stdev(logs), len(logs)))
-    except ValueError:
-        return ""
-    return f"95 % interval {_percent(low)} to {_percent(high)}"
+        details.append(f"95 % interval {_percent(low)} to {_percent(high)}")
+    details.append(f"{len(logs)} {'pair' if len(logs) == 1 else 'pairs'} of runs")
+    return f"{workload} {_percent(mean)} ({'; '.join(filter(None, details))})"
 
 
 def _percent(log: float) -> str:
@@ -210,29 +206,26 @@ def environment_warnings(study: Study, trials: Mapping[str, Sequence[Trial]]) ->
     return (warning,)
 
 
-class Confounds:
-    """Which settings of the host differ between the baseline's trials and those of another treatment."""
+def confounds_beside(study: Study, baseline: Sequence[Trial]) -> Callable[[Sequence[Trial]], str]:
+    """Of a treatment's trials: which settings of the host differ from the baseline's; empty where none does.
 
-    def __init__(self, study: Study, baseline: Sequence[Trial]) -> None:
-        self._changed = _changed_by(study)
-        self._baseline = self._settings(baseline)
+    From two trials each: with one, a change in the middle of the study looks the same.
+    """
 
-    def of(self, treatment: Sequence[Trial]) -> str:
-        """In one sentence; empty where none does.
-
-        From two trials each: with one, a change in the middle of the study looks the same.
-        """
-        settings = self._settings(treatment)
-        if min(len(self._baseline), len(settings)) < 2:
-            return ""
-        warnings = confounds({"the baseline": self._baseline, "the treatment": settings}, self._changed)
-        return f"confounded: {warnings[0].text}" if warnings else ""
-
-    @staticmethod
-    def _settings(trials: Sequence[Trial]) -> list[Environment]:
-        """Each trial's, as they were just before."""
+    def settings(trials: Sequence[Trial]) -> list[Environment]:
         environments = (trial.provenance.environment for trial in trials)
         return [_settings_of(environment) for environment in environments if environment is not None]
+
+    changed, below = _changed_by(study), settings(baseline)
+
+    def confounded(treatment: Sequence[Trial]) -> str:
+        above = settings(treatment)
+        if min(len(below), len(above)) < 2:
+            return ""
+        warnings = confounds({"the baseline": below, "the treatment": above}, changed)
+        return f"confounded: {warnings[0].text}" if warnings else ""
+
+    return confounded
 
 
 def while_running(trial: Trial) -> tuple[Reading, ...]:
@@ -340,7 +333,13 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
     if study.machine.kind in REAL_MACHINES:
         return
     for factor in study.factors:
-        if problem := _lacking(study, factor) or _of_disk(study, factor):
+        if equipment := lacking(study.machine, _knob(study, factor)):
+            text, advice = (
+                f"{factor.name} cannot act: the study's guests have no {equipment}",
+                _GIVES[equipment],
+            )
+            yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=advice)
+        elif problem := _of_disk(study, factor):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
 
 
@@ -350,13 +349,6 @@ def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:
     if machine.kind in REAL_MACHINES or knob is None or knob.acts_on is None or has[knob.acts_on]:
         return None
     return knob.acts_on
-
-
-def _lacking(study: Study, factor: Factor) -> tuple[str, str] | None:
-    """What the guests do not have at all."""
-    if equipment := lacking(study.machine, _knob(study, factor)):
-        return f"{factor.name} cannot act: the study's guests have no {equipment}", _GIVES[equipment]
-    return None
 
 
 def _knob(study: Study, factor: Factor) -> Knob | None:
@@ -371,19 +363,14 @@ def _named(study: Study, factor: Factor) -> KnobRef:
 
 
 def _of_disk(study: Study, factor: Factor) -> tuple[str, str] | None:
-    """What is wrong with a setting of one disk."""
+    """What is wrong with a setting of one disk, and what to do about it; None where nothing is."""
     if factor.kind is not FactorKind.SETTING:
         return None
-    disk_of_study, named = study.machine.disk, _named(study, factor)
-    disk = _OF_A_DISK.match(named.path_in())
-    is_own = bool(disk_of_study) and named.instance == STUDYS_DISK
-    device = disk_of_study.device if disk_of_study and is_own else disk[1] if disk else ""
-    return _problem(study, factor, device) if device else None
-
-
-def _problem(study: Study, factor: Factor, device: str) -> tuple[str, str] | None:
-    """What is wrong, and what to do about it; None where nothing is."""
-    disk = study.machine.disk
+    disk, named = study.machine.disk, _named(study, factor)
+    path = _OF_A_DISK.match(named.path_in())
+    device = disk.device if disk and named.instance == STUDYS_DISK else path[1] if path else ""
+    if not device:
+        return None
     if disk is None:
         text = f"{factor.name} is set on {device}, and the study has no disk: no workload uses {device}"
         return text, "[machine.disk] makes a disk, and NAME@disk is a setting of it"
@@ -400,7 +387,16 @@ def _problem(study: Study, factor: Factor, device: str) -> tuple[str, str] | Non
 
 def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
     """Whether anything that the workload is told is below the place where the disk is mounted."""
-    words = [str(value) for value in (_defaults(use) | use.parameters).values()]
+    from ktrial import workloads  # only a setting that may not rparameter a workload asks for its parameters
+    from ktrial.target.errors import GuestProgramsMissing
+    from ktrial.workloads.errors import WorkloadError
+
+    try:
+        described = workloads.find(use).description.parameters
+    except (WorkloadError, GuestProgramsMissing):
+        described = ()  # the workload is not known any more
+    defaults = {parameter.name: parameter.default for parameter in described}
+    words = [str(value) for value in (defaults | use.parameters).values()]
     words += [
         str(level)
         for factor in study.factors
@@ -410,15 +406,3 @@ def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
     if use.command:
         words += [*use.command.argv, *use.command.environment.values(), use.command.directory]
     return any(disk.path in word for word in words)
-
-
-def _defaults(use: WorkloadUse) -> dict[str, int | float | str]:
-    """Of the parameters that it does not set; none where the workload is not known any more."""
-    from ktrial import workloads  # only a setting that may not reach a workload asks for its parameters
-    from ktrial.target.errors import GuestProgramsMissing
-    from ktrial.workloads.errors import WorkloadError
-
-    try:
-        return {parameter.name: parameter.default for parameter in workloads.find(use).description.parameters}
-    except (WorkloadError, GuestProgramsMissing):
-        return {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, prices
-from ktrial.analysis.errors import FidelityUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison
 from ktrial.model.design import FactorKind
@@ -32,6 +32,7 @@ from ktrial.model.study import EXACT_MACHINES, Study, StudyRecord, treatments
 from ktrial.model.workload import STRING_BYTES
 from ktrial.stats.verdict_rules import interval_verdict
 
+Floats = NDArray[np.float64]
 _TIME, _INSTRUCTIONS = "ns", "instructions"
 _WITH_BYTES = "instructions and bytes"
 _CYCLES = "cycles"
@@ -47,7 +48,7 @@ def fidelity(
     seed: int = SEED,
     costs: CostsOf = lambda _record, _workload, _treatment: {},
 ) -> FidelityResult:
-    """Compare the studies' changes. Raises FidelityUsageError.
+    """Compare the studies' changes. Raises AnalysisUsageError.
 
     A treatment's own pair is left out where it changes a parameter of another workload: nothing can differ.
     `costs`: what modelled cycles are made of.
@@ -59,14 +60,14 @@ def fidelity(
             kind = record.study.machine.kind
             if (kind in EXACT_MACHINES) is not is_counted:
                 needed = "that counts" if is_counted else "in real time"
-                raise FidelityUsageError(
+                raise AnalysisUsageError(
                     f"Study {record.id} ran on machine {kind}: a study {needed} is asked for there.",
                     hint="name the study that counts first, then that in real time: "
                     "ktrial fidelity EXACT TIMED",
                 )
         own_pairs, without = _pairs_of(exact, timed, costs)
         if not own_pairs:
-            raise FidelityUsageError(
+            raise AnalysisUsageError(
                 f"Studies {exact.id} and {timed.id} have no treatment with a number for the same workload in "
                 "both.",
                 hint='run the same study file with machine = "exact" and machine = "host"',
@@ -107,8 +108,21 @@ def _pairs_of(exact: StudyRecord, timed: StudyRecord, costs: CostsOf) -> tuple[l
     for comparison in exact.result.comparisons:
         counted.setdefault((comparison.workload, comparison.treatment), []).append(comparison)
     pairs, left_out, changes = [], [], _changes(timed.study)
+    # What each treatment changes: the workloads of the parameters, and nothing's name for all else.
+    changed = {
+        treatment.label: {
+            factor.target.split(".")[0] if factor.kind is FactorKind.PARAMETER else ""
+            for factor in timed.study.factors
+            if treatment.levels[factor.name] != factor.baseline
+        }
+        for treatment in treatments(timed.study)
+    }
     for comparison in timed.result.comparisons:
-        if comparison.unit != _TIME or _untouched(timed.study, comparison):
+        if comparison.unit != _TIME:
+            continue
+        # Nothing can differ where all that the treatment changes are parameters of other workloads.
+        targets = changed.get(comparison.treatment, ())
+        if targets and comparison.workload.split("(")[0] not in targets and "" not in targets:
             continue
         alike = counted.get((comparison.workload, comparison.treatment), ())
         if alike and not any(counted_row.metric == comparison.metric for counted_row in alike):
@@ -145,16 +159,6 @@ def _change_of(comparison: Comparison) -> Change | None:
         return None
     return Change(
         ratio=comparison.ratio, low=comparison.low, high=comparison.high, verdict=comparison.verdict
-    )
-
-
-def _untouched(study: Study, comparison: Comparison) -> bool:
-    """Whether all that the treatment changes are parameters of other workloads."""
-    levels = {treatment.label: treatment.levels for treatment in treatments(study)}.get(comparison.treatment)
-    changed = [factor for factor in study.factors if levels and levels[factor.name] != factor.baseline]
-    workload = comparison.workload.split("(")[0]
-    return bool(changed) and all(
-        factor.kind is FactorKind.PARAMETER and factor.target.split(".")[0] != workload for factor in changed
     )
 
 
@@ -239,11 +243,10 @@ def _cross_section(count: str, costs: Sequence[WorkloadCost], seed: int) -> Cros
     both = [cost for cost in costs if count in cost.exact]
     x = np.array([math.log(cost.exact[count]) for cost in both])
     y = np.array([math.log(cost.time) for cost in both])
-    value, low, high = with_interval(spearman, x, y, [cost.workload for cost in both], seed)
     return CrossSection(
         count=count,
         workloads=len(both),
-        spearman=Interval(value=value, low=low, high=high),
+        spearman=with_interval(spearman, x, y, [cost.workload for cost in both], seed),
         scatter=math.exp(float(np.std(y - x, ddof=1))) if len(both) > 1 else None,
     )
 
@@ -279,10 +282,6 @@ def figures(count: str, pairs: Sequence[FidelityPair], group: Group, seed: int) 
     y = np.array([math.log(pair.time.ratio) for pair in decided])
     groups = [group(pair) for pair in decided]
 
-    def figure(correlation: Correlation) -> Interval:
-        value, low, high = with_interval(correlation, x, y, groups, seed)
-        return Interval(value=value, low=low, high=high)
-
     return Fidelity(
         count=count,
         pairs=len(both),
@@ -290,8 +289,8 @@ def figures(count: str, pairs: Sequence[FidelityPair], group: Group, seed: int) 
         undecided_in_exact=len(in_time) - len(decided),
         decided=len(decided),
         same_sign=len(decided) - len(wrong),
-        spearman=figure(spearman),
-        pearson=figure(pearson),
+        spearman=with_interval(spearman, x, y, groups, seed),
+        pearson=with_interval(pearson, x, y, groups, seed),
         rms_error=float(np.sqrt(np.mean((y - x) ** 2))) if decided else None,
         slope=float(x @ y / (x @ x)) if decided else None,
         bands=_bands(count, both),
@@ -355,7 +354,7 @@ _Key = tuple[int, str, str]
 
 
 def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf) -> FittedCosts:
-    """Fit to the half that is not held out. Raises FidelityUsageError."""
+    """Fit to the half that is not held out. Raises AnalysisUsageError."""
     machine = machine_of(studies)
     outside = held_out(result.pairs, result.seed)
     operations: dict[_Key, _Operation] = {}
@@ -371,7 +370,7 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
     keys = dict.fromkeys(key for both in of_pairs for key in both)
     inside = [operations[key] for key in keys if key in operations]
     if len(inside) < len(COSTS):
-        raise FidelityUsageError(
+        raise AnalysisUsageError(
             f"Constants cannot be fitted to {len(inside)} operations: at least {len(COSTS)} need a time "
             "and a profile.",
             hint="run more of the studies that count, with a machine model and calls by function (the "
@@ -382,11 +381,8 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
     before = prices(machine)
     outside_pairs = [pair for pair in result.pairs if group(pair) in outside]
     margin = studies[0][0].study.margin
-    judged = [
-        with_fitted
-        for pair in outside_pairs
-        if (with_fitted := _predicted(pair, operations, factors, margin))
-    ]
+    predicted = (_predicted(pair, operations, factors, margin) for pair in outside_pairs)
+    judged = [pair for pair in predicted if pair]
     counts = {name: figures(name, judged, group, result.seed) for name in (FITTED, "modelled-cycles")}
     return FittedCosts(
         like=machine.reference,
@@ -402,13 +398,13 @@ def fitted(result: FidelityResult, studies: Sequence[Both], profiles: ProfileOf)
 
 
 def machine_of(studies: Sequence[Both]) -> ModelledMachine:
-    """On which all of them were counted. Raises FidelityUsageError."""
+    """On which all of them were counted. Raises AnalysisUsageError."""
     models = {
         digest(model.model_dump()): model for exact, _ in studies if (model := exact.study.machine.model)
     }
     if len(models) != 1:
         names = ", ".join(model.reference for model in models.values()) or "none"
-        raise FidelityUsageError(
+        raise AnalysisUsageError(
             f"Constants are fitted to studies that are all counted on one modelled machine, not on: {names}.",
             hint="run them with --model default",
         )
@@ -432,21 +428,16 @@ def _times(comparisons: Iterable[Comparison]) -> Iterable[tuple[str, str, float]
 
 def _keys(pair: FidelityPair) -> tuple[_Key, _Key]:
     """Of its baseline and its treatment."""
-    return (
-        (pair.exact_study, pair.workload, pair.baseline),
-        (pair.exact_study, pair.workload, pair.label),
-    )
+    place = (pair.exact_study, pair.workload)
+    return (*place, pair.baseline), (*place, pair.label)
 
 
-_Scales = Mapping[tuple[int, str], float]
+def _cycles(operation: _Operation, factors: Floats) -> float:
+    """With each price multiplied."""
+    return float(sum(operation.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True)))
 
 
-# Correlations of changes, with intervals by a bootstrap over groups.
-
-Floats = NDArray[np.float64]
-
-
-def _scales(operations: Sequence[_Operation], factors: Floats) -> _Scales:
+def _scales(operations: Sequence[_Operation], factors: Floats) -> dict[tuple[int, str], float]:
     """Modelled cycles in a nanosecond, workload by workload: by the least squares of relative errors.
 
     Each has its own, since what is counted as one operation may be a batch of what is timed as one; and since
@@ -454,15 +445,15 @@ def _scales(operations: Sequence[_Operation], factors: Floats) -> _Scales:
     """
     rates: dict[tuple[int, str], list[float]] = {}
     for operation in operations:
-        cycles = sum(operation.cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
-        rates.setdefault(operation.workload, []).append(max(cycles, _LEAST) / operation.nanoseconds)
+        cycles = max(_cycles(operation, factors), _LEAST)
+        rates.setdefault(operation.workload, []).append(cycles / operation.nanoseconds)
     return {
         workload: sum(rate**2 for rate in of_workload) / sum(of_workload)
         for workload, of_workload in rates.items()
     }
 
 
-def _matrix(operations: Sequence[_Operation], scales: _Scales) -> Floats:
+def _matrix(operations: Sequence[_Operation], scales: Mapping[tuple[int, str], float]) -> Floats:
     """A row an operation: what each cost takes of its time, at the prices before; their sum is 1 where all
     is as it was modelled."""
     return np.array(
@@ -498,12 +489,7 @@ def _predicted(
     pair: FidelityPair, operations: Mapping[_Key, _Operation], factors: Floats, margin: float
 ) -> FidelityPair | None:
     """The pair with what fitted prices say of it, beside the other counts; None where it was not profiled."""
-    before, after = (
-        sum(operations[key].cycles[name] * factor for name, factor in zip(COSTS, factors, strict=True))
-        if key in operations
-        else 0.0
-        for key in _keys(pair)
-    )
+    before, after = (_cycles(operations[key], factors) if key in operations else 0.0 for key in _keys(pair))
     if before <= 0 or after <= 0:
         return None
     ratio = after / before
@@ -537,6 +523,8 @@ def text(fit: FittedCosts, machine: ModelledMachine, name: str, data: str) -> st
     return "\n".join(lines) + "\n"
 
 
+# Correlations of changes, with intervals by a bootstrap over groups.
+
 Correlation = Callable[[Floats, Floats], float]
 _DRAWS = 1000
 _FEWEST = 3
@@ -556,7 +544,7 @@ def pearson(first: Floats, second: Floats) -> float:
 
 def with_interval(
     correlation: Correlation, first: Floats, second: Floats, groups: Sequence[str], seed: int
-) -> tuple[float | None, float | None, float | None]:
+) -> Interval:
     """The correlation and its 95 % percentile interval; None for what cannot be had.
 
     Whole groups are drawn with replacement (cluster bootstrap: Efron and Tibshirani, An Introduction to the
@@ -565,7 +553,7 @@ def with_interval(
     value = correlation(first, second)
     members = [np.flatnonzero(np.array(groups) == group) for group in dict.fromkeys(groups)]
     if np.isnan(value) or len(members) < _FEWEST:
-        return (None if np.isnan(value) else value), None, None
+        return Interval(value=None if np.isnan(value) else value, low=None, high=None)
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(_DRAWS):
@@ -573,6 +561,6 @@ def with_interval(
         drawn.append(correlation(first[chosen], second[chosen]))
     usable = [value_drawn for value_drawn in drawn if not np.isnan(value_drawn)]
     if len(usable) < _DRAWS // 2:
-        return value, None, None
+        return Interval(value=value, low=None, high=None)
     low, high = np.percentile(usable, [2.5, 97.5])
-    return value, float(low), float(high)
+    return Interval(value=value, low=float(low), high=float(high))

@@ -6,7 +6,7 @@ been, and shows the same verdicts whoever looks.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -103,7 +103,25 @@ class InterimData:
 
         Raises ValueError where the baseline was.
         """
-        return [self._measured(label, metric) for label, metric in metrics]
+        named = self.study.timing.primary if self.study.timing else ()
+        first_metrics = dict(reversed(self._modes))
+        no_values = (math.nan,) * self.whole_blocks
+        blocked = []
+        for label, metric in metrics:
+            by_label = self._values.get((label, metric.name), {})
+            is_first = first_metrics.get(label) == metric.name and (not named or label in named)
+            blocked.append(
+                BlockedMetric(
+                    workload=label,
+                    metric=metric,
+                    baseline=self.treatments[0].label,
+                    values={name: tuple(by_label.get(name, no_values)) for name in self._by_block},
+                    orders=self._orders,
+                    primary=f"{label}: {metric.name}" in named or is_first,
+                    mode=self._modes.get((label, metric.name), Mode.TIMED),
+                )
+            )
+        return blocked
 
     def blocks_wanted(self, metrics: Metrics) -> int | None:
         """How many blocks there must be before the next look; None: the study is over."""
@@ -157,12 +175,10 @@ class InterimData:
                 # Of two samples of one name the first counts.
                 for sample in reversed(samples):
                     by_label = values.setdefault((sample.workload, sample.metric), {})
-                    row = by_label.get(label) or by_label.setdefault(label, self._no_values())
+                    row = by_label.setdefault(label, [])
+                    row += [math.nan] * (self.whole_blocks - len(row))
                     row[block] = sample.value
         return values
-
-    def _no_values(self) -> list[float]:
-        return [math.nan] * self.whole_blocks
 
     @cached_property
     def _modes(self) -> dict[tuple[str, str], Mode]:
@@ -172,52 +188,3 @@ class InterimData:
             for sample in trial.samples:
                 modes.setdefault((sample.workload, sample.metric), sample.mode)
         return modes
-
-    @cached_property
-    def _first_metrics(self) -> dict[str, str]:
-        """A workload's label → its first metric."""
-        return dict(reversed(self._modes))
-
-    def _measured(self, label: str, metric: Metric) -> BlockedMetric:
-        by_label = self._values.get((label, metric.name), {})
-        return BlockedMetric(
-            workload=label,
-            metric=metric,
-            baseline=self.treatments[0].label,
-            values={name: tuple(by_label.get(name) or self._no_values()) for name in self._by_block},
-            orders=self._orders,
-            primary=is_primary(self.study, label, metric.name, self._first_metrics),
-            mode=self._modes.get((label, metric.name), Mode.TIMED),
-        )
-
-
-def measured(study: Study, trials: Sequence[Trial], metrics: Metrics) -> list[BlockedMetric]:
-    """InterimData.measured, of these trials. Raises ValueError where the baseline was given up."""
-    return InterimData(study, trials).measured(metrics)
-
-
-def blocks_wanted(study: Study, trials: Sequence[Trial], metrics: Metrics) -> int | None:
-    """InterimData.blocks_wanted, of these trials."""
-    return InterimData(study, trials).blocks_wanted(metrics)
-
-
-def whole_blocks(study: Study, trials: Sequence[Trial]) -> int:
-    """InterimData.whole_blocks, of these trials."""
-    return InterimData(study, trials).whole_blocks
-
-
-def given_up(study: Study, trials: Sequence[Trial]) -> frozenset[str]:
-    """InterimData.given_up, of these trials."""
-    return InterimData(study, trials).given_up
-
-
-def budget_is_spent(study: Study, trials: Sequence[Trial]) -> bool:
-    """InterimData.budget_is_spent, of these trials."""
-    return InterimData(study, trials).budget_is_spent
-
-
-def is_primary(study: Study, label: str, metric: str, first: Mapping[str, str]) -> bool:
-    """Whether the study is about this metric: `first` are the workloads' first metrics."""
-    named = study.timing.primary if study.timing else ()
-    is_first = first.get(label) == metric
-    return f"{label}: {metric}" in named or (is_first and (not named or label in named))

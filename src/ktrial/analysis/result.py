@@ -59,7 +59,7 @@ def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> S
         from ktrial.analysis import interim
 
         # In real time: how many there must be before the next look.
-        blocks = interim.blocks_wanted(study, trials, metrics_of(study, trials))
+        blocks = interim.InterimData(study, trials).blocks_wanted(metrics_of(study, trials))
         planned = max(len(trials), (blocks or 0) * len(treatments(study)))
     return StudyRecord(
         id=stored.id,
@@ -191,8 +191,8 @@ def _at_last_look(
         look = data.look(metrics_of(study, trials))
         decided = {_place(comparison): comparison for comparison in look.comparisons}
         warnings = tuple(_with_name(warning, study) for warning in look.warnings)
-    confounds = data_quality.Confounds(study, baseline.trials)
-    confounded = {side.treatment.label: confounds.of(side.trials) for side in sides[1:]}
+    confounded = data_quality.confounds_beside(study, baseline.trials)
+    confounds = {side.treatment.label: confounded(side.trials) for side in sides[1:]}
 
     def with_verdict(comparison: Comparison) -> Comparison:
         workload, metric, label = _place(comparison)
@@ -202,7 +202,7 @@ def _at_last_look(
             mode_difference(_modes(both, workload, metric))
             or incomparable[both[1].treatment.key]
             or next(filter(None, missing), "")
-            or confounded[label]
+            or confounds[label]
         )
         judged = decided.get((workload, metric, label))
         if judged and not reason:

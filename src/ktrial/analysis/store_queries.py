@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ktrial.analysis.errors import HistoryUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.model.design import Treatment
 from ktrial.model.machine import Activity
 from ktrial.model.profile import Profile
@@ -32,12 +32,12 @@ def label_of(studies: Iterable[_Study], name: str) -> str:
     """The label of the workload that is meant: just this one, else the only one with this name.
 
     `seq-read` stands for `seq-read(path=/mnt, size=8)` where no study has another one. What no study has is
-    returned as it is. Raises HistoryUsageError.
+    returned as it is. Raises AnalysisUsageError.
     """
     uses = [use for study in studies for use in study.workloads]
     labels = _labels(uses, name)
     if len(labels) > 1:
-        raise HistoryUsageError(
+        raise AnalysisUsageError(
             f"{len(labels)} workloads are called {name}: {'; '.join(labels)}.",
             hint="give one as it is written there, in quotes",
         )
@@ -45,7 +45,7 @@ def label_of(studies: Iterable[_Study], name: str) -> str:
 
 
 def labels_of(studies: Sequence[_Study], names: Iterable[str]) -> list[str]:
-    """`label_of` each, every label once. Raises HistoryUsageError."""
+    """`label_of` each, every label once. Raises AnalysisUsageError."""
     return list(dict.fromkeys(label_of(studies, name) for name in names))
 
 

@@ -328,7 +328,7 @@ class TrialBlocks:
             self.questions[candidates] = study, record
             self.counts[candidates] = count
         study, record = self.questions[candidates]
-        if given_up := interim.given_up(study, record.trials):
+        if given_up := interim.InterimData(study, record.trials).given_up:
             lost = [
                 candidate for candidate in candidates if self._treatment(study, candidate).key in given_up
             ]

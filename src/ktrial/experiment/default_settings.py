@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.analysis.errors import ValuesUnreadable
+from ktrial.analysis.errors import AnalysisError
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import sealed, unsealed
@@ -102,7 +102,7 @@ def default_values(machine: Machine, boot: Boot) -> KernelValues:
     """The values with which `boot` comes up, from the kernel's cache entry or from a guest.
 
     Block devices are made for it (null_blk, brd, loop) where the kernel has the modules. Raises
-    MachineError, GuestEnded, ValuesUnreadable.
+    MachineError, GuestEnded, AnalysisError.
     """
     if stored := kept_values(boot):
         return stored
@@ -143,7 +143,10 @@ def _read_values(machine: Machine, boot: Boot) -> KernelValues:
         walked = target.perform(steps)[-1]
     if walked.failure or not walked.files:
         problem = walked.failure.text if walked.failure else "there is none"
-        raise ValuesUnreadable(name=boot.kernel.name, problem=problem)
+        raise AnalysisError(
+            f"The settings of kernel {boot.kernel.name} cannot be read in its guest: {problem}",
+            hint="leave them out: --no-values",
+        )
     return KernelValues(
         kernel=boot.kernel.name,
         parameters=boot.parameters,

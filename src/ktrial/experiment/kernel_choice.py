@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import HistoryError, HistoryUsageError
+from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.errors import KtrialError
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, kernel_registry, stored_names
@@ -38,13 +38,13 @@ class Range:
         for part, default in ((begin, (0, 0)), (end, (10**6, 0))):
             part_series = series(part) if part.strip() else default
             if part_series is None:
-                raise HistoryUsageError(
+                raise AnalysisUsageError(
                     f"Kernels {text}: {part.strip()} is no version.",
                     hint="5.10..7.2, or names with commas between them: debian:6.1,debian:6.12",
                 )
             ends.append(part_series)
         if ends[0] > ends[1]:
-            raise HistoryUsageError(
+            raise AnalysisUsageError(
                 f"Kernels {text}: it ends before it begins.",
                 hint="5.10..7.2, or names with commas between them: debian:6.1,debian:6.12",
             )
@@ -124,7 +124,7 @@ def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Se
         names |= {f"debian:{number[0]}.{number[1]}{ending}" for number in numbers if number}
     fitting = sorted((name for name in names if limits.holds(name)), key=version_order)
     if not fitting:
-        raise HistoryError(
+        raise AnalysisError(
             f"Kernels {text}: {('Debian' if fetch else 'the cache')} holds no kernel in this range.",
             hint=(
                 "with --fetch, Debian's kernels are taken too; or fetch one: ktrial kernel add debian:6.12"

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
-from ktrial.analysis.errors import CheckError, CheckUsageError
+from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.analysis.result import record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
@@ -175,7 +175,7 @@ def _comparable(
         try:
             return measure("check", QUESTION, kernel, measurement, runs)
         except TrialsNotMeasured as error:
-            raise CheckError(
+            raise AnalysisError(
                 f"The machine failed while it ran {kernel.name}: {error.problem}.",
                 hint="this says nothing about the kernel; ktrial doctor looks at the machine",
             ) from error
@@ -190,7 +190,7 @@ def _comparable(
             measured = tested()
     if problem := _difference(baseline, measured):
         names = " ".join(f"--workload '{use.label}'" for use in measurement.workloads)
-        raise CheckError(
+        raise AnalysisError(
             f"Baseline {baseline.label} and {kernel.name} must not be compared: {problem}.",
             hint=f"save it anew: ktrial baseline save {baseline.label} --kernel {baseline.kernel} {names}",
         )
@@ -329,7 +329,7 @@ def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Run
     study_record = measure(PREFIX + name, question, kernel, measurement, runs)
     if problem := problem_of(study_record):
         runs.store.delete(study_record.id)
-        raise CheckError(
+        raise AnalysisError(
             f"The baseline {name} could not be measured: {problem}.",
             hint="nothing is decided; take a baseline that boots and runs the workloads",
         )
@@ -343,7 +343,7 @@ def kernel_named(name: str, runs: Runs) -> Kernel:
     try:
         return runs.kernel(name)
     except ImageError as error:
-        raise CheckError(
+        raise AnalysisError(
             f"The baseline {name} could not be measured: {error.message.rstrip('.')}.",
             hint="nothing is decided; take a baseline that boots and runs the workloads",
         ) from error
@@ -353,7 +353,7 @@ def of_kernel(kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
     study_record = measure("check", QUESTION, kernel, measurement, runs)
     if problem := problem_of(study_record):
-        raise CheckError(
+        raise AnalysisError(
             f"The baseline {kernel.name} could not be measured: {problem}.",
             hint="nothing is decided; take a baseline that boots and runs the workloads",
         )
@@ -373,7 +373,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
         return Baseline(name, True, record(store, by_name[name].id))
     near = difflib.get_close_matches(name, by_name, n=1)
     similar = f" (did you mean {near[0]}?)" if near else ""
-    raise CheckUsageError(
+    raise AnalysisUsageError(
         f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
         hint=(
             f"save one: ktrial baseline save {name} --kernel K --workload W; or name a kernel, such "
@@ -408,12 +408,12 @@ def remove_baseline(name: str, store: Store) -> None:
 def check_name(name: str) -> None:
     """Raise BadBaselineName where the name could be taken for a kernel's, or is hard to type."""
     if name == HOST:
-        raise CheckUsageError(
+        raise AnalysisUsageError(
             f"'{name}' cannot name a baseline: it is the name of the running kernel.",
             hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
         )
     if not _NAME.fullmatch(name):
-        raise CheckUsageError(
+        raise AnalysisUsageError(
             f"'{name}' cannot name a baseline: it has other characters, is empty or is too long.",
             hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
         )

@@ -455,14 +455,14 @@ class _TimedSession(_Session):
         self._begin()
         trials = self._stored()
         while not self.unmeasured and (target := self._next_look(trials)):
-            blocks = interim.whole_blocks(self.study, trials)
+            blocks = interim.InterimData(self.study, trials).whole_blocks
             self.total = max(target * len(self.plan.treatments), self.finished)
             verdicts = self.interim_verdicts.after(blocks, self.study, trials)
             self.observer.blocks_wanted(blocks, target, verdicts)
             # Where load moves the numbers blocks keep apart; elsewhere as many trials run as may at once.
             last = target - 1 if self.machine.mode in EXACT_MODES else blocks
             # Of a treatment that was given up there are no more trials.
-            lost = interim.given_up(self.study, trials)
+            lost = interim.InterimData(self.study, trials).given_up
             self._run_missing(
                 planned
                 for planned in self.plan.trials
@@ -473,11 +473,11 @@ class _TimedSession(_Session):
     def _next_look(self, trials: Sequence[Trial]) -> int | None:
         """How many blocks there are to be at the next look; None where there is nothing to look for."""
         if self.until is None:
-            return interim.blocks_wanted(self.study, trials, metrics_of(self.study, trials))
+            return interim.InterimData(self.study, trials).blocks_wanted(metrics_of(self.study, trials))
         # None can end while a treatment has no chance to.
-        if len(interim.given_up(self.study, trials)) == len(self.plan.treatments):
+        if len(interim.InterimData(self.study, trials).given_up) == len(self.plan.treatments):
             return None
-        return self.until if interim.whole_blocks(self.study, trials) < self.until else None
+        return self.until if interim.InterimData(self.study, trials).whole_blocks < self.until else None
 
     def _store(self, *ended: Trial) -> None:
         super()._store(*ended)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ktrial.analysis.comparability import failures
-from ktrial.analysis.errors import TimedUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
@@ -152,14 +152,14 @@ def _counted(use: WorkloadUse) -> WorkloadUse:
 
 
 def confirmation_of(study: Study, blocks: int) -> Study:
-    """The study again, with other draws, in a number of blocks that is fixed. Raises TimedUsageError.
+    """The study again, with other draws, in a number of blocks that is fixed. Raises AnalysisUsageError.
 
     An effect that ended its study early looks larger than it is. What ended the first study has no part in
     the second: its estimates are not inflated by it. (Whitehead, 'On the bias of maximum likelihood
     estimation following a sequential test', Biometrika 73(3), 1986, has the bias of the first.)
     """
     if study.timing is None:
-        raise TimedUsageError(
+        raise AnalysisUsageError(
             f"The study {study.name} is exact: a second run would give the same numbers to the last digit.",
             hint=(
                 "only studies in real time are confirmed; more perturbations show more spread: "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import RepetitionUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.resources import Resources
@@ -198,13 +198,13 @@ def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
     """One of the trials that completed, drawn by the seed. Raises NotExact, NothingToRepeat."""
     completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
     if not completed:
-        raise RepetitionUsageError(
+        raise AnalysisUsageError(
             f"Study {study.name} has no trial that completed: there is nothing to run again.",
             hint=f"ktrial show {study.name} tells how its trials ended",
         )
     modes = {sample.mode for trial in completed for sample in trial.samples}
     if not modes <= EXACT_MODES:
-        raise RepetitionUsageError(
+        raise AnalysisUsageError(
             f"Study {study.name} was measured in real time ({', '.join(sorted(modes))}): no trial "
             "of it gives the same numbers twice.",
             hint=(
@@ -219,14 +219,14 @@ def trial_with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
     """The trial with this key, however it ended. Raises NotExact, TrialNotStored."""
     matching = [trial for trial in trials if trial.planned.key == key]
     if not matching:
-        raise RepetitionUsageError(
+        raise AnalysisUsageError(
             f"Study {study.name} has no trial {key}.",
             hint=(
                 f"a trial's key is in the warning that names its seed, and in ktrial show {study.name} --json"
             ),
         )
     if study.timing:
-        raise RepetitionUsageError(
+        raise AnalysisUsageError(
             f"Study {study.name} was measured in real time (real time): no trial of it gives the "
             "same numbers twice.",
             hint=(

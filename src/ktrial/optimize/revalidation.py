@@ -105,7 +105,7 @@ def next_revalidation(store: Store, study: Study) -> Study:
 def _goes_on(study: Study, trials: Sequence[Trial]) -> bool:
     if study.timing is None:
         return len(trials) < len(plan(study).trials)
-    return interim.blocks_wanted(study, trials, metrics_of(study, trials)) is not None
+    return interim.InterimData(study, trials).blocks_wanted(metrics_of(study, trials)) is not None
 
 
 def judged(tuned: Tuned, now: Sequence[Comparison]) -> RevalidationOutcome:

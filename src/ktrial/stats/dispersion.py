@@ -19,7 +19,7 @@ the wider arm's spread, or the distance of the two modes, is beyond the margin.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,37 +45,42 @@ def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05)
         for pair in pairs
         if (both := pair.both)
     ]
-    findings: list[tuple[int, Variability]] = []
-    spreads = [(place, spread_p(*logs, FLOOR * margin)) for place, (_, logs) in enumerate(usable)]
-    held = _held(spreads, alpha / 2)
-    # What is exchanged was chosen by the same numbers: half of the level makes up for that.
-    findings += [
-        (place, finding)
-        for place, p in held
-        if _stands(usable[place][1], alpha / 4 / len(held))
-        and (finding := _of_spread(*usable[place], p, margin)) is not None
-    ]
-    modes = [
-        (place, p)
-        for place, (pair, logs) in enumerate(usable)
-        if (p := _modes_p(logs, exact=pair.mode in EXACT_MODES)) is not None
-    ]
-    dips = _held(modes, alpha / 2)
-    findings += [
-        (place, finding)
-        for place, p in dips
-        if dips_differ(*usable[place][1], alpha / 4 / len(dips))
-        and (finding := _of_modes(*usable[place], p, margin)) is not None
-    ]
-    return tuple(
-        finding for _, finding in sorted(findings, key=lambda place_and_finding: place_and_finding[0])
+    findings: dict[int, list[Variability]] = {place: [] for place in range(len(usable))}
+    spreads = _held({place: spread_p(*logs, FLOOR * margin) for place, (_, logs) in enumerate(usable)}, alpha)
+    for place, p in spreads.items():
+        pair, logs = usable[place]
+        # What is exchanged was chosen by the same numbers: half of the level makes up for that.
+        stands = len(logs[0]) < FEWEST_FOR_RANKS or spreads_differ(*logs, alpha / 4 / len(spreads))
+        finding = _finding(pair, logs, p)
+        if stands and max(finding.baseline_spread, finding.spread) > margin:
+            findings[place].append(finding)
+    dips = _held(
+        {
+            place: min(1.0, 2 * min(map(dip_p, logs)))
+            for place, (pair, logs) in enumerate(usable)
+            # A coarse clock makes heaps of equal values, which are no modes.
+            if len(logs[0]) >= FEWEST_FOR_MODES
+            and (pair.mode in EXACT_MODES or all(2 * len(np.unique(arm)) > len(arm) for arm in logs))
+        },
+        alpha,
     )
+    for place, p in dips.items():
+        pair, logs = usable[place]
+        if dips_differ(*logs, alpha / 4 / len(dips)):
+            below, above = map(dip_p, logs)
+            parts = _parts(logs[1] if above < below else logs[0])
+            modes = tuple(Mound(value=float(np.exp(part.mean())), trials=len(part)) for part in parts)
+            if modes[1].value > (1 + margin) * modes[0].value:
+                scatter = Scatter.TWO_MODES if above < below else Scatter.ONE_MODE
+                finding = _finding(pair, logs, p)
+                findings[place].append(finding.model_copy(update={"scatter": scatter, "modes": modes}))
+    return tuple(finding for of_pair in findings.values() for finding in of_pair)
 
 
-def _held(p_values: Sequence[tuple[int, float]], alpha: float) -> list[tuple[int, float]]:
-    """Those that Holm's procedure claims at this level, with their adjusted p values."""
-    adjusted = holm([p for _, p in p_values]).tolist() if p_values else []
-    return [(place, p) for (place, _), p in zip(p_values, adjusted, strict=True) if p <= alpha]
+def _held(p_values: Mapping[int, float], alpha: float) -> dict[int, float]:
+    """Those that Holm's procedure claims at half of the level, with their adjusted p values."""
+    adjusted = holm(list(p_values.values())).tolist() if p_values else []
+    return {place: p for place, p in zip(p_values, adjusted, strict=True) if p <= alpha / 2}
 
 
 def spread_p(below: Array, above: Array, floor: float = 0.0) -> float:
@@ -97,32 +102,6 @@ def spread_p(below: Array, above: Array, floor: float = 0.0) -> float:
     return 2 * float(special.stdtr(count - 1, -abs(float(apart.mean())) / error))
 
 
-def _stands(logs: tuple[Array, Array], level: float) -> bool:
-    return len(logs[0]) < FEWEST_FOR_RANKS or spreads_differ(*logs, level)
-
-
-def _of_spread(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
-    below, above = (_spread(arm, exact=pair.mode in EXACT_MODES) for arm in logs)
-    if max(below, above) <= margin:
-        return None
-    wider = np.std(logs[1]) > np.std(logs[0])
-    return _finding(pair, logs, Scatter.WIDER if wider else Scatter.NARROWER, p)
-
-
-def _spread(arm: Array, *, exact: bool) -> float:
-    return math.expm1(float(np.ptp(arm))) if exact else float(np.std(arm, ddof=1))
-
-
-def _modes_p(logs: tuple[Array, Array], *, exact: bool) -> float | None:
-    """The p value of 'both arms have one mode'; None where nothing can be said."""
-    if len(logs[0]) < FEWEST_FOR_MODES:
-        return None
-    if not exact and any(2 * len(np.unique(arm)) <= len(arm) for arm in logs):
-        # A coarse clock makes heaps of equal values, which are no modes.
-        return None
-    return min(1.0, 2 * min(dip_p(arm) for arm in logs))
-
-
 def dip_p(values: Array) -> float:
     """The p value of 'one mode', by Hartigan's dip."""
     if np.ptp(values) == 0:
@@ -140,7 +119,8 @@ def dips_differ(below: Array, above: Array, level: float) -> bool:
     def apart(first: Array, second: Array) -> float:
         return abs(float(dipstat(np.sort(first))) - float(dipstat(np.sort(second))))
 
-    arms = np.stack([arm - _between_modes(arm) for arm in (below, above)])
+    # About the middle between the two parts' means: arms that have the same two modes lie on each other.
+    arms = np.stack([arm - sum(float(part.mean()) for part in _parts(arm)) / 2 for arm in (below, above)])
     observed, most = apart(*arms) * (1 - 1e-12), _most(level)
     reached = 1
     for swap in _exchanges(len(below)):
@@ -150,11 +130,11 @@ def dips_differ(below: Array, above: Array, level: float) -> bool:
     return True
 
 
-def _between_modes(arm: Array) -> float:
-    """The middle between the two parts' means: arms that have the same two modes then lie on each other."""
+def _parts(arm: Array) -> tuple[Array, Array]:
+    """The best split in two, in order."""
     ordered = np.sort(arm)
     _, lower = best_split(ordered[None, :])
-    return float(ordered[: lower[0]].mean() + ordered[lower[0] :].mean()) / 2
+    return ordered[: lower[0]], ordered[lower[0] :]
 
 
 def spreads_differ(below: Array, above: Array, level: float) -> bool:
@@ -180,22 +160,10 @@ def _most(level: float) -> float:
     return max(1.0, level * (1 + _DRAWS))
 
 
-def _of_modes(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
-    below, above = (dip_p(arm) for arm in logs)
-    two = logs[1] if above < below else logs[0]
-    ordered = np.sort(two)
-    _, lower = best_split(ordered[None, :])
-    parts = ordered[: lower[0]], ordered[lower[0] :]
-    modes = tuple(Mound(value=float(np.exp(part.mean())), trials=len(part)) for part in parts)
-    if modes[1].value <= (1 + margin) * modes[0].value:
-        return None
-    return _finding(pair, logs, Scatter.TWO_MODES if above < below else Scatter.ONE_MODE, p, modes)
-
-
-def _finding(
-    pair: PairedArms, logs: tuple[Array, Array], scatter: Scatter, p: float, modes: tuple[Mound, ...] = ()
-) -> Variability:
-    below, above = (_spread(arm, exact=pair.mode in EXACT_MODES) for arm in logs)
+def _finding(pair: PairedArms, logs: tuple[Array, Array], p: float) -> Variability:
+    """That one of the two scatters more."""
+    exact = pair.mode in EXACT_MODES
+    below, above = (math.expm1(float(np.ptp(arm))) if exact else float(np.std(arm, ddof=1)) for arm in logs)
     return Variability(
         workload=pair.workload,
         metric=pair.metric.name,
@@ -203,10 +171,9 @@ def _finding(
         mode=pair.mode,
         baseline=pair.baseline,
         treatment=pair.treatment,
-        scatter=scatter,
+        scatter=Scatter.WIDER if np.std(logs[1]) > np.std(logs[0]) else Scatter.NARROWER,
         baseline_spread=below,
         spread=above,
         trials=len(logs[0]),
         p=p,
-        modes=modes,
     )

@@ -85,16 +85,11 @@ def welch(groups: Sequence[Moments]) -> Anova:
     if any(sd == 0 for _, _, sd in of_groups):
         raise ValueError("a group without any spread has no weight in Welch's test")
     k = len(of_groups)
-    weights = [runs / sd**2 for runs, _, sd in of_groups]
-    total = sum(weights)
-    grand = sum(weight * mean for weight, (_, mean, _) in zip(weights, of_groups, strict=True)) / total
-    lack = sum(
-        (1 - weight / total) ** 2 / (runs - 1)
-        for weight, (runs, _, _) in zip(weights, of_groups, strict=True)
-    )
-    numerator = sum(
-        weight * (mean - grand) ** 2 for weight, (_, mean, _) in zip(weights, of_groups, strict=True)
-    ) / (k - 1)
+    weighted = [(runs / sd**2, runs, mean) for runs, mean, sd in of_groups]
+    total = sum(weight for weight, _, _ in weighted)
+    grand = sum(weight * mean for weight, _, mean in weighted) / total
+    lack = sum((1 - weight / total) ** 2 / (runs - 1) for weight, runs, _ in weighted)
+    numerator = sum(weight * (mean - grand) ** 2 for weight, _, mean in weighted) / (k - 1)
     f = numerator / (1 + 2 * (k - 2) / (k * k - 1) * lack)
     within = (k * k - 1) / (3 * lack)
     return Anova(f=f, between=k - 1, within=within, p=float(stats.f.sf(f, k - 1, within)))
@@ -123,10 +118,17 @@ def games_howell(first: Moments, second: Moments, groups: int, confidence: float
     Tukey and Kramer's interval on Welch's degrees of freedom: q / sqrt(2) standard errors. All pairs'
     intervals hold together. Raises ValueError where a group has no spread.
     """
+    from scipy import stats
+
     error = math.sqrt(first.squared_error + second.squared_error)
     df = welch_df(first, second)
     difference = first.mean - second.mean
-    half = critical(groups, df, confidence) * error
+    t = abs(difference) / error
+    if groups == 2:  # the studentized range of two is sqrt(2)·|t|
+        half, p = float(stats.t.ppf((1 + confidence) / 2, df)) * error, 2 * stats.t.sf(t, df)
+    else:
+        half = float(stats.studentized_range.ppf(confidence, groups, df)) / math.sqrt(2) * error
+        p = min(1.0, max(0.0, stats.studentized_range.sf(t * math.sqrt(2), groups, df)))
     return Pair(
         group=first.label,
         against=second.label,
@@ -135,34 +137,8 @@ def games_howell(first: Moments, second: Moments, groups: int, confidence: float
         df=df,
         low=difference - half,
         high=difference + half,
-        p=_p(abs(difference) / error, groups, df),
+        p=float(p),
     )
-
-
-def games_howell_pairs(groups: Sequence[Moments], confidence: float = 0.95) -> tuple[Pair, ...]:
-    """All pairs, each group minus every one before it."""
-    return tuple(
-        games_howell(first, second, len(groups), confidence)
-        for at, first in enumerate(groups)
-        for second in groups[:at]
-    )
-
-
-def critical(groups: int, df: float, confidence: float) -> float:
-    """How many standard errors half an interval of a difference has, among so many groups."""
-    from scipy import stats
-
-    if groups == 2:  # the studentized range of two is sqrt(2)·|t|
-        return float(stats.t.ppf((1 + confidence) / 2, df))
-    return float(stats.studentized_range.ppf(confidence, groups, df)) / math.sqrt(2)
-
-
-def _p(t: float, groups: int, df: float) -> float:
-    from scipy import stats
-
-    if groups == 2:
-        return float(2 * stats.t.sf(t, df))
-    return float(min(1.0, max(0.0, stats.studentized_range.sf(t * math.sqrt(2), groups, df))))
 
 
 @dataclass(frozen=True)
@@ -192,43 +168,36 @@ def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     quantile = float(stats.t.ppf((1 + confidence) / 2, welch_df(above, below)))
     ends = [difference - quantile * error, difference + quantile * error]
     if min(len(baseline.values), len(treatment.values)) >= ENOUGH_RUNS:
-        typical_difference, typical_error = _typical(baseline, treatment)
-        ends += [typical_difference - quantile * typical_error, typical_difference + quantile * typical_error]
+        first, second = (typical(np.log(np.asarray(group.values))) for group in (baseline, treatment))
+        difference_of_typical = float(second[0] - first[0])
+        reach = quantile * math.hypot(float(first[1]), float(second[1]))
+        ends += [difference_of_typical - reach, difference_of_typical + reach]
     hidden = sum(_rounding(group, step).bias for group in (baseline, treatment))
     return Ratio(math.exp(difference), math.exp(min(ends) - hidden), math.exp(max(ends) + hidden))
-
-
-def _typical(baseline: Group, treatment: Group) -> tuple[float, float]:
-    """How far the typical logarithms lie apart, and the standard error of that."""
-    below, above = (typical(np.log(np.asarray(group.values))) for group in (baseline, treatment))
-    return float(above[0] - below[0]), math.hypot(float(below[1]), float(above[1]))
 
 
 def _logarithm(group: Group, step: float) -> Moments:
     if group.values:
         if min(group.values) <= 0:
             raise ValueError("a ratio needs values above zero")
-        _refuse_alike(group.label, len(group.values), spread=len(set(group.values)) > 1)
+        runs = len(group.values)
+        if 1 < runs < FEWEST_ALIKE and len(set(group.values)) == 1:
+            # Of a few runs that are all alike nothing tells how much the next one may differ.
+            raise ValueError(
+                f"{group.label}: all {runs} runs are alike, so that nothing tells how much it scatters"
+            )
         logs = np.log(np.asarray(group.values))
-        sd = (
-            max(float(logs.std(ddof=1)), math.sqrt(_rounding(group, step).variance))
-            if len(logs) > 1
-            else None
-        )
-        return Moments(group.label, float(logs.mean()), sd, len(logs))
+        least = math.sqrt(_rounding(group, step).variance)
+        sd = max(float(logs.std(ddof=1)), least) if runs > 1 else None
+        return Moments(group.label, float(logs.mean()), sd, runs)
     plain = moments(group)
-    runs, sd = plain.known
+    count, sd = plain.known
     if plain.mean <= 0:
         raise ValueError("a ratio needs values above zero")
-    _refuse_alike(group.label, 0, spread=sd > 0)
-    return Moments(group.label, math.log(plain.mean), sd / plain.mean, runs)
-
-
-def _refuse_alike(label: str, runs: int, *, spread: bool) -> None:
-    """Of a few runs that are all alike nothing tells how much the next one may differ."""
-    if not spread and runs != 1 and runs < FEWEST_ALIKE:
-        many = f"all {runs} runs are alike" if runs else "its standard deviation is given as 0"
-        raise ValueError(f"{label}: {many}, so that nothing tells how much it scatters")
+    if sd <= 0:
+        problem = "its standard deviation is given as 0, so that nothing tells how much it scatters"
+        raise ValueError(f"{group.label}: {problem}")
+    return Moments(group.label, math.log(plain.mean), sd / plain.mean, count)
 
 
 def _rounding(group: Group, step: float) -> Rounding:

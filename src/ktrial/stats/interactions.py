@@ -44,7 +44,7 @@ from ktrial.model.imported import Group
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.independent_groups import moments, welch
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
-from ktrial.stats.sequential.familywise import Finding, benjamini_hochberg, judge, repeated_p
+from ktrial.stats.sequential.familywise import benjamini_hochberg, judge, repeated_p
 from ktrial.stats.verdict_rules import Arm, Claim, interval_verdict, verdict_of
 
 Array = NDArray[np.float64]
@@ -89,14 +89,10 @@ def exact_interaction(
     `incomparable` says why these numbers must not be compared.
     """
     reason = incomparable or next((arm.missing for arm in arms if arm.missing), "")
-    common = [
-        perturbation for perturbation in arms[0].values if all(perturbation in arm.values for arm in arms)
-    ]
-    table = np.array(
-        [[arm.values[perturbation] for perturbation in common] for arm in arms], dtype=np.float64
-    )
+    common = [key for key in arms[0].values if all(key in arm.values for arm in arms)]
+    table = np.array([[arm.values[key] for key in common] for arm in arms], dtype=np.float64)
     if incomparable or not common or np.any(table <= 0):
-        return _without_numbers(place, reason or "a ratio needs values above zero")
+        return _interaction(place, Verdict.INCONCLUSIVE, reason or "a ratio needs values above zero")
     logs = np.log(table)
     ratios = np.exp(logs[3] - logs[2] - logs[1] + logs[0])
     low, high = float(np.min(ratios)), float(np.max(ratios))
@@ -105,16 +101,9 @@ def exact_interaction(
         verdict = interval_verdict(low, high, place.metric.direction, margin)
         across = f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
         reason = across if verdict is Verdict.INCONCLUSIVE else ""
-    return _interaction(
-        place,
-        effect=float(np.exp(np.mean(logs[1] - logs[0]))),
-        effect_beside=float(np.exp(np.mean(logs[3] - logs[2]))),
-        ratio=float(np.exp(np.mean(np.log(ratios)))),
-        low=low,
-        high=high,
-        verdict=verdict,
-        reason=reason,
-    )
+    effects = float(np.exp(np.mean(logs[1] - logs[0]))), float(np.exp(np.mean(logs[3] - logs[2])))
+    ratio = float(np.exp(np.mean(np.log(ratios))))
+    return _interaction(place, verdict, reason, effects, (ratio, low, high))
 
 
 def timed_interactions(
@@ -138,37 +127,20 @@ def timed_interactions(
         questions, logs, differences, hidden, adjusted, strict=True
     ):
         if not len(values):
-            interactions.append(
-                _without_numbers(place, "no block has a number above zero of all four treatments")
-            )
+            reason = "no block has a number above zero of all four treatments"
+            interactions.append(_interaction(place, Verdict.INCONCLUSIVE, reason))
             continue
-        (alone,) = judge([values], design, final=final, roundings=[rounding])
-        interactions.append(_timed(place, four, alone, float(p), len(questions), design))
+        (finding,) = judge([values], design, final=final, roundings=[rounding])
+        verdict, reason = verdict_of(finding.claim, place.metric.direction), ""
+        if finding.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
+            verdict = Verdict.INCONCLUSIVE
+            reason = f"one of {len(questions)} interactions: adjusted for that, p is {p:.2g}"
+        elif verdict is Verdict.INCONCLUSIVE:
+            reason = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
+        effects = (math.exp(np.mean(four[1] - four[0])), math.exp(np.mean(four[3] - four[2])))
+        ratio = (math.exp(finding.mean), *finding.ratio_interval)
+        interactions.append(_interaction(place, verdict, reason, effects, ratio))
     return tuple(interactions)
-
-
-def _timed(
-    place: InteractionQuestion, logs: Array, finding: Finding, p: float, among: int, design: SequentialDesign
-) -> Interaction:
-    verdict, reason = verdict_of(finding.claim, place.metric.direction), ""
-    if finding.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
-        verdict, reason = (
-            Verdict.INCONCLUSIVE,
-            f"one of {among} interactions: adjusted for that, p is {p:.2g}",
-        )
-    elif verdict is Verdict.INCONCLUSIVE:
-        reason = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
-    bounded = math.isfinite(finding.low)
-    return _interaction(
-        place,
-        effect=math.exp(float(np.mean(logs[1] - logs[0]))),
-        effect_beside=math.exp(float(np.mean(logs[3] - logs[2]))),
-        ratio=math.exp(finding.mean),
-        low=math.exp(finding.low) if bounded else None,
-        high=math.exp(finding.high) if bounded else None,
-        verdict=verdict,
-        reason=reason,
-    )
 
 
 def _logs(measured: BlockedMetric, four: FactorialCells) -> Array:
@@ -178,22 +150,14 @@ def _logs(measured: BlockedMetric, four: FactorialCells) -> Array:
     return np.asarray(np.log(table[:, usable]))
 
 
-def _without_numbers(place: InteractionQuestion, reason: str) -> Interaction:
-    nothing = dict.fromkeys(("effect", "effect_beside", "ratio", "low", "high"))
-    return _interaction(place, **nothing, verdict=Verdict.INCONCLUSIVE, reason=reason)
-
-
 def _interaction(
     place: InteractionQuestion,
-    *,
-    effect: float | None,
-    effect_beside: float | None,
-    ratio: float | None,
-    low: float | None,
-    high: float | None,
     verdict: Verdict,
     reason: str,
+    effects: tuple[float | None, float | None] = (None, None),
+    ratio: tuple[float | None, float | None, float | None] = (None, None, None),
 ) -> Interaction:
+    """`effects`: the first factor's, the second at its baseline and not. `ratio`: with its ends."""
     pair, metric = place.pair, place.metric
     return Interaction(
         workload=place.workload,
@@ -206,11 +170,11 @@ def _interaction(
         second=pair.second,
         second_levels=pair.second_levels,
         treatments=tuple(place.treatments),
-        effect=effect,
-        effect_beside=effect_beside,
-        ratio=ratio,
-        low=low,
-        high=high,
+        effect=effects[0],
+        effect_beside=effects[1],
+        ratio=ratio[0],
+        low=ratio[1],
+        high=ratio[2],
         verdict=verdict,
         reason=reason,
     )

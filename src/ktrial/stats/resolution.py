@@ -44,10 +44,9 @@ def rounding(arms: Sequence[Array], step: float | None = None) -> Rounding:
     if not step:
         return NO_ROUNDING
     shares = [step / float(np.mean(arm)) for arm in present]
-    hidden = [_hidden(arm, step) for arm in present]
     return Rounding(
         variance=sum(share * share / 12 for share in shares),
-        bias=sum(share / 2 * part for share, part in zip(shares, hidden, strict=True)),
+        bias=sum(share / 2 * _hidden(arm, step) for share, arm in zip(shares, present, strict=True)),
     )
 
 

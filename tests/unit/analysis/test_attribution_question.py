@@ -4,7 +4,7 @@ import pytest
 from tests.support.making import a_study
 
 from ktrial.analysis.attribution.question import question
-from ktrial.analysis.errors import ExplanationError, HistoryUsageError
+from ktrial.analysis.errors import AnalysisUsageError, ExplanationError
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
@@ -114,7 +114,7 @@ def test_what_is_not_there_or_could_be_several_is_an_error_that_names_what_is_th
 def test_a_workload_is_meant_by_its_label_or_by_a_name_that_only_one_has() -> None:
     assert question(FILES, "fork").use.label == "fork"
     assert question(FILES, "seq-read(path=/b, size=8)").use.parameters["path"] == "/b"
-    with pytest.raises(HistoryUsageError) as result:
+    with pytest.raises(AnalysisUsageError) as result:
         question(FILES, "seq-read")
     assert "2 workloads" in str(result.value) or "seq-read(path=/a, size=8); seq-read(path=/b" in str(
         result.value

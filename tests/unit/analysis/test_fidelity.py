@@ -11,7 +11,7 @@ from tests.support.making import a_sample
 from tests.support.report_records import a_record
 from tests.support.stored_results import a_store
 
-from ktrial.analysis.errors import FidelityUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.fidelity import fidelity, pearson, spearman, with_interval
 from ktrial.analysis.fidelity_citation import cite, keep, known, table_of
 from ktrial.analysis.result import result
@@ -92,12 +92,12 @@ def test_modelled_cycles_are_another_count() -> None:
 
 def test_two_studies_that_count_are_refused() -> None:
     exact, timed = measured("exact", COUNTED), measured("host", LIKE_IT, 0.003)
-    with pytest.raises(FidelityUsageError, match="in real time"):
+    with pytest.raises(AnalysisUsageError, match="in real time"):
         fidelity([(exact, exact)])
-    with pytest.raises(FidelityUsageError, match="that counts"):
+    with pytest.raises(AnalysisUsageError, match="that counts"):
         fidelity([(timed, exact)])
     nothing = exact.result.model_copy(update={"comparisons": ()})
-    with pytest.raises(FidelityUsageError, match="no treatment with a number"):
+    with pytest.raises(AnalysisUsageError, match="no treatment with a number"):
         fidelity([(exact.model_copy(update={"result": nothing}), timed)])
 
 
@@ -106,8 +106,10 @@ def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None
     for _ in range(40):
         x = rng.normal(size=60)
         y = 0.8 * x + 0.6 * rng.normal(size=60)
-        _, low, high = with_interval(pearson, x, y, [str(number) for number in range(60)], 1)
-        held += low is not None and high is not None and low <= 0.8 <= high
+        interval = with_interval(pearson, x, y, [str(number) for number in range(60)], 1)
+        held += (
+            interval.low is not None and interval.high is not None and interval.low <= 0.8 <= interval.high
+        )
     assert held >= 33
     assert spearman(np.array([1.0, 2, 3, 4]), np.array([1.0, 8, 27, 64])) == pytest.approx(1)
 

@@ -9,7 +9,7 @@ from tests.support.drawings import assert_scatters_are_true
 from tests.unit.analysis.test_fidelity import KERNELS, measured
 
 from ktrial.analysis.attribution.costs import CLASSES, COSTS, costs, happened, prices
-from ktrial.analysis.errors import FidelityUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.fidelity import Both, fidelity, fitted, held_out, text
 from ktrial.model.fidelity import FidelityResult
 from ktrial.model.machine import ModelCounts, ModelledMachine
@@ -140,11 +140,11 @@ def test_the_file_is_a_machine_and_names_its_data(
 
 def test_too_few_operations_and_two_models_are_refused(predicted: tuple[FidelityResult, list[Both]]) -> None:
     compared, studies = predicted
-    with pytest.raises(FidelityUsageError, match="0 operations"):
+    with pytest.raises(AnalysisUsageError, match="0 operations"):
         fitted(compared, studies, lambda *_: None)
     (exact, timed), *_ = studies
     bare = exact.study.model_copy(update={"machine": exact.study.machine.model_copy(update={"model": None})})
-    with pytest.raises(FidelityUsageError, match="one modelled machine, not on: none"):
+    with pytest.raises(AnalysisUsageError, match="one modelled machine, not on: none"):
         fitted(compared, [(exact.model_copy(update={"study": bare}), timed)], lambda *_: None)
 
 

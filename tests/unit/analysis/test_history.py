@@ -16,7 +16,7 @@ from tests.support.making import a_sample
 from tests.support.report_records import FIVE, a_record, in_plugin_mode
 from tests.support.stored_results import WORKLOADS, a_store
 
-from ktrial.analysis.errors import HistoryUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.cli.render.history import print_matrix
@@ -235,7 +235,7 @@ def test_ranges_hold_whole_series() -> None:
         "debian:6.12",
     ), "a range by versions, where names of commits have no order; names as they are given"
     for text in ("a..b", "7.2..5.10", "9..10"):
-        with pytest.raises(HistoryUsageError, match="Kernels"):
+        with pytest.raises(AnalysisUsageError, match="Kernels"):
             Range.of(text)
 
 

@@ -9,7 +9,7 @@ from tests.support.command_line import CommandLine
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import WORKLOADS, a_store
 
-from ktrial.analysis.errors import HistoryError
+from ktrial.analysis.errors import AnalysisError
 from ktrial.analysis.history.recommend import dominates, recommend, regrets
 from ktrial.format.sanitize import one_line
 from ktrial.model.study import StudyRecord
@@ -108,7 +108,7 @@ def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
         ]
         assert min(candidate.regrets[0].ratio for candidate in recommendation.candidates) == 1.0
         assert "2 more without numbers of some workload: nothing is said of those" in recommendation.answer
-        with pytest.raises(HistoryError, match="fewer than two kernels"):
+        with pytest.raises(AnalysisError, match="fewer than two kernels"):
             recommend(store, ("fork", "tcp"))
 
 

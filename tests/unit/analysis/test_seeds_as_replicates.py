@@ -37,7 +37,7 @@ def judged(blocks: int, effect: float, seed: int = 1) -> tuple[Verdict, int | No
     """The verdict after so many seeds, and after how many to look again."""
     study, ended = a_parallel_study(), trials(blocks, effect, seed)
     (comparison,) = result(study, ended).comparisons
-    expected = interim.blocks_wanted(study, ended, metrics_of(study, ended, metrics_in_catalogue))
+    expected = interim.InterimData(study, ended).blocks_wanted(metrics_of(study, ended, metrics_in_catalogue))
     return comparison.verdict, expected
 
 

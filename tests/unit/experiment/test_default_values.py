@@ -6,7 +6,7 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.analysis.attribution.conditions_diff import differing_values, setting_owner
-from ktrial.analysis.errors import ValuesUnreadable
+from ktrial.analysis.errors import AnalysisError
 from ktrial.experiment.default_settings import NO_SETTINGS, default_values, is_setting, kept_values
 from ktrial.kernels.errors import UnknownModule
 from ktrial.machines.fake import FakeMachine
@@ -98,9 +98,7 @@ def test_a_guest_that_does_not_tell_is_an_error_and_nothing_is_kept(
 ) -> None:
     guest.files = files
     guest.failure = Failure(text="walk: stopped after 3 files") if files else None
-    with pytest.raises(
-        ValuesUnreadable, match="stopped after 3 files" if files else "there is none"
-    ) as raised:
+    with pytest.raises(AnalysisError, match="stopped after 3 files" if files else "there is none") as raised:
         default_values(guest.machine, boot(tmp_path))
     assert "--no-values" in raised.value.advice
     assert not (tmp_path / "values").exists()

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.analysis.errors import RepetitionUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.experiment.stored_trials import Difference, differences, drawn_trial, trial_with_key
 from ktrial.model.trial import Outcome, Provenance
 from ktrial.model.workload import Mode
@@ -22,13 +22,13 @@ def test_only_trials_that_completed_are_run_again() -> None:
     assert {drawn_trial(a_study(), (TRIALS[0], *failed), seed).planned.key for seed in range(9)} == {
         TRIALS[0].planned.key
     }
-    with pytest.raises(RepetitionUsageError, match="has no trial that completed: there is"):
+    with pytest.raises(AnalysisUsageError, match="has no trial that completed: there is"):
         drawn_trial(a_study(), failed, 1)
 
 
 def test_what_was_measured_in_real_time_is_refused() -> None:
     timed = [sample.model_copy(update={"mode": Mode.TIMED}) for sample in TRIALS[0].samples]
-    with pytest.raises(RepetitionUsageError, match="was measured in real time"):
+    with pytest.raises(AnalysisUsageError, match="was measured in real time"):
         drawn_trial(a_study(), (TRIALS[0].model_copy(update={"samples": tuple(timed)}),), 1)
 
 
@@ -52,5 +52,5 @@ def test_a_trial_is_named_by_its_key_however_it_ended() -> None:
     failed = TRIALS[3].model_copy(update={"outcome": Outcome.PANICKED, "samples": ()})
     key = failed.planned.key
     assert trial_with_key(a_study(), (*TRIALS[:3], failed), key) is failed
-    with pytest.raises(RepetitionUsageError, match=f"has no trial {key}x"):
+    with pytest.raises(AnalysisUsageError, match=f"has no trial {key}x"):
         trial_with_key(a_study(), (failed,), f"{key}x")

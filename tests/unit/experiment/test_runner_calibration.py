@@ -15,7 +15,7 @@ from ktrial.analysis.calibration import (
     newest_calibration,
     next_calibration,
 )
-from ktrial.analysis.errors import TimedError, TimedUsageError
+from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import confirmation_of
 from ktrial.model.design import FactorKind
@@ -77,10 +77,10 @@ def test_it_goes_on_where_it_was_interrupted_and_is_new_otherwise(store: Store) 
 
 
 def test_without_enough_blocks_there_is_no_calibration(store: Store) -> None:
-    with pytest.raises(TimedError, match="host has not been calibrated"):
+    with pytest.raises(AnalysisError, match="host has not been calibrated"):
         newest_calibration(store, "host")
     record = run_on(store, aa_study(blocks=5))
-    with pytest.raises(TimedError, match="at least 10"):
+    with pytest.raises(AnalysisError, match="at least 10"):
         calibration_of(record)
 
 
@@ -94,5 +94,5 @@ def test_a_confirmation_is_fresh_and_fixed() -> None:
 
 
 def test_exact_numbers_need_no_confirmation() -> None:
-    with pytest.raises(TimedUsageError, match="the same numbers to the last digit"):
+    with pytest.raises(AnalysisUsageError, match="the same numbers to the last digit"):
         confirmation_of(a_study(), 20)

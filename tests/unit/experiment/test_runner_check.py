@@ -7,7 +7,7 @@ import pytest
 from tests.support.making import a_sample, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
-from ktrial.analysis.errors import CheckError, CheckUsageError
+from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
 from ktrial.experiment.regression_check import check
@@ -180,7 +180,7 @@ def test_a_machine_that_fails_says_nothing_about_the_kernel(store: Store) -> Non
     def fails(boot: Boot, run: Run) -> StepResult:
         raise MachineError(machine="scripted", problem="QEMU is gone")
 
-    with pytest.raises(CheckError, match="QEMU is gone"):
+    with pytest.raises(AnalysisError, match="QEMU is gone"):
         check(TESTED, good, FORK, {}, runs(store, ScriptedMachine(fails)))
 
 
@@ -189,7 +189,7 @@ def test_a_saved_baseline_from_another_qemu_is_refused_with_the_command_that_sav
 ) -> None:
     good = baselines.save_baseline("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
     newer = machine({TESTED.name: (1000,)}, qemu="10.0.0")
-    with pytest.raises(CheckError, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22") as caught:
+    with pytest.raises(AnalysisError, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22") as caught:
         check(TESTED, good, FORK, {}, runs(store, newer))
     assert "ktrial baseline save good --kernel debian:6.1 --workload 'fork'" in caught.value.advice
 
@@ -216,7 +216,7 @@ def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -
     baselines.save_baseline("v6.2", TESTED, FORK, place)
     assert [baselines.baseline_name(study) for study in baselines.saved(store)] == ["v6.1", "v6.2"]
     baselines.remove_baseline("v6.1", store)
-    with pytest.raises(CheckUsageError, match=r"did you mean v6.2\?"):
+    with pytest.raises(AnalysisUsageError, match=r"did you mean v6.2\?"):
         baselines.find_baseline("v6.1", store)
 
 
@@ -233,7 +233,7 @@ def test_a_baseline_that_fails_is_not_saved_and_the_old_one_stays(store: Store) 
     def hangs(boot: Boot, run: Run) -> StepResult:
         raise ends(Outcome.HUNG, "no end in sight")
 
-    with pytest.raises(CheckError, match="3 of 3 trials hung"):
+    with pytest.raises(AnalysisError, match="3 of 3 trials hung"):
         baselines.save_baseline("good", GOOD, FORK, runs(store, ScriptedMachine(hangs)))
     values = [
         sample.value
@@ -251,13 +251,13 @@ def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(
         ),
     )
     place = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
-    with pytest.raises(CheckError, match="there is no such file"):
+    with pytest.raises(AnalysisError, match="there is no such file"):
         baselines.kernel_named("path:/gone", place)
 
 
 @pytest.mark.parametrize("name", ["", "host", "debian:6.1", "a b", "-x", "a/b", "x" * 65])
 def test_names_that_could_be_kernels_or_are_hard_to_type_are_refused(name: str) -> None:
-    with pytest.raises(CheckUsageError, match="cannot name a baseline"):
+    with pytest.raises(AnalysisUsageError, match="cannot name a baseline"):
         baselines.check_name(name)
 
 

@@ -133,7 +133,7 @@ def test_a_spent_budget_ends_the_study_with_what_is_there(store: Store) -> None:
     record = run(which, store=store, machine=machine, sources=scripted_sources())
     assert only(record).verdict is Verdict.INCONCLUSIVE
     assert blocks(record) < 20
-    assert interim.budget_is_spent(which, record.trials)
+    assert interim.InterimData(which, record.trials).budget_is_spent
 
 
 def test_a_fixed_number_of_blocks_is_run_to_its_end(store: Store) -> None:

@@ -11,7 +11,7 @@ from tests.support.command_line import CommandLine
 from tests.support.fake_builds import FakeBuilder, git, has_what_builds_need
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.analysis.errors import HistoryError, NothingToWatch
+from ktrial.analysis.errors import AnalysisError, NothingToWatch
 from ktrial.experiment import kernel_choice, watch
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
@@ -220,5 +220,5 @@ def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPa
     fetched = kernel_choice.expanded(["5.10..6.12"], str, nothing, fetch=True)
     assert (kernels, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))
     assert names == ["debian:5.10..6.12"]
-    with pytest.raises(HistoryError, match="holds no kernel in this range"):
+    with pytest.raises(AnalysisError, match="holds no kernel in this range"):
         kernel_choice.expanded(["6.13..6.14"], str, nothing, fetch=True)

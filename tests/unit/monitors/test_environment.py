@@ -240,8 +240,8 @@ def test_a_study_tells_concerns_changes_and_confounds(root: Path) -> None:
         WarningKind.ENVIRONMENT_CHANGED,
         WarningKind.CONFOUND,
     }
-    assert "confounded: SMT differs" in data_quality.Confounds(a_study(), [one, one]).of([other, other])
-    assert data_quality.Confounds(a_study(), [one]).of([other]) == ""
+    assert "confounded: SMT differs" in data_quality.confounds_beside(a_study(), [one, one])([other, other])
+    assert data_quality.confounds_beside(a_study(), [one])([other]) == ""
 
 
 def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
@@ -253,8 +253,8 @@ def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
     write(root, path.lstrip("/"), "always madvise [never]")
     other = a_trial(provenance=Provenance(environment=at(root, 60)))
     study = a_study(factors=(factor,))
-    assert data_quality.Confounds(study, [one, one]).of([other, other]) == ""
-    assert "confounded" in data_quality.Confounds(a_study(), [one, one]).of([other, other])
+    assert data_quality.confounds_beside(study, [one, one])([other, other]) == ""
+    assert "confounded" in data_quality.confounds_beside(a_study(), [one, one])([other, other])
 
 
 def test_quiesce_wants_only_what_disturbs(root: Path) -> None:

@@ -9,7 +9,7 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
 from ktrial.analysis.attribution.question import question
-from ktrial.analysis.errors import HistoryUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.store_queries import label_of, labels_of
 from ktrial.cli.options.workloads import workload_names_of
 from ktrial.model.study import StudyRecord
@@ -59,10 +59,10 @@ def test_the_plain_workload_goes_before_those_with_parameters() -> None:
 
 def test_one_of_several_has_to_be_written_out(tmp_path: Path, cli: CommandLine) -> None:
     record = with_uses(SMALL, LARGE)
-    with pytest.raises(HistoryUsageError, match="workloads are called") as caught:
+    with pytest.raises(AnalysisUsageError, match="workloads are called") as caught:
         label_of([record.study], "seq-read")
     assert caught.value.message.endswith(f"called seq-read: {SMALL.label}; {LARGE.label}.")
-    with pytest.raises(HistoryUsageError, match="workloads are called"):
+    with pytest.raises(AnalysisUsageError, match="workloads are called"):
         question(record.study, "seq-read", *FIVE[:2])
     store = a_store(tmp_path, record)
     assert cli("history", "seq-read", "--store", store).status == 2

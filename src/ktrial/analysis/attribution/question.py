@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import ExplanationError, HistoryUsageError
+from ktrial.analysis.errors import AnalysisUsageError, ExplanationError
 from ktrial.kernels.kernel_registry import canonical_name
 from ktrial.model.design import Treatment, parts, told_apart
 from ktrial.model.notation import nearest
@@ -35,7 +35,7 @@ def question(
     """The question; what is not said is the only workload, the baseline, the only other treatment.
 
     Treatments are told by their labels, by what `ktrial show` prints of them, or by a level of only one.
-    Raises ExplanationError, HistoryUsageError.
+    Raises ExplanationError, AnalysisUsageError.
     """
     of_study = treatments(study)
     use = _use(study, workload)
@@ -69,7 +69,7 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
         return named[0]
     if named:
         several = _listed([use.label for use in named])
-        raise HistoryUsageError(
+        raise AnalysisUsageError(
             f"{len(named)} workloads are called {workload}: {several}.",
             hint="give one as it is written there, in quotes",
         )

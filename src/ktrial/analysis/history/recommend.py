@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ktrial.analysis.errors import HistoryError
+from ktrial.analysis.errors import AnalysisError
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
@@ -31,7 +31,7 @@ def recommend(
     """From the machine and the settings with the most kernels that have all workloads; of those that are
     `optional`, only what was measured at all.
 
-    Raises HistoryError where fewer than two kernels have a number above zero in each of them.
+    Raises AnalysisError where fewer than two kernels have a number above zero in each of them.
     """
     stored = stored_numbers(store)
     studies = stored.studies
@@ -51,7 +51,7 @@ def recommend(
         workloads = workloads or list(left_out)
         missing = [name for name in workloads if name not in chosen] or list(workloads)
         unmeasured = ", ".join(missing)
-        raise HistoryError(
+        raise AnalysisError(
             f"Store {store.name}: fewer than two kernels have numbers of {unmeasured} on one machine.",
             hint=f"measure first: ktrial matrix --kernels 5.10..7.2 --workloads {','.join(workloads)}",
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from ktrial.analysis.errors import HistoryError, NotMeasured
+from ktrial.analysis.errors import AnalysisError, NotMeasured
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.console import output, print_json, say, write_page
 from ktrial.cli.options.common import (
@@ -38,7 +38,6 @@ from ktrial.model.notation import nearest
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import HasNumbers
     from ktrial.model.history import KernelCandidate, Recommendation
     from ktrial.model.kernel import Build, PatchSeries
@@ -310,7 +309,7 @@ def _planned(
     fetch: bool,
     flavour: str,
 ) -> "Study":
-    """The study of these kernels and workloads. Raises KernelError, StudyError, HistoryError."""
+    """The study of these kernels and workloads. Raises KernelError, StudyError, AnalysisError."""
     from ktrial.experiment.kernel_choice import expanded, full_name
 
     names_of_workloads = workload_names_of(workloads)
@@ -442,7 +441,7 @@ def systems(
             labels = list(labels_of(stored.studies, workload_names_of(workloads)))
         rows = across(stored, labels, first, second, margin_of(margin) or 0.01)
     if not rows:
-        raise HistoryError(
+        raise AnalysisError(
             f"Store {name}: no two machines have measured both {first} and {second} in one of these "
             "workloads.",
             hint=f"measure them with this store on another machine: ktrial matrix --kernels {first},{second}",

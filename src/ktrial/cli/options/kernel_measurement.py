@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.analysis.errors import CheckUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.cli.command_line import BadOption, Option
 from ktrial.cli.options.common import (
     BootParameters,
@@ -116,7 +116,7 @@ def _settings(options: MeasurementOptions) -> "MachineSettings":
 def measurement_like(baseline: "Baseline", options: MeasurementOptions) -> "Measurement":
     """How a saved baseline was measured; a part of its workloads, where some are named.
 
-    Raises CheckUsageError where an option says otherwise.
+    Raises AnalysisUsageError where an option says otherwise.
     """
     if options.words:
         raise BadOption("--", _OF_A_BASELINE)
@@ -142,8 +142,8 @@ def measurement_like(baseline: "Baseline", options: MeasurementOptions) -> "Meas
     return measured
 
 
-def _not_of(baseline: "Baseline", option: str, measured: str) -> CheckUsageError:
-    return CheckUsageError(
+def _not_of(baseline: "Baseline", option: str, measured: str) -> AnalysisUsageError:
+    return AnalysisUsageError(
         f"Baseline {baseline.label} was not measured with {option}; it has {measured}.",
         hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
     )
@@ -154,7 +154,7 @@ def _words(value: object) -> str:
 
 
 def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
-    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises CheckUsageError."""
+    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises AnalysisUsageError."""
     from ktrial.experiment.regression_check import DEFAULT_LIMIT
 
     labels = [use.label for use in uses]
@@ -176,8 +176,8 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
     return {label: by_workload.get(label, common) for label in labels}
 
 
-def _bad_limit(text: str, problem: str) -> CheckUsageError:
-    return CheckUsageError(
+def _bad_limit(text: str, problem: str) -> AnalysisUsageError:
+    return AnalysisUsageError(
         f"--max {text}: {problem}.", hint="write --max +1%, or for one workload --max fork=+2%"
     )
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.analysis.attribution.costs import costs, difference
-from ktrial.analysis.errors import FidelityUsageError
+from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.fidelity import Both, fidelity, fitted, machine_of, text
 from ktrial.analysis.fidelity_citation import keep, table_of
 from ktrial.analysis.result import record
@@ -73,7 +73,7 @@ def _both(store: Store, name: str, request: FidelityRequest) -> Both:
         return record(store, find(store, f"{timed.study.name}{COUNTED_SUFFIX}").id), timed
     study = load(toml_files.file_of(Path(name)), registry())
     if study.machine.kind in EXACT_MACHINES:
-        raise FidelityUsageError(
+        raise AnalysisUsageError(
             f"Study {study.name} ran on machine {study.machine.kind}: a study in real time is asked "
             "for there.",
             hint="name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from ktrial.analysis.errors import HistoryError
+from ktrial.analysis.errors import AnalysisError
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.installation import cache_directory
 from ktrial.model.base import digest
@@ -45,7 +45,7 @@ def build(
     tell: Tell = lambda _text: None,
     notes: Path | None = None,
 ) -> Site:
-    """Write the site, and take away pages of results that are gone. Raises HistoryError, StoreError.
+    """Write the site, and take away pages of results that are gone. Raises AnalysisError, StoreError.
 
     `explain`: finds what changes are made of, from the profiles in the store: seconds for a new result, once.
     `full`: how many results' pages are made whole, those that are whole already not counted; None: all. The
@@ -72,7 +72,7 @@ def build(
         written.write(SHEET, pages.text(SHEET) or "")
         written.end()
     except OSError as error:
-        raise HistoryError(
+        raise AnalysisError(
             f"The site {directory} cannot be written: {error.strerror or str(error)}.",
             hint="name another directory",
         ) from error
@@ -90,11 +90,11 @@ def _check(directory: Path) -> None:
     try:
         names = sorted(file.name for file in directory.iterdir()) if directory.exists() else []
     except OSError as error:
-        raise HistoryError(
+        raise AnalysisError(
             f"The site {directory} cannot be written: {error.strerror}.", hint="name another directory"
         ) from error
     if names and MARK not in names:
-        raise HistoryError(
+        raise AnalysisError(
             f"The directory {directory} holds other files than a site of ktrial's ({names[0]}).",
             hint="name an empty directory, or one that `ktrial site` made before",
         )

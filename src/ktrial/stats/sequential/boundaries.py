@@ -62,7 +62,12 @@ def boundaries(looks: tuple[int, ...] = LOOKS, alpha: float = 0.05, horizon: int
     ValueError where the looks do not rise, begin below three blocks or go beyond the horizon.
     """
     horizon = horizon or looks[-1]
-    _check(looks, alpha, horizon)
+    if not 0 < alpha < 1:
+        raise ValueError("alpha lies between 0 and 1")
+    if looks[0] < FEWEST_BLOCKS or any(a >= b for a, b in pairwise(looks)):
+        raise ValueError(f"looks rise, and the first comes after {FEWEST_BLOCKS} blocks at the earliest")
+    if looks[-1] > horizon:
+        raise ValueError("no look comes after the horizon")
     edges: list[float] = []
     grid, inside = np.zeros(0), np.zeros(0)
     used, before = 0.0, 0
@@ -70,23 +75,12 @@ def boundaries(looks: tuple[int, ...] = LOOKS, alpha: float = 0.05, horizon: int
         to_spend = spent(blocks / horizon, alpha) - used
         law = _first(blocks) if not edges else _next(grid, inside, before, blocks)
         edge = _edge(law, blocks, to_spend)
-        edges.append(_t_of(edge, blocks))
-        grid, inside = _inside(law, edge)
+        edges.append(edge * math.sqrt((blocks - 1) / (blocks - edge * edge)))
+        # Where W may be if the study goes on: points and their masses.
+        borders = np.linspace(-edge, edge, _CELLS + 1)
+        grid, inside = (borders[1:] + borders[:-1]) / 2, np.diff(law(borders))
         used, before = used + to_spend, blocks
     return tuple(edges)
-
-
-def _check(looks: tuple[int, ...], alpha: float, horizon: int) -> None:
-    if not 0 < alpha < 1:
-        raise ValueError("alpha lies between 0 and 1")
-    if looks[0] < FEWEST_BLOCKS or any(a >= b for a, b in pairwise(looks)):
-        raise ValueError(f"looks rise, and the first comes after {FEWEST_BLOCKS} blocks at the earliest")
-    if looks[-1] > horizon:
-        raise ValueError("no look comes after the horizon")
-
-
-def _t_of(w: float, blocks: int) -> float:
-    return w * math.sqrt((blocks - 1) / (blocks - w * w))
 
 
 def _first(blocks: int) -> _Law:
@@ -102,8 +96,12 @@ def _first(blocks: int) -> _Law:
 
 def _next(grid: Array, inside: Array, before: int, blocks: int) -> _Law:
     """The law of W at `blocks`, from the masses `inside` at the points `grid` of W at `before`."""
+    from scipy import special
+
     added = blocks - before
-    nodes, weights = _beta_nodes(before / 2, added / 2)
+    # Quantiles of Beta at Gauss-Legendre nodes, and their weights: smooth for every a and b.
+    x, weights = np.polynomial.legendre.leggauss(_SHARES)
+    nodes = np.clip(special.betaincinv(before / 2, added / 2, (x + 1) / 2), 1e-12, 1 - 1e-12)
     coordinate = _coordinate(added)
 
     def law(w: Array) -> Array:
@@ -111,19 +109,10 @@ def _next(grid: Array, inside: Array, before: int, blocks: int) -> _Law:
         for share, weight in zip(nodes, weights, strict=True):
             step = math.sqrt(added * (1 - share))
             reached = coordinate((w[:, None] - grid[None, :] * math.sqrt(share)) / step)
-            total += weight * (reached @ inside)
+            total += weight / 2 * (reached @ inside)
         return total
 
     return law
-
-
-def _beta_nodes(a: float, b: float) -> tuple[Array, Array]:
-    """Quantiles of Beta(a, b) at Gauss-Legendre nodes, and their weights: smooth for every a and b."""
-    from scipy import special
-
-    x, weights = np.polynomial.legendre.leggauss(_SHARES)
-    shares = special.betaincinv(a, b, (x + 1) / 2)
-    return np.clip(shares, 1e-12, 1 - 1e-12), weights / 2
 
 
 def _coordinate(dimensions: int) -> _Law:
@@ -150,20 +139,6 @@ def _edge(law: _Law, blocks: int, mass: float) -> float:
         return 2 * (top - float(law(np.array([w]))[0])) - mass
 
     return float(brentq(beyond, 0.0, most * (1 - 1e-12), xtol=1e-10))
-
-
-def _inside(law: _Law, edge: float) -> tuple[Array, Array]:
-    """Where W may be if the study goes on: points and their masses."""
-    borders = np.linspace(-edge, edge, _CELLS + 1)
-    return (borders[1:] + borders[:-1]) / 2, np.diff(law(borders))
-
-
-def log_bayes_factor(t: Array, blocks: Array, precision: float = PRECISION) -> Array:
-    """ln B of t statistics after so many blocks (at least two)."""
-    share = precision / (precision + blocks)
-    squared = t * t / (blocks - 1)
-    log = 0.5 * np.log(share) + 0.5 * blocks * (np.log1p(squared) - np.log1p(share * squared))
-    return np.asarray(log)
 
 
 @lru_cache(maxsize=65536)

@@ -4,7 +4,7 @@ Each check warns at a level of 1 %, so that ten of them on good data warn about 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -107,26 +107,23 @@ def autocorrelation(
     differences = measured.log_ratios(treatment)
     if len(differences) < FEWEST_VALUES:
         return None
-    n = len(differences)
     r, p = lag_one(differences)
     if p >= LEVEL:
         return None
+    if r < 0 or independent:
+        effect = f"the interval is too {'wide' if r < 0 else 'narrow'}"
+    else:
+        blocks = np.asarray(float(len(differences)))
+        presumed = presumed_correlation(np.asarray(r), blocks)
+        held = "" if presumed < _HELD else f"; beyond a correlation of {_HELD:g} that may not be enough"
+        wider = float(inflation(presumed, blocks))
+        effect = f"the standard error is taken {wider:.1f} times as large for it{held}"
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,
-        f"{treatment}: neighbouring {measured.rows} are alike (correlation {r:+.2f}): "
-        f"{_made_of_it(r, n, independent)}",
+        f"{treatment}: neighbouring {measured.rows} are alike (correlation {r:+.2f}): {effect}",
         "make the trials independent: a boot each, a longer pause between them, or larger blocks",
     )
-
-
-def _made_of_it(r: float, blocks: int, independent: bool) -> str:
-    if r < 0 or independent:
-        return f"the interval is too {'wide' if r < 0 else 'narrow'}"
-    presumed = presumed_correlation(np.asarray(r), np.asarray(float(blocks)))
-    wider = float(inflation(presumed, np.asarray(float(blocks))))
-    held = "" if presumed < _HELD else f"; beyond a correlation of {_HELD:g} that may not be enough"
-    return f"the standard error is taken {wider:.1f} times as large for it{held}"
 
 
 def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
@@ -276,15 +273,12 @@ def early_stopping(
 #
 # (Sen, JASA 63, 1968.) Of n points there are n(n - 1)/2 slopes: of a study with a thousand treatments 10^8,
 # more than fit into memory. With r(s) = y - s·x, the slope between two points lies below s exactly where r
-# has them in the other order, so that counting the pairs in the wrong order (a merge sort: n log n) tells
-# how many slopes lie below s (Cole, Salowe, Steiger and Szemerédi, SIAM J. Comput. 18(4), 1989). Bisection
-# leaves a few slopes for each point around the median, and only those are made.
+# has them in the other order, so that counting the pairs in the wrong order (Kendall's tau: n log n) tells
+# how many slopes lie below s (Cole, Salowe, Steiger and Szemerédi, SIAM J. Comput. 18(4), 1989), and
+# bisection finds the one in the middle.
 
-Places = NDArray[np.int64]
 _FEW = 2000
 """Points of which all slopes are made at once."""
-_LEFT = 16
-"""Slopes for each point that bisection may leave."""
 
 
 def median_slope(x: Array, y: Array) -> float:
@@ -297,88 +291,36 @@ def median_slope(x: Array, y: Array) -> float:
     order = np.argsort(x)
     x, y = x[order], y[order]
     if len(x) <= _FEW:
-        return float(np.median(_slopes(x, y, *np.triu_indices(len(x), 1))))
+        first, second = np.triu_indices(len(x), 1)
+        return float(np.median((y[second] - y[first]) / (x[second] - x[first])))
     pairs = len(x) * (len(x) - 1) // 2
     middle = {(pairs - 1) // 2, pairs // 2}
     return sum(_slope_of_rank(x, y, rank) for rank in middle) / len(middle)
 
 
-def _slopes(x: Array, y: Array, first: Places, second: Places) -> Array:
-    return np.asarray((y[second] - y[first]) / (x[second] - x[first]))
-
-
 def _slope_of_rank(x: Array, y: Array, rank: int) -> float:
     """The slope that so many others lie below."""
     most = float(np.ptp(y) / np.diff(x).min()) * (1 + 1e-9) + 1e-300
-    low, high = -most, most
-    below, up_to = 0, len(x) * (len(x) - 1) // 2
     # Coarse values have many slopes of 0: they are counted first, as bisection finds 0 last of all numbers.
-    falling, level = _count(y), sum(count * (count - 1) // 2 for count in np.unique_counts(y).counts.tolist())
+    falling, level = _falling_pairs(x, y)
     if falling <= rank < falling + level:
         return 0.0
-    if rank < falling:
-        high, up_to = 0.0, falling
-    else:
-        low, below = 0.0, falling
-    while up_to - below > _LEFT * len(x):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            # Neighbouring numbers: all slopes that are left are the same.
-            return high
-        count = _count(y - middle * x)
-        if count <= rank:
-            low, below = middle, count
-        else:
-            high, up_to = middle, count
-    between = np.sort(_slopes(x, y, *_turned(y - low * x, y - high * x)))
-    return float(between[min(max(rank - below, 0), len(between) - 1)])
+    low, high = (-most, 0.0) if rank < falling else (0.0, most)
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _falling_pairs(x, y - middle * x)[0] <= rank else (low, middle)
+    return high
 
 
-def _count(values: Array) -> int:
-    """How many pairs are in the wrong order: the larger value first."""
-    return sum(int(greater.sum()) for *_, greater in _merges(_ranks(values)))
+def _falling_pairs(x: Array, y: Array) -> tuple[int, int]:
+    """How many pairs have the larger y at the smaller x, and how many have equal ones."""
+    from scipy import stats
 
-
-def _turned(before: Array, after: Array) -> tuple[Places, Places]:
-    """The pairs that the first order has right and the second one wrong; the lower place first."""
-    order = np.argsort(before, kind="stable")
-    ranks = _ranks(after[order])
-    place = np.empty_like(order)
-    place[ranks] = order
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for left, right, start, greater in _merges(ranks):
-        begin = np.cumsum(greater) - greater
-        of_left = np.repeat(start - begin, greater) + np.arange(greater.sum())
-        firsts.append(place[left[of_left]])
-        seconds.append(place[np.repeat(right, greater)])
-    return np.concatenate(firsts), np.concatenate(seconds)
-
-
-def _ranks(values: Array) -> Places:
-    """From 0; of equal values the earlier one has the lower rank."""
-    ranks = np.empty(len(values), np.int64)
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return ranks
-
-
-def _merges(ranks: Places) -> Iterator[tuple[Places, Places, Places, Places]]:
-    """A merge sort's steps: the left halves, the right ones, and for each of the right its greater left ones.
-
-    The third array is the place of the first of them, the fourth how many there are.
-    """
-    size = 1 << (len(ranks) - 1).bit_length()
-    runs = np.concatenate([ranks, np.arange(len(ranks), size)])
-    width = 1
-    while width < size:
-        halves = runs.reshape(-1, 2, width)
-        left, right = halves[:, 0].ravel(), halves[:, 1].ravel()
-        # A run's own distance keeps runs apart, so that one search does for all of them.
-        apart = np.repeat(np.arange(len(halves)), width)
-        start = np.searchsorted(left + apart * size, right + apart * size)
-        greater = (apart + 1) * width - start
-        yield left, right, start, greater
-        width *= 2
-        runs = np.sort(runs.reshape(-1, width), axis=1).ravel()
+    pairs = len(x) * (len(x) - 1) // 2
+    level = sum(count * (count - 1) // 2 for count in np.unique_counts(y).counts.tolist())
+    if level == pairs:
+        return 0, level
+    tau = float(stats.kendalltau(x, y, method="asymptotic").statistic)
+    return round((pairs - level - tau * math.sqrt(pairs) * math.sqrt(pairs - level)) / 2), level
 
 
 # Tests that ask nothing of the distribution: permutation within blocks, for a fixed number of blocks.

@@ -8,7 +8,7 @@ So each kind of claim is false anywhere in the family with probability at most a
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,6 +40,11 @@ class Finding:
     """The interval at its last look; infinite where there was none."""
     withdrawn: bool = False
     """A claim was made after `decided_at` blocks, and the interval of the last look does not bear it out."""
+
+    @property
+    def ratio_interval(self) -> tuple[float | None, float | None]:
+        """The interval of the ratio; None for both ends where there was no look."""
+        return (math.exp(self.low), math.exp(self.high)) if math.isfinite(self.low) else (None, None)
 
 
 def judge(
@@ -127,14 +132,13 @@ class _Family:
 
     def findings(self, look: int) -> tuple[Finding, ...]:
         """What is found of each comparison after the look."""
-        among = self._among(Claim.ABOVE)
-        return tuple(self._finding(place, look, among) for place in range(len(self._made)))
+        return tuple(self._finding(place, look) for place in range(len(self._made)))
 
-    def _finding(self, place: int, look: int, among: int) -> Finding:
+    def _finding(self, place: int, look: int) -> Finding:
         values, claim = self._differences[place], self._made[place]
         low, high, withdrawn = -math.inf, math.inf, False
         if past := [blocks for blocks in self.looked[place] if blocks <= look]:
-            last = self._interval(place, past[-1], claim.among if claim else among)
+            last = self._interval(place, past[-1], claim.among if claim else self._among(Claim.ABOVE))
             low, high = float(last.low), float(last.high)
             # Other comparisons keep a study running. A claim that was right to make is not kept against all
             # the blocks: without it fewer claims are false.
@@ -152,34 +156,22 @@ class _Family:
 
     def _claims(self, places: list[int], look: int) -> dict[int, _Made]:
         """The claims that can be made at the look: equivalences first, then differences of the rest."""
-        among = self._among(Claim.EQUIVALENT)
-        new = {
-            place: _Made(Claim.EQUIVALENT, look, among)
-            for place, claim in self._said(places, look, among)
-            if claim is Claim.EQUIVALENT
-        }
-        among = self._among(Claim.ABOVE)
-        undecided = [place for place in places if place not in new]
-        differing = {
-            place: _Made(claim, look, among)
-            for place, claim in self._said(undecided, look, among)
-            if claim in (Claim.ABOVE, Claim.BELOW)
-        }
-        return new | differing
-
-    def _said(self, places: list[int], look: int, among: int) -> Iterator[tuple[int, Claim]]:
-        for place in places:
-            yield place, Claim(int(claims(self._interval(place, look, among), self._design.margin)))
+        new: dict[int, _Made] = {}
+        for kinds in ((Claim.EQUIVALENT,), (Claim.ABOVE, Claim.BELOW)):
+            among = self._among(kinds[0])
+            for place in [place for place in places if place not in new]:
+                claim = Claim(int(claims(self._interval(place, look, among), self._design.margin)))
+                if claim in kinds:
+                    new[place] = _Made(claim, look, among)
+        return new
 
     def _interval(self, place: int, look: int, among: int) -> Intervals:
         """Of this comparison at one look, if the error is shared among so many."""
-        return self._until[place][look].interval(self._edge(self.looked[place], look, among))
-
-    def _edge(self, looked: tuple[int, ...], look: int, among: int) -> float:
+        looked = self.looked[place]
         if (among, looked) not in self._edges:
             edges = self._design.edges(among, looked)
             self._edges[among, looked] = dict(zip(looked, edges, strict=True))
-        return self._edges[among, looked][look]
+        return self._until[place][look].interval(self._edges[among, looked][look])
 
     def _among(self, kind: Claim) -> int:
         """Among how many the error of this kind of claim is shared: those it was not made of yet."""
@@ -227,31 +219,21 @@ def repeated_p(
     looked = design.looked_at(len(differences), final=final)
     if not looked:
         return 1.0
-    table = np.asarray(_open_ended(looked) if design.open_ended else _table(looked, design.looks[-1]))
+    table = np.asarray(_table(looked, 0 if design.open_ended else design.looks[-1]))
     smallest = 1.0
     for look, edges in zip(looked, table.T, strict=True):
         seen = blocks_until(differences, look, rounding, independent=design.independent).interval(edges)
         # The level at which the end that is nearer to 0 reaches it: the interval is narrower at larger ones.
-        nearer = np.maximum(seen.low, -seen.high)
-        smallest = min(smallest, _level(nearer))
+        ends, levels = np.maximum(seen.low, -seen.high)[::-1], np.log(_LEVELS)[::-1]
+        if ends[-1] > 0:
+            finite = np.isfinite(ends)
+            smallest = min(smallest, float(np.exp(np.interp(0.0, ends[finite], levels[finite]))))
     return smallest
 
 
-def _level(nearer: Array) -> float:
-    """The error at which 0 lies on the interval's end: ends at each of the levels, which fall."""
-    if nearer[0] <= 0:
-        return 1.0
-    ends, levels = nearer[::-1], np.log(_LEVELS)[::-1]
-    finite = np.isfinite(ends)
-    return float(np.exp(np.interp(0.0, ends[finite], levels[finite])))
-
-
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _table(looked: tuple[int, ...], horizon: int) -> tuple[tuple[float, ...], ...]:
-    """Boundaries at each of the levels, one row a level."""
+    """Boundaries at each of the levels, one row a level; open-ended where there is no horizon."""
+    if not horizon:
+        return tuple(tuple(critical_t(blocks, level) for blocks in looked) for level in _LEVELS)
     return tuple(boundaries(looked, level, horizon) for level in _LEVELS)
-
-
-@lru_cache(maxsize=32)
-def _open_ended(looked: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(critical_t(blocks, level) for blocks in looked) for level in _LEVELS)

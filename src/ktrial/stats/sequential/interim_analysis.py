@@ -84,9 +84,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
         for question, finding in zip(primary, findings, strict=True)
     ]
     comparisons += _explored(exploratory, design, final=final, over=ahead is None)
-    warnings = [
-        warning for blocked in measured for warning in checks(blocked, independent=design.independent)
-    ]
+    warnings = [row for blocked in measured for row in checks(blocked, independent=design.independent)]
     if ahead is None:
         warnings += early_stopping(comparisons, findings, design)
         # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
@@ -126,7 +124,7 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
     measured, metric = question.measured, question.measured.metric
     below, above = measured.pairs(question.treatment)
     usable = not question.unusable and finding.blocks > 0
-    bounded = usable and math.isfinite(finding.low)
+    low, high = finding.ratio_interval if usable else (None, None)
     return Comparison(
         workload=measured.workload,
         metric=metric.name,
@@ -137,8 +135,8 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
         baseline_value=_geometric_mean(below) if usable else None,
         value=_geometric_mean(above) if usable else None,
         ratio=math.exp(finding.mean) if usable else None,
-        low=math.exp(finding.low) if bounded else None,
-        high=math.exp(finding.high) if bounded else None,
+        low=low,
+        high=high,
         verdict=verdict_of(finding.claim, metric.direction),
         mode=measured.mode,
         reason=question.unusable or _reason(finding, design, over=over),
