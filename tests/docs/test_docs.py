@@ -115,7 +115,7 @@ def spoken_pages() -> list[object]:
 
 def boots(page: Path) -> bool:
     """Whether a command of the page boots a kernel: it names one, is not refused, and is not only planned."""
-    commands = (spoken for block in blocks(page.read_text(), "console") for spoken in session(block))
+    commands = (command for block in blocks(page.read_text(), "console") for command in session(block))
     return any(
         "--kernel debian:" in spoken.command and not spoken.status and "--dry-run" not in spoken.command
         for spoken in commands

@@ -96,52 +96,52 @@ def shown(bars: dict[str, dict[str, Any]]) -> set[str]:
 
 
 def test_it_fits_a_phone_and_a_desk(difference: list[dict[str, Any]]) -> None:
-    for one, width in zip(difference, WIDTHS, strict=True):
-        assert one["scroll"] == width
-        assert one["cutOff"] == []
-        assert one["controls"] == "flex"
-        assert one["start"]["all"]["width"] == pytest.approx(width, abs=1)
+    for state, width in zip(difference, WIDTHS, strict=True):
+        assert state["scroll"] == width
+        assert state["cutOff"] == []
+        assert state["controls"] == "flex"
+        assert state["start"]["all"]["width"] == pytest.approx(width, abs=1)
 
 
 def test_labels_fit_their_frames(difference: list[dict[str, Any]]) -> None:
-    for one in difference:
-        assert [name for name, bar in one["start"].items() if bar["tooWide"]] == []
-        assert one["start"]["entry"]["label"] == "entry"
-        assert [name for name, bar in one["zoomed"].items() if bar["tooWide"]] == []
+    for state in difference:
+        assert [name for name, bar in state["start"].items() if bar["tooWide"]] == []
+        assert state["start"]["entry"]["label"] == "entry"
+        assert [name for name, bar in state["zoomed"].items() if bar["tooWide"]] == []
 
 
 def test_a_click_zooms_and_shows_the_numbers(difference: list[dict[str, Any]]) -> None:
-    for one, width in zip(difference, WIDTHS, strict=True):
-        assert one["start"]["copy"]["width"] == pytest.approx(width * 70 / 108, abs=1)
-        assert one["zoomed"]["copy"]["width"] == pytest.approx(width, abs=1)
-        assert shown(one["zoomed"]) == {"all", "entry", "call", "fork", "copy"}
-        assert one["zoomedSaid"][:2] == ["copy", "4 → 7, +3; 375.0\u00a0% of the difference"]
-        assert one["whole"] == one["start"]
+    for state, width in zip(difference, WIDTHS, strict=True):
+        assert state["start"]["copy"]["width"] == pytest.approx(width * 70 / 108, abs=1)
+        assert state["zoomed"]["copy"]["width"] == pytest.approx(width, abs=1)
+        assert shown(state["zoomed"]) == {"all", "entry", "call", "fork", "copy"}
+        assert state["zoomedSaid"][:2] == ["copy", "4 → 7, +3; 375.0\u00a0% of the difference"]
+        assert state["whole"] == state["start"]
 
 
 def test_a_search_marks_what_it_finds_and_sums_it_up(difference: list[dict[str, Any]]) -> None:
-    for one in difference:
-        assert {name for name, bar in one["sought"].items() if bar["hit"]} == {"copy", "exit"}
-        assert one["soughtSaid"][:2] == ["2 frames found", "6 (60.0 %) → 8.5 (78.7 %)"]
-        assert one["bad"] is True
-        assert not any(bar["hit"] for bar in one["cleared"].values())
+    for state in difference:
+        assert {name for name, bar in state["sought"].items() if bar["hit"]} == {"copy", "exit"}
+        assert state["soughtSaid"][:2] == ["2 frames found", "6 (60.0 %) → 8.5 (78.7 %)"]
+        assert state["bad"] is True
+        assert not any(bar["hit"] for bar in state["cleared"].values())
 
 
 def test_the_other_width_shows_what_vanished(difference: list[dict[str, Any]]) -> None:
-    for one, width in zip(difference, WIDTHS, strict=True):
-        assert "gone" not in shown(one["start"])
-        assert one["before"]["gone"]["width"] == pytest.approx(width * 0.3, abs=1)
-        assert "new" not in shown(one["before"])
-        assert one["beforeText"] == "width: first"
+    for state, width in zip(difference, WIDTHS, strict=True):
+        assert "gone" not in shown(state["start"])
+        assert state["before"]["gone"]["width"] == pytest.approx(width * 0.3, abs=1)
+        assert "new" not in shown(state["before"])
+        assert state["beforeText"] == "width: first"
 
 
 def test_ctrl_f_goes_to_the_search(difference: list[dict[str, Any]]) -> None:
-    assert {one["focused"] for one in difference} == {"input"}
+    assert {state["focused"] for state in difference} == {"input"}
 
 
 def test_one_profile_works_too(tmp_path: Path) -> None:
     functions = {("copy", ""): 30, ("exit", ""): 20}
-    for one in tried(flame_graph.of_profile(a_profile(functions, program=50)), tmp_path):
-        assert one["cutOff"] == []
-        assert one["soughtSaid"][:2] == ["2 frames found", "5 (50.0 %)"]
-        assert one["zoomed"]["copy"]["width"] == pytest.approx(one["width"], abs=1)
+    for state in tried(flame_graph.of_profile(a_profile(functions, program=50)), tmp_path):
+        assert state["cutOff"] == []
+        assert state["soughtSaid"][:2] == ["2 frames found", "5 (50.0 %)"]
+        assert state["zoomed"]["copy"]["width"] == pytest.approx(state["width"], abs=1)

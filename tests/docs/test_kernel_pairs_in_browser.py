@@ -49,9 +49,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(str(a_store(directory / "store", *records))) as store:
         build(store, directory / "pages", notes=directory / "cache")
         numbers = stored_numbers(store)
-        labels = dict.fromkeys(use.label for one in numbers.studies for use in one.workloads)
-        past = [history(numbers, label) for label in labels]
-    kept = kernel_pairs([one for one in past if one.lines])
+        labels = dict.fromkeys(use.label for study in numbers.studies for use in study.workloads)
+        histories = [history(numbers, label) for label in labels]
+    kept = kernel_pairs([past for past in histories if past.lines])
     (directory / "expected.json").write_text(kept.model_dump_json())
     return directory / "pages"
 
@@ -82,13 +82,13 @@ def expected_rows(pairs: KernelPairs, i: int, j: int) -> list[list[str]]:
 
 def test_every_two_kernels_are_shown_as_python_compares_them(site: Path, tmp_path: Path) -> None:
     pairs = KernelPairs.model_validate_json((site.parent / "expected.json").read_text())
-    names = [one.name for one in pairs.kernels]
+    names = [kernel.name for kernel in pairs.kernels]
     both = [(i, j) for i in range(len(names)) for j in range(len(names)) if i != j]
     pages = shown(tmp_path, [page(site, **{"from": names[i], "to": names[j]}) for i, j in both])
     verdicts = set()
-    for (i, j), one in zip(both, pages, strict=True):
+    for (i, j), shown_page in zip(both, pages, strict=True):
         expected = expected_rows(pairs, i, j)
-        assert one["rows"] == expected, f"{names[i]} → {names[j]}"
+        assert shown_page["rows"] == expected, f"{names[i]} → {names[j]}"
         verdicts |= {row[2] for row in expected}
     assert len(verdicts) > 2
 

@@ -44,7 +44,7 @@ def test_each_declared_block_has_its_place_and_each_place_its_declaration() -> N
 def test_what_each_block_was_measured_with_is_noted() -> None:
     noted = made_with.noted()
     assert set(noted) == {name for name, block in declared().items() if not block.simulated}
-    assert all(each.kernels and each.qemu and each.programs for each in noted.values())
+    assert all(origin.kernels and origin.qemu and origin.programs for origin in noted.values())
 
 
 @pytest.mark.guest
@@ -111,13 +111,15 @@ def test_two_tables_one_after_the_other_are_compared_each_with_its_own_columns()
 
 
 def test_a_row_more_is_told() -> None:
-    (told,) = differences(TABLE, f"{TABLE}| exec | 7 | 8 |\n")
-    assert "4 lines, and 5" in told
+    (difference,) = differences(TABLE, f"{TABLE}| exec | 7 | 8 |\n")
+    assert "4 lines, and 5" in difference
 
 
 def test_a_word_of_a_sentence_that_differs_is_shown_with_what_stands_before_it() -> None:
-    (told,) = differences("That is 8 more\ninstructions a call.\n", "That is 9 more instructions a call.\n")
-    assert told == "… That is: written '8', measured '9'"
+    (difference,) = differences(
+        "That is 8 more\ninstructions a call.\n", "That is 9 more instructions a call.\n"
+    )
+    assert difference == "… That is: written '8', measured '9'"
 
 
 def test_lines_that_are_broken_elsewhere_are_no_difference() -> None:

@@ -24,19 +24,19 @@ LIVE = "document.getElementById('live')"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     directory = tmp_path_factory.mktemp("serve")
-    made = Site(a_store(directory / "store", a_record(FIVE), a_hostile_record()))
-    yield made
-    made.close()
-    assert made.bugs == []
+    own = Site(a_store(directory / "store", a_record(FIVE), a_hostile_record()))
+    yield own
+    own.close()
+    assert own.bugs == []
 
 
 @pytest.fixture(scope="module")
 def server(site: Site) -> Iterator[Server]:
-    made = Server(site.application, "127.0.0.1", 0, lambda: None)
-    made.start()
-    yield made
+    own = Server(site.application, "127.0.0.1", 0, lambda: None)
+    own.start()
+    yield own
     site.served.stopping.set()
-    made.stop()
+    own.stop()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ktrial import importers
 from ktrial.analysis.result import record, record_of
-from ktrial.api.replicated import ReplicatedStudy
+from ktrial.api.replicated import ReplicatedStudy, run_again
 from ktrial.api.result import StudyResult, Tree, tree_of
 from ktrial.experiment import session
 from ktrial.experiment.explain import Guests, explain_record
@@ -74,8 +74,8 @@ class Store:
 def open_store(path: Location | None = None, *, read_only: bool = False) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
-    A store of an older ktrial is brought up to date. One that is not there is made; with `read_only` that is
-    an error, and nothing is ever written. Raises StoreError: NewerStore, NotAStore, StoreForbidden…
+    One that is not there is made; with `read_only` that is an error, and nothing is ever written. Raises
+    StoreError: NotAStore, StoreForbidden…
     """
     return Store(store.open_store(path, read_only=read_only), path)
 
@@ -205,8 +205,6 @@ def replicate(
 
     `only`: these workloads. `perturbations`: so many of them. Raises BundleError, and what `run` raises.
     """
-    from ktrial.api.replicated import run_again
-
     return run_again(Path(path), tuple(only), perturbations, Path(signers) if signers else None, jobs)
 
 

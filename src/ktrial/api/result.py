@@ -30,16 +30,8 @@ if TYPE_CHECKING:
 
 Opening = Callable[[], AbstractContextManager[store.Store]]
 """Opens the store that a result was read from."""
-
-
 CsvRows = Literal["comparisons", "samples"]
-
-
 Library = Literal["pandas", "polars", "pyarrow"]
-
-
-# Rows of a study as data frames and Parquet files, by whichever library is installed.
-
 Rows = Literal["comparisons", "trials", "samples", "counters"]
 
 
@@ -152,12 +144,10 @@ class StudyResult:
         return f"<StudyResult {self.name}: {self.answer}>"
 
 
+# Rows of a study as data frames and Parquet files, by whichever library is installed.
+
 _LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
-
-
 _OF_TRIAL = ("order", "block", "treatment", "perturbation", "outcome", "kernel_release")
-
-
 _MORE_OF_TRIAL = ("reason", "started", "seconds", "machine", "qemu", "kernel_digest")
 
 
@@ -257,8 +247,6 @@ _COLOURS = {
     Verdict.INCONCLUSIVE: "#9a6700",
     Verdict.IDENTICAL: "#8c959f",
 }
-
-
 _ROW = 22
 """Pixels."""
 
@@ -365,11 +353,5 @@ def tree_of(explanation: Explanation) -> Tree:
         )
         for subsystem, difference in explanation.subsystems.items()
     )
-    total = explanation.total
-    return Tree(
-        explanation.workload, float(total), explanation.share(total), tuple(filter(_holds, subsystems))
-    )
-
-
-def _holds(part: Tree) -> bool:
-    return bool(part.parts)
+    total, heavy = explanation.total, tuple(subsystem for subsystem in subsystems if subsystem.parts)
+    return Tree(explanation.workload, float(total), explanation.share(total), heavy)

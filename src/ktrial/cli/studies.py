@@ -47,12 +47,13 @@ def study_of_options(data: Mapping[str, Any], name: str, options: Mapping[str, s
     from ktrial.studyfile.reader import study_from
 
     source = StudySource("command line", options=options)
-    return study_from(_without_none(data), source, name, Path.cwd(), registry())
+    return study_from(without_none(data), source, name, Path.cwd(), registry())
 
 
-def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, and those in it, with the values that are there."""
     return {
-        key: _without_none(value) if isinstance(value, Mapping) else value
+        key: without_none(value) if isinstance(value, Mapping) else value
         for key, value in table.items()
         if value is not None
     }

@@ -14,7 +14,7 @@ def ask(directory: Path) -> str:
         workloads=(ktrial.Workload(name="getppid"), ktrial.Workload(name="pipe")),
     )
     result = ktrial.run(study, store=directory / "trials.db", jobs=2)
-    worse = [one for one in result.comparisons if one.verdict is ktrial.Verdict.WORSE]
+    worse = [row for row in result.comparisons if row.verdict is ktrial.Verdict.WORSE]
     for comparison in worse:
         print(sentence(comparison))
     if worse:

@@ -115,8 +115,8 @@ def test_polars_makes_the_frame_where_there_is_no_pandas(
     monkeypatch.setitem(sys.modules, "polars", stand_in)  # and taken out again: charts look there, too
     frame = result.to_frame()
     assert type(frame).__module__ == "polars"
-    assert frame["workload"] == [one.workload for one in result.comparisons]
-    assert frame["verdict"] == [one.verdict.value for one in result.comparisons]
+    assert frame["workload"] == [row.workload for row in result.comparisons]
+    assert frame["verdict"] == [row.verdict.value for row in result.comparisons]
 
 
 def test_without_either_the_error_says_what_to_install(
@@ -144,7 +144,7 @@ def test_a_study_from_a_file_runs_and_goes_on_where_it_stopped(tmp_path: Path) -
     study = ktrial.load_study(tmp_path / "upgrade.toml")
     first = ktrial.run(study, store=tmp_path / "trials.db")
     again = ktrial.run(study, store=tmp_path / "trials.db", jobs=1)
-    assert [one.verdict for one in first.comparisons] == [one.verdict for one in again.comparisons]
+    assert [row.verdict for row in first.comparisons] == [row.verdict for row in again.comparisons]
     assert [trial.started for trial in first.trials] == [trial.started for trial in again.trials]
     assert first.complete
     with ktrial.open_store(tmp_path / "trials.db") as store:
@@ -194,7 +194,7 @@ def test_kernels_are_compared_without_a_study_file(tmp_path: Path) -> None:
     )
     machine = result.study.machine
     assert (result.study.margin, machine.memory_mib, machine.boot) == (0.03, 256, ("quiet",))
-    assert [one.workload for one in result.comparisons] == ["fork"]
+    assert [row.workload for row in result.comparisons] == ["fork"]
 
 
 def test_what_compare_is_given_is_checked_as_a_study_is(tmp_path: Path) -> None:

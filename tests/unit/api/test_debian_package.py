@@ -37,8 +37,8 @@ def unpacked(package: Path, large_shared_path: Path) -> Path:
 def files_of(package: Path, where: Path) -> dict[str, str]:
     """Digests of what a package installs, by name."""
     ran("dpkg-deb", "-x", package, where)
-    files = (one for one in where.rglob("*") if one.is_file() and not one.is_symlink())
-    return {str(one.relative_to(where)): hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+    files = (file for file in where.rglob("*") if file.is_file() and not file.is_symlink())
+    return {str(file.relative_to(where)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def test_lintian_has_no_error(package: Path) -> None:
@@ -48,7 +48,7 @@ def test_lintian_has_no_error(package: Path) -> None:
 
 def test_two_builds_are_identical(package: Path, large_path: Path) -> None:
     again = built(large_path / "again")
-    first, second = (files_of(one, large_path / name) for one, name in ((package, "a"), (again, "b")))
+    first, second = (files_of(built, large_path / name) for built, name in ((package, "a"), (again, "b")))
     assert {name for name in first.keys() | second.keys() if first.get(name) != second.get(name)} == set()
     assert package.read_bytes() == again.read_bytes()
 

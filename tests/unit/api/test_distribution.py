@@ -18,8 +18,8 @@ import command_line_files
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    made: dict[str, str] = command_line_files.man_pages()
-    return made
+    pages: dict[str, str] = command_line_files.man_pages()
+    return pages
 
 
 def test_every_command_has_a_man_page_and_the_overview_names_it(pages: dict[str, str]) -> None:
@@ -52,13 +52,13 @@ def test_the_same_ktrial_gives_the_same_files(pages: dict[str, str], tmp_path: P
 
 
 def test_completions_are_scripts_of_their_shells(tmp_path: Path) -> None:
-    made = command_line_files.completions()
+    completions = command_line_files.completions()
     bash = tmp_path / "ktrial"
-    bash.write_text(made["bash-completion/completions/ktrial"])
+    bash.write_text(completions["bash-completion/completions/ktrial"])
     subprocess.run(["bash", "-n", bash], check=True)
-    assert made["zsh/site-functions/_ktrial"].startswith("#compdef ktrial")
-    assert made["fish/vendor_completions.d/ktrial.fish"].startswith("complete ")
-    assert all("_KTRIAL_COMPLETE" in text for text in made.values())
+    assert completions["zsh/site-functions/_ktrial"].startswith("#compdef ktrial")
+    assert completions["fish/vendor_completions.d/ktrial.fish"].startswith("complete ")
+    assert all("_KTRIAL_COMPLETE" in text for text in completions.values())
 
 
 def test_ci_templates_call_what_there_is() -> None:
@@ -72,11 +72,11 @@ def test_ci_templates_call_what_there_is() -> None:
     for script in scripts:
         # What an input says is never part of a script's text, where it could be a command.
         assert "${{" not in script
-    known = option_names()
+    options = option_names()
     for option in re.findall(
         r" (--[a-z]+) ", " ".join(script for script in scripts if "ktrial check" in script)
     ):
-        assert option in known
+        assert option in options
 
 
 def option_names() -> set[str]:

@@ -78,7 +78,7 @@ def test_html_has_the_table_and_no_script(result: ktrial.StudyResult) -> None:
 def test_html_of_several_treatments_says_whose_each_table_is() -> None:
     html = result_fragment(a_matrix())
     treatments = re.findall(r"<p><bdi>(\S+) against (\S+)</bdi></p>", html)
-    assert treatments == [(f"debian:{one}", "debian:5.10") for one in ("6.1", "6.12", "6.18", "7.2")]
+    assert treatments == [(f"debian:{version}", "debian:5.10") for version in ("6.1", "6.12", "6.18", "7.2")]
     assert html.count("<table") == len(treatments)
     text = re.sub(r"<[^>]+>", "", html)
     assert "operationexact" not in text, "where no style is applied, words keep apart"

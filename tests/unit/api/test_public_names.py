@@ -51,13 +51,13 @@ PLUGINS = {
 def test_the_public_names_are_these() -> None:
     assert set(ktrial.__all__) == set(dir(ktrial)) == PUBLIC
     assert set(ktrial.plugins.__all__) == set(dir(ktrial.plugins)) == PLUGINS
-    for name in PUBLIC | {f"plugins.{each}" for each in PLUGINS}:
+    for name in PUBLIC | {f"plugins.{entry}" for entry in PLUGINS}:
         assert attrgetter(name)(ktrial) is not None
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_ktrial_adds_to_a_class_is_this(name: str) -> None:
-    own = {each for each in vars(getattr(ktrial, name)) if not each.startswith(("_", "model_"))}
+    own = {entry for entry in vars(getattr(ktrial, name)) if not entry.startswith(("_", "model_"))}
     assert own == METHODS[name]
 
 
@@ -82,9 +82,9 @@ def test_every_class_and_function_says_what_it_is(name: str) -> None:
     module = importlib.import_module(name)
     objects = {name: getattr(module, name) for name in defined_names(module)}
     said = {
-        name: str(each.__doc__ or getattr(each, "text", ""))
-        for name, each in objects.items()
-        if isinstance(each, type | FunctionType)
+        name: str(entry.__doc__ or getattr(entry, "text", ""))
+        for name, entry in objects.items()
+        if isinstance(entry, type | FunctionType)
     }
     assert [name for name, text in said.items() if not text or text.startswith(f"{name}(")] == []
 
@@ -92,4 +92,4 @@ def test_every_class_and_function_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_what_a_package_exports_is_there(name: str) -> None:
     module = importlib.import_module(name)
-    assert [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)] == []
+    assert [entry for entry in getattr(module, "__all__", ()) if not hasattr(module, entry)] == []

@@ -20,8 +20,8 @@ def ran(*command: object, cwd: Path = ROOT) -> str:
 
 def built(where: Path, what: str = "--wheel") -> Path:
     ran(sys.executable, "-m", "build", what, "--outdir", where)
-    (made,) = where.iterdir()
-    return made
+    (built,) = where.iterdir()
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def installed(wheel: Path, large_shared_path: Path) -> Path:
 def test_two_builds_are_identical(wheel: Path, tmp_path: Path) -> None:
     again = built(tmp_path)
     assert again.name == wheel.name
-    digests = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (wheel, again)]
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (wheel, again)]
     assert digests[0] == digests[1]
 
 
@@ -51,8 +51,8 @@ def test_it_brings_guests_studies_pages_and_the_licence(installed: Path, tmp_pat
     assert "quick" in ran(installed / "ktrial", "run", "--list", cwd=tmp_path)
     assert "Bundles" in ran(installed / "ktrial", "help", "bundles", cwd=tmp_path)
     code = (
-        "from ktrial.bundle import writing; made = writing.published_guests();"
-        "assert len(made.revision) == 40 and len(made.programs) > 5, made;"
+        "from ktrial.bundle import writing; built = writing.published_guests();"
+        "assert len(built.revision) == 40 and len(built.programs) > 5, built;"
         "assert b'GNU GENERAL PUBLIC LICENSE' in writing.licence_text()"
     )
     ran(installed / "python", "-c", code, cwd=tmp_path)

@@ -1,6 +1,7 @@
 """`ktrial help`: the documentation comes along, and whatever ktrial advises to read can be read."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ def said_texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
+@functools.cache
 def all_said() -> list[tuple[str, str]]:
     files = sorted((ROOT / "src/ktrial").rglob("*.py"))
     return [(file.name, text) for file in files for text in said_texts(ast.parse(file.read_text()))]

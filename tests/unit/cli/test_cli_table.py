@@ -1,4 +1,4 @@
-"""The table of verdicts: what is in it, how wide it is, and that it needs no colour."""
+"""The table of verdicts: what is in it, how wide it is, without colour; tables of hundreds of rows."""
 
 import io
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from rich.console import Console
 from tests.support import report_records as records
 
 from ktrial.cli.render.study_result import print_result
+from ktrial.cli.render.table import print_table
 from ktrial.model.comparison import Comparison
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import STRING_BYTES
@@ -103,10 +104,10 @@ def _with_a_second_metric(name: str) -> tuple[str, Comparison]:
 def test_no_line_is_wider_than_the_terminal_and_verdicts_are_whole(
     record: Callable[[], StudyRecord], width: int
 ) -> None:
-    made = record()
-    text = _printed(made, width)
+    stored = record()
+    text = _printed(stored, width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
-    for comparison in made.result.comparisons:
+    for comparison in stored.result.comparisons:
         assert comparison.verdict.value in text
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -130,3 +131,28 @@ def test_a_narrow_terminal_keeps_the_workloads_names_whole(width: int) -> None:
 def test_a_terminal_of_80_columns_has_names_beside_their_numbers() -> None:
     rows = _rows(_printed(records.a_record(workloads=("context-switch",)), 80))
     assert any(row[:2] == ["context-switch", "631,783"] for row in rows)
+
+
+HEADINGS = ("id", "study", "question")
+
+
+def printed(rows: list[tuple[str, str, str]], width: int) -> list[str]:
+    text = io.StringIO()
+    print_table(HEADINGS, rows, Console(file=text, width=width, markup=False, highlight=False))
+    return text.getvalue().splitlines()
+
+
+def test_a_long_table_is_laid_out_like_a_short_one() -> None:
+    rows = [(str(number), f"größe-{number % 7}", "" if number % 3 else "漢字?") for number in range(199)]
+    rows.append(("200", "the longest name of all", ""))
+    short = printed(rows[-30:], 80)
+    long = printed(rows * 2, 80)
+    assert len(long) == 1 + 2 * len(rows)
+    assert [line.rstrip() for line in short[1:]] == long[-30:]
+
+
+def test_a_long_row_is_cut_at_the_width() -> None:
+    rows = [("1", "quick", "漢" * 60)] * 300
+    lines = printed(rows, 41)
+    assert {cell_len(line) for line in lines[1:]} <= {40, 41}
+    assert all(line.endswith("…") for line in lines[1:])

@@ -136,10 +136,10 @@ def test_the_fields_of_a_family_are_the_options_of_a_command() -> None:
     def command(name: Annotated[str, typer.Argument()], name_of_family: Family) -> None:
         calls.append((name, name_of_family))
 
-    made = alone("try-it", command, KtrialCommand)
-    assert [parameter.opts[0] for parameter in made.params][:3] == ["name", "--first", "--second"]
-    made.main(["x", "--first", "a"], standalone_mode=False)
-    made.main(["y", "--first", "b", "--second", "7"], standalone_mode=False)
+    command_line = alone("try-it", command, KtrialCommand)
+    assert [parameter.opts[0] for parameter in command_line.params][:3] == ["name", "--first", "--second"]
+    command_line.main(["x", "--first", "a"], standalone_mode=False)
+    command_line.main(["y", "--first", "b", "--second", "7"], standalone_mode=False)
     assert calls == [("x", Family("a")), ("y", Family("b", 7))]
     with pytest.raises(typer.TyperException, match="first"):
-        made.main(["x"], standalone_mode=False)
+        command_line.main(["x"], standalone_mode=False)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial.cli.command_line import Argument, Option, examples
-from ktrial.cli.console import output, print_json, print_link, write_page
+from ktrial.cli.console import output, print_json, print_link, print_texts, write_page
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -86,19 +86,12 @@ def calibrate(
     if json:
         print_json(calibration.model_dump(mode="json"))
     else:
-        _print_calibration(calibration, output())
+        _print_calibration(calibration)
 
 
-def _print_calibration(calibration: "Calibration", console: "Console") -> None:
-    from ktrial.cli.render.table import texts_table
-
-    workload, *numbers = (
-        "workload",
-        "noise of a ratio, %",
-        "false alarms, %",
-        "smallest change, %",
-        "blocks for the margin",
-    )
+def _print_calibration(calibration: "Calibration") -> None:
+    console = output()
+    numbers = ("noise of a ratio, %", "false alarms, %", "smallest change, %", "blocks for the margin")
     rows = (
         (
             f"{metric.workload} {metric.metric}",
@@ -111,7 +104,7 @@ def _print_calibration(calibration: "Calibration", console: "Console") -> None:
     )
     blocks = number_format.counted(calibration.metrics[0].blocks, "block")
     console.print(f"{calibration.machine}: {blocks}, the same treatment twice in each")
-    console.print(texts_table((workload, *numbers), rows, numeric=numbers))
+    print_texts(("workload", *numbers), rows, numeric=numbers)
     console.print(
         f"Smallest change: what 95 of 100 studies of at most 60 blocks find. "
         f"Blocks: what 95 of 100 studies need for {calibration.margin * 100:.3g} %."

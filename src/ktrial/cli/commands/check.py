@@ -35,8 +35,6 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ktrial.experiment.regression_check import Baseline
     from ktrial.model.regression_check import RegressionCheck
 
@@ -253,7 +251,16 @@ def _show(baseline: "Baseline", json: bool) -> None:
     console = output()
     console.print(rendered(facts({name: one_line(value) for name, value in _facts(baseline).items()})))
     console.print()
-    console.print(_numbers_table(baseline))
+    rows = (
+        (
+            workload,
+            f"{metric} [{unit}]" if unit and unit != metric else metric,
+            number_format.number(min(values)),
+            number_format.number(max(values)),
+        )
+        for (workload, metric, unit), values in _values(baseline).items()
+    )
+    print_texts(("workload", "metric", "least", "most"), rows, numeric=("least", "most"))
 
 
 def _facts(baseline: "Baseline") -> dict[str, str]:
@@ -292,18 +299,3 @@ def _data(baseline: "Baseline") -> dict[str, Any]:
         for (workload, metric, unit), values in _values(baseline).items()
     ]
     return {**_facts(baseline), "study": baseline.record.id, "numbers": numbers}
-
-
-def _numbers_table(baseline: "Baseline") -> "Table":
-    from ktrial.cli.render.table import texts_table
-
-    rows = (
-        (
-            workload,
-            f"{metric} [{unit}]" if unit and unit != metric else metric,
-            number_format.number(min(values)),
-            number_format.number(max(values)),
-        )
-        for (workload, metric, unit), values in _values(baseline).items()
-    )
-    return texts_table(("workload", "metric", "least", "most"), rows, numeric=("least", "most"))

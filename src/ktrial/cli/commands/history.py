@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
     from ktrial.analysis.history.series import HasNumbers
     from ktrial.model.history import KernelCandidate, Recommendation
-    from ktrial.model.kernel import Build, PatchSeries
-    from ktrial.model.study import Study, StudyRecord
-    from ktrial.store.store import Store
+    from ktrial.model.study import Study
 
 
 @examples(
@@ -97,11 +95,14 @@ def history(
         studies = numbers.of_one(label)
     counts: dict[str, int] = {}
     if commits:
+        from ktrial.kernels.build.requests import requested
         from ktrial.kernels.patch_series import series_in_git
         from ktrial.series.commit_ranges import commit_history
 
         series = series_in_git(git or Path.cwd(), commits)
-        base = _base_build(series, configuration, option)
+        base = requested(
+            series.base, config=configuration or "guest", options=option or (), directory=Path.cwd()
+        )
         of_range = commit_history(studies, label, series, base, metric=metric, margin=edge, alpha=alpha)
         result = of_range.history
         counts = {"commits": of_range.commits, "measured": of_range.measured}
@@ -156,12 +157,6 @@ def _check_commits(
     elif kernels or by_time:
         option = "--kernels" if kernels else "--by-time"
         raise BadOption(option, "commits of --commits stand in their own order")
-
-
-def _base_build(series: "PatchSeries", config: str | None, options: list[str] | None) -> "Build":
-    from ktrial.kernels.build.requests import requested
-
-    return requested(series.base, config=config or "guest", options=options or (), directory=Path.cwd())
 
 
 def _commit_places(kernels: Mapping[str, str]) -> dict[str, int]:
@@ -251,8 +246,10 @@ def matrix(
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
     from ktrial.analysis.result import record as record_of
+    from ktrial.cli.progress import progress
     from ktrial.cli.render.history import print_matrix
     from ktrial.cli.running.reports import explain
+    from ktrial.experiment.session import run
     from ktrial.report import matrix as matrices
     from ktrial.report import study_summary, whys
     from ktrial.report.csv_and_json import csv_text
@@ -274,7 +271,8 @@ def matrix(
         if planned is None:
             record = record_of(opened, opened.find(study or "").id)
         else:
-            record = _run(planned, opened, jobs)
+            with progress() as observer:
+                record = run(planned, store=opened, observer=observer, jobs=jobs)
         if html:
             page = matrix_page(matrices.matrix(record), whys(opened, record, explain))
             write_page(html, page, "the same command again, which measures nothing twice")
@@ -289,14 +287,6 @@ def matrix(
             print(f"page: {html.expanduser().absolute()}")
     if planned is not None and study_summary.failed_trials(record):
         raise typer.Exit(3)
-
-
-def _run(study: "Study", store: "Store", jobs: int | None) -> "StudyRecord":
-    from ktrial.cli.progress import progress
-    from ktrial.experiment.session import run
-
-    with progress() as observer:
-        return run(study, store=store, observer=observer, jobs=jobs)
 
 
 def _planned(

@@ -165,24 +165,16 @@ _FLEET = typer.Option(
 )
 
 
-def on_fleet(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option --fleet: the fleet that is named there performs its trials."""
-    return _on_fleet(command, nullcontext)
-
-
 def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for a command whose exit code is a verdict: a fleet that cannot be had is none."""
-
-    def endings() -> AbstractContextManager[object]:
-
-        return CheckEndings()
-
-    return _on_fleet(command, endings)
+    """As on_fleet, for a command whose exit code is a verdict: a fleet that cannot be had is none."""
+    return on_fleet(command, CheckEndings)
 
 
-def _on_fleet(
-    command: Callable[..., None], endings: Callable[[], AbstractContextManager[object]]
+def on_fleet(
+    command: Callable[..., None], endings: Callable[[], AbstractContextManager[object]] = nullcontext
 ) -> Callable[..., None]:
+    """Give a command the option --fleet: the fleet that is named there performs its trials."""
+
     @contextmanager
     def performed_by_fleet(name: str | None) -> Iterator[None]:
         from ktrial.fleet.settings import asked_for

@@ -76,13 +76,12 @@ def verification_table(checks: Iterable[KernelCheck]) -> RichTable:
         text_field("name", lambda check: check.name),
         text_field("digest", lambda check: check.digest[:SHORT_DIGEST]),
         text_field("files", lambda check: str(check.files)),
-        text_field("damaged", lambda check: _paths(check) or "none"),
+        text_field(
+            "damaged",
+            lambda check: "\n".join(str(check.directory / path) for path in check.damaged) or "none",
+        ),
     )
     return rendered(table(fields, checks), heading_style="")
-
-
-def _paths(check: KernelCheck) -> str:
-    return "\n".join(str(check.directory / path) for path in check.damaged)
 
 
 def kernel_table(kernel: Kernel) -> RichTable:

@@ -70,10 +70,7 @@ def _ranked(profile: Profile) -> list[FunctionCount]:
 
 
 def _functions(profile: Profile, top: int) -> Table:
-    ranked = sorted(
-        profile.region.functions,
-        key=lambda function: (-function.instructions, function.symbol, function.module),
-    )
+    ranked = _ranked(profile)
     rows: list[tuple[str, ...]] = []
     for function in ranked[:top]:
         instructions, called = (
@@ -128,9 +125,9 @@ def _tasks(profile: Profile) -> Table:
     return of_texts(("task", "kernel", "user", "%"), rows)
 
 
-def _name(function: FunctionCount) -> str:
+def _name(function: FunctionCount, columns: int = _NAME_COLUMNS) -> str:
     name = f"{function.symbol} [{function.module}]" if function.module else function.symbol
-    return shortened(name, _NAME_COLUMNS)
+    return shortened(name, columns)
 
 
 def _calls(profile: Profile, inclusive: int | None, entered: int) -> tuple[str, str]:
@@ -195,7 +192,13 @@ def guest_time_as_json(profile: Profile) -> dict[str, Any]:
     if not cpus:
         return {}
     rows = [{"cpu": number, **vars(cpu)} for number, cpu in enumerate(cpus)]
-    parts = {part.value: _places_as_json(profile, part) for part in _HEADINGS}
+    parts = {
+        part.value: [
+            {"function": place.function, "caller": place.caller, "ns": time}
+            for place, time in places(profile, part).items()
+        ]
+        for part in _HEADINGS
+    }
     return {"guest_time": {"unit": "ns/operation", "cpus": rows, "all": vars(together(cpus)), **parts}}
 
 
@@ -221,23 +224,10 @@ def guest_time_difference_as_json(before: Profile, after: Profile) -> dict[str, 
     return {"guest_time": {"unit": "ns/operation", **sides, **parts}}
 
 
-def _places_as_json(profile: Profile, part: TimePart) -> list[dict[str, Any]]:
-    return [
-        {"function": place.function, "caller": place.caller, "ns": time}
-        for place, time in places(profile, part).items()
-    ]
-
-
 def _cpus(cpus: tuple[CpuTime, ...]) -> Table:
     named = [*((str(number), cpu) for number, cpu in enumerate(cpus)), ("all", together(cpus))]
     shown = [field for field in (*_TIMES, *_EVENTS) if field != "lines" or together(cpus).lines]
-    rows = [
-        (
-            name,
-            *(number_format.number(getattr(cpu, field)) for field in shown),
-        )
-        for name, cpu in named
-    ]
+    rows = [(name, *(number_format.number(getattr(cpu, field)) for field in shown)) for name, cpu in named]
     return of_texts(("CPU", *shown), rows)
 
 
@@ -292,7 +282,9 @@ class _Row:
 def print_caches(profile: Profile, top: int, shapes: "CacheShapes", console: Console) -> None:
     """The functions with the most modelled cycles, the rest, the sum; and what a cycle is made of."""
     region = profile.region
-    functions = [_row(_cache_misses_name(function), [function]) for function in region.functions]
+    functions = [
+        _row(_name(function, _CACHE_MISSES_NAME_COLUMNS), [function]) for function in region.functions
+    ]
     ranked = sorted([*functions, _row(PROGRAM, region.pages)], key=lambda row: (-row.cycles, row.name))
     total = _row("the sum", [*region.functions, *region.pages])
     hidden_name = breakable(number_format.counted(len(ranked[top:]), "other row"))
@@ -340,11 +332,6 @@ def _texts(profile: Profile, row: _Row, total: _Row) -> list[str]:
     return [row.name, cycles, share, code, data, number_format.number(profile.per_operation(row.last))]
 
 
-def _cache_misses_name(function: FunctionCount) -> str:
-    name = f"{function.symbol} [{function.module}]" if function.module else function.symbol
-    return shortened(name, _CACHE_MISSES_NAME_COLUMNS)
-
-
 # Profiles and explanations as JSON, for other programs; docs/explain.md names the fields.
 
 UNIT_AS_JSON = "instructions/operation"
@@ -353,9 +340,6 @@ UNIT_AS_JSON = "instructions/operation"
 def profile_as_json(profile: Profile) -> dict[str, Any]:
     """What `profile --json` prints."""
     region = profile.region
-    ranked = sorted(
-        region.functions, key=lambda function: (-function.instructions, function.symbol, function.module)
-    )
     return {
         **profile.model_dump(mode="json", exclude={"region", "programs"}),
         "mode": (Mode.EXACT_PARALLEL if region.cpus else Mode.EXACT_PLUGIN).value,
@@ -364,7 +348,7 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
         "per_operation": profile.per_operation(region.instructions),
         "median_per_operation": profile.median if region.operations.count else None,
         "string_bytes": region.strings.bytes,
-        "functions": [_function(profile, function) for function in ranked if function.instructions],
+        "functions": [_function(profile, function) for function in _ranked(profile) if function.instructions],
         "programs": [
             {
                 "program": program.program,

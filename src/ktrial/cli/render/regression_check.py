@@ -16,7 +16,7 @@ from ktrial.experiment.watch import News, TargetLook, worst_of
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
-from ktrial.format.table import Cell, Column, Field, Kind, Table, change, interval, name, number, own, table
+from ktrial.format.table import Cell, Column, Field, Kind, change, interval, name, number, own, table
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
@@ -49,7 +49,7 @@ def print_check(check: RegressionCheck, top: int, console: Console) -> None:
     if check.rows:
         console.print(Text(_modes(check), style="dim"))
         console.print()
-        console.print(rendered(_table(check)))
+        console.print(rendered(table(_FIELDS, check.rows)))
     for row in check.rows:
         _print_reason(row, top, console)
     for citation in _cited(check):
@@ -79,7 +79,9 @@ def answer(check: RegressionCheck) -> str:
         case Decision.NOT_RUN:
             return f"Not run: {check.problem.rstrip('.')}."
         case Decision.BEYOND:
-            changes = ", ".join(f"{_name(row)} {_change(row)}" for row in beyond)
+            changes = ", ".join(
+                breakable(f"{_name(row)} {number_format.change(row.comparison.ratio)}") for row in beyond
+            )
             return f"Beyond the limit: {changes}; {len(beyond)} of {total}, {_basis(check)}."
         case Decision.UNDECIDED:
             names = ", ".join(_name(row) for row in check.rows if row.decision is Decision.UNDECIDED)
@@ -102,7 +104,7 @@ def as_markdown(check: RegressionCheck, top: int) -> str:
         f"{code(check.kernel)} ({prose(check.release)}) against {code(check.baseline)}",
         f"**{prose(answer(check))}**",
         *(f"{_kind(warning)}: {prose(warning.text)}; {prose(warning.advice)}" for warning in check.warnings),
-        grid(_table(check)) if check.rows else "",
+        grid(table(_FIELDS, check.rows)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
         *(prose(citation) for citation in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
@@ -159,10 +161,6 @@ def _modes(check: RegressionCheck) -> str:
     return "; ".join(["only changes for the worse are limited", *modes])
 
 
-def _table(check: RegressionCheck) -> Table:
-    return table(_FIELDS, check.rows)
-
-
 def _decision(decision: Decision) -> Cell:
     verdict = _AS_VERDICT.get(decision)
     symbol = VERDICTS[verdict].symbol if verdict else number_format.NONE
@@ -182,10 +180,6 @@ def _name(row: CheckedMetric) -> str:
 def _is_told(row: CheckedMetric) -> bool:
     """Whether it is a time or a rate that the program found out by itself."""
     return is_by_clock(row.comparison.unit)
-
-
-def _change(row: CheckedMetric) -> str:
-    return breakable(number_format.change(row.comparison.ratio))
 
 
 def _print_reason(row: CheckedMetric, top: int, console: Console) -> None:
@@ -321,13 +315,15 @@ def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetw
                 "decision": look.decision.value,
                 "problem": look.problem,
                 "check": as_json(look.check) if look.check else None,
-                "commits": _commits_as_json(between[look.target]) if look.target in between else None,
+                "commits": _commits_as_json(between.get(look.target)),
             }
             for look in looks
         ],
     }
 
 
-def _commits_as_json(commits: CommitsBetween) -> dict[str, Any]:
+def _commits_as_json(commits: CommitsBetween | None) -> dict[str, Any] | None:
+    if commits is None:
+        return None
     result = series.as_json(commits.result, commits.command) if commits.result else None
     return {"command": commits.command, "problem": commits.problem, "series": result}

@@ -1,6 +1,6 @@
 """What `ktrial bisect` runs and prints: how candidates are measured, the plan, the progress, the result."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
-from ktrial.model.bisection import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Shares
+from ktrial.model.bisection import BisectResult, FoundCause, FoundItem, FoundTarget, Shares
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
@@ -290,7 +290,8 @@ def answer(result: BisectResult) -> str:
     if not result.causes:
         return f"Nothing was found that explains {left}: {result.stopped or 'the ends differ, no part does'}."
     if left:
-        return f"{causes} explain a part; what is left of {left} was not found: {_why_left(result)}."
+        why = result.stopped or "it is spread over many, none of which is beyond the margin"
+        return f"{causes} explain a part; what is left of {left} was not found: {why}."
     verb = "explains" if len(result.causes) == 1 and len(result.causes[0].members) == 1 else "explain"
     return f"{causes} {verb} the difference."
 
@@ -349,8 +350,10 @@ def _print_cause(title: str, cause: FoundCause, result: BisectResult, console: C
     for member in cause.members:
         for item in member.items:
             _say(_item(item), console, 2)
-        for line in _member_lines(member):
-            _say(line, console, 4)
+        if member.alone:
+            _say(f"alone it does {_shares(member.alone)}", console, 4)
+        if member.without:
+            _say(f"without it the others do {_shares(member.without)}", console, 4)
     for label, share in cause.shares.items():
         ratio = breakable(number_format.change(cause.ratios.get(label)))
         _say(f"{label} {ratio}: {_share(share)} of the difference", console, 2)
@@ -358,15 +361,6 @@ def _print_cause(title: str, cause: FoundCause, result: BisectResult, console: C
         names = ", ".join(_item(item) for item in cause.needed)
         alone = f"; that alone does {_shares(cause.needed_alone)}" if cause.needed_alone else ""
         _say(f"goes with what it needs: {names}{alone}", console, 2)
-
-
-def _member_lines(member: FoundMember) -> list[str]:
-    lines = []
-    if member.alone:
-        lines.append(f"alone it does {_shares(member.alone)}")
-    if member.without:
-        lines.append(f"without it the others do {_shares(member.without)}")
-    return lines
 
 
 def _only_together(cause: FoundCause) -> bool:
@@ -421,17 +415,10 @@ def _print_notes(result: BisectResult, console: Console) -> None:
 def _print_whys(result: BisectResult, console: Console, top: int) -> None:
     from ktrial.cli.render.explanation import print_explanation
 
-    for target in _explained(result.targets, result):
-        console.print()
-        print_explanation(result.explanations[target.label], top, console)
+    for target in result.targets:
+        if target.differs and target.label in result.explanations:
+            console.print()
+            print_explanation(result.explanations[target.label], top, console)
     if result.study:
         commands = (f"ktrial {command} {result.study}" for command in ("explain", "show", "report"))
         _say(f"more: {', '.join(commands)}", console)
-
-
-def _explained(targets: Sequence[FoundTarget], result: BisectResult) -> Iterable[FoundTarget]:
-    return (target for target in targets if target.differs and target.label in result.explanations)
-
-
-def _why_left(result: BisectResult) -> str:
-    return result.stopped or "it is spread over many, none of which is beyond the margin"

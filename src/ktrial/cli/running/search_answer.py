@@ -270,7 +270,9 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, number: int, 
         console.print(rendered(tables.settings(tuned, answer.in_force)))
         console.print()
     _print_dropped(tuned.dropped, console)
-    _print_front(tuned, console)
+    if tuned.front:
+        console.print(rendered(tables.front(tuned)))
+        console.print()
     _print_failures(tuned, console)
     for warning in tuned.warnings:
         console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
@@ -306,13 +308,6 @@ def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
         console.print(Text(one_line(f"taken back: {names}: {why}")))
     if dropped:
         console.print()
-
-
-def _print_front(tuned: Tuned, console: Console) -> None:
-    if not tuned.front:
-        return
-    console.print(rendered(tables.front(tuned)))
-    console.print()
 
 
 def _print_failures(tuned: Tuned, console: Console) -> None:

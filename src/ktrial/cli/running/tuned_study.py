@@ -9,7 +9,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.common import duration
 from ktrial.cli.options.workloads import captured, memory_for, study_table
 from ktrial.cli.running.preflight import check_first
-from ktrial.cli.studies import registry, study_of_options
+from ktrial.cli.studies import registry, study_of_options, without_none
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.program_outputs import find
@@ -92,13 +92,9 @@ def _of_file(options: "TuneOptions", jobs: int | None) -> Study:
         seconds = duration("--time", options.time) if options.time else None
         budget = budget.model_copy(update={"runs": options.budget, "seconds": seconds})
     of_search = {"optimiser": options.optimiser, "at_once": jobs}
-    search = study.search.model_copy(update={"budget": budget, **_without_none(of_search)})
+    search = study.search.model_copy(update={"budget": budget, **without_none(of_search)})
     of_study = {"seed": options.seed, "perturbations": options.perturbations}
-    return study.model_copy(update={"search": search, **_without_none(of_study)})
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    return study.model_copy(update={"search": search, **without_none(of_study)})
 
 
 def _machine_kind(options: "TuneOptions") -> str:
@@ -179,8 +175,4 @@ def _metrics(options: "TuneOptions") -> list[dict[str, Any]]:
 
 def _rule(rule: MetricRule) -> dict[str, Any]:
     fields = {"name": rule.name, "unit": rule.unit, "direction": rule.direction.value}
-    return (
-        fields
-        | ({"regex": rule.regex} if rule.regex else {})
-        | ({"json": rule.json_path} if rule.json_path else {})
-    )
+    return without_none(fields | {"regex": rule.regex or None, "json": rule.json_path or None})
