@@ -186,7 +186,15 @@ class Table:
     def cut(self, key: str, columns: int) -> "Table":
         """With the texts of one column cut at their ends, for one line of so many characters."""
         place = next(place for place, column in enumerate(self.columns) if column.key == key)
-        return replace(self, rows=tuple(_cut(row, place, columns) for row in self.rows))
+
+        def cut(row: Row) -> Row:
+            cell = row.cells[place]
+            if len(cell.text) <= columns:
+                return row
+            shorter = replace(cell, text=f"{cell.text[: columns - 1].rstrip()}…")
+            return replace(row, cells=(*row.cells[:place], shorter, *row.cells[place + 1 :]))
+
+        return replace(self, rows=tuple(map(cut, self.rows)))
 
     def data(self, output: Output = Output.JSON) -> list[dict[str, Any]]:
         """Rows as JSON has them: key → value."""
@@ -195,14 +203,6 @@ class Table:
             {column.key: plain(cell.value) for column, cell in zip(table.columns, row.cells, strict=True)}
             for row in table.rows
         ]
-
-
-def _cut(row: Row, place: int, columns: int) -> Row:
-    cell = row.cells[place]
-    if len(cell.text) <= columns:
-        return row
-    shorter = replace(cell, text=f"{cell.text[: columns - 1].rstrip()}…")
-    return replace(row, cells=(*row.cells[:place], shorter, *row.cells[place + 1 :]))
 
 
 def table(fields: Iterable[Field[Of]], rows: Iterable[Of], name: str = "") -> Table:

@@ -34,7 +34,6 @@ from ktrial.model.attribution import (
     Proof,
     ValueDifference,
 )
-from ktrial.model.attribution import FunctionDifference as FunctionRow
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
@@ -85,13 +84,6 @@ class Section(NamedTuple):
 
 _PLACES = ("/proc/sys/", "/sys/")
 _VALUE_COLUMNS = 32
-
-
-def _governed(difference: ValueDifference) -> str:
-    return ", ".join(
-        f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
-        for metric in difference.governs
-    )
 
 
 def _setting(difference: ValueDifference) -> str:
@@ -193,7 +185,11 @@ def explained(
         parts=tuple(part_of(explanation, row) for row in shown),
         remainder=sum_of(explanation, unshown, number_format.counted(len(unshown), "other row")),
         total=sum_of(explanation, explanation.rows, "the sum"),
-        subsystems=tuple(_subsystems(explanation)),
+        subsystems=tuple(
+            DifferencePart(name, None, None, float(part), explanation.share(part))
+            for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]
+            if abs(part) >= _SMALLEST
+        ),
         unexplained=float(explanation.unexplained),
         frames=flame_frames(laid.old, laid.new, most=most_frames) if laid and most_frames else None,
         around=sections(attribution.differences, taken_back),
@@ -247,12 +243,6 @@ def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: s
     )
 
 
-def _subsystems(explanation: Explanation) -> Iterator[DifferencePart]:
-    for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]:
-        if abs(part) >= _SMALLEST:
-            yield DifferencePart(name, None, None, float(part), explanation.share(part))
-
-
 # What differs around two profiles, as lines of a report: levels, options, settings, counters.
 
 _MOST = 12
@@ -303,8 +293,15 @@ def sections(differences: Differences, measured: Container[str] = ()) -> tuple[S
 
 def causes(differences: Differences, measured: Container[str] = ()) -> list[str]:
     """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
+
+    def governed(difference: ValueDifference) -> str:
+        return ", ".join(
+            f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
+            for metric in difference.governs
+        )
+
     return [
-        f"{_setting(difference)}: {_governed(difference)}"
+        f"{_setting(difference)}: {governed(difference)}"
         for difference in differences.values
         if difference.governs and difference.path not in measured
     ]
@@ -346,7 +343,9 @@ def functions_of_document(why: Why) -> Table:
     return _table((*shown, _unshown(why), why.total), with_bytes=why.bytes)
 
 
-def functions_table(explanation: Explanation, shown: Sequence[FunctionRow], sides: tuple[str, str]) -> Table:
+def functions_table(
+    explanation: Explanation, shown: Sequence[FunctionDifference], sides: tuple[str, str]
+) -> Table:
     """The functions that are shown, the others, the sum. `sides`: what stands above their numbers."""
     places = {id(row) for row in shown}
     left = [row for row in explanation.rows if id(row) not in places]

@@ -143,23 +143,20 @@ def one_below_another(record: StudyRecord) -> Table:
     rows = [
         shown_row
         for place, its_rows in by_name.items()
-        for shown_row in (_baseline(every_row, baselines[place], its_rows[0]), *map(_nameless, its_rows))
+        for shown_row in (
+            row(
+                every_row.columns,
+                {
+                    "name": its_rows[0].cells[0],
+                    "treatment": Cell(text=baselines[place].baseline, kind=Kind.PROSE),
+                    "value": number(baselines[place].baseline_value),
+                    "verdict": own("baseline", emphasis=Emphasis.MUTED),
+                },
+            ),
+            *(Row((Cell(), *its_row.cells[1:])) for its_row in its_rows),
+        )
     ]
     return Table(every_row.columns, tuple(rows), every_row.name)
-
-
-def _baseline(every_row: Table, comparison: Comparison, first: Row) -> Row:
-    cells = {
-        "name": first.cells[0],
-        "treatment": Cell(text=comparison.baseline, kind=Kind.PROSE),
-        "value": number(comparison.baseline_value),
-        "verdict": own("baseline", emphasis=Emphasis.MUTED),
-    }
-    return row(every_row.columns, cells)
-
-
-def _nameless(its_row: Row) -> Row:
-    return Row((Cell(), *its_row.cells[1:]))
 
 
 def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links | None = None) -> Table:
@@ -187,19 +184,15 @@ def _short_names(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], str
     short = short_labels(workload for workload, _ in units)
 
     def named(workload: str, metric: str, unit: str) -> str:
-        if metric in BESIDE_THE_OWN:
-            return _short_name(short[workload], metric, unit)
-        return _short_name(
-            short[workload], metric if metrics[workload] > 1 else "", "" if same_unit else unit
-        )
+        # Spaces let long names go to the next line.
+        parts = [short[workload].replace("(", " (")]
+        if metric in BESIDE_THE_OWN or metrics[workload] > 1:
+            parts.append(metric)
+        if unit and (metric in BESIDE_THE_OWN or not same_unit):
+            parts.append(f"[{unit}]")
+        return shortened(" ".join(filter(None, parts)), _NAME_COLUMNS)
 
     return {(workload, metric): named(workload, metric, unit) for (workload, metric), unit in units.items()}
-
-
-def _short_name(workload: str, metric: str, unit: str) -> str:
-    # Spaces let long names go to the next line.
-    parts = (workload.replace("(", " ("), metric, unit and f"[{unit}]")
-    return shortened(" ".join(part for part in parts if part), _NAME_COLUMNS)
 
 
 # Which treatments scatter otherwise than the baseline: what stands beside their verdicts.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from ktrial.format.table import (
     Field,
     Kind,
     Output,
+    Row,
     Table,
     change,
     interval,
@@ -66,7 +66,8 @@ def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters
     treatments = tuple(treatment for treatment in study_summary.treatment_labels(record) if treatment in seen)
     by_workload: dict[str, list[Counter]] = {}
     for workload, counter in dict.fromkeys(place[:2] for place in deltas):
-        means = tuple(_mean(deltas.get((workload, counter, treatment))) for treatment in treatments)
+        values = (deltas.get((workload, counter, treatment)) for treatment in treatments)
+        means = tuple(fmean(of_treatment) if of_treatment else None for of_treatment in values)
         by_workload.setdefault(workload, []).append(Counter(counter, means))
     ranked = (
         WorkloadCounters(workload, treatments, _ranked(counters)[:most])
@@ -80,27 +81,22 @@ def of_study(record: StudyRecord) -> tuple[CounterMeans, ...]:
     return tuple(
         CounterMeans(
             workload_counters.workload,
-            table(_means(workload_counters.treatments), workload_counters.counters),
+            Table(
+                (
+                    Column("counter", "counter"),
+                    *(
+                        Column(f"treatment-{place}", treatment, numeric=True, named=True)
+                        for place, treatment in enumerate(workload_counters.treatments)
+                    ),
+                ),
+                tuple(
+                    Row((Cell(counter.name, counter.name, Kind.CODE), *map(number, counter.means)))
+                    for counter in workload_counters.counters
+                ),
+            ),
         )
         for workload_counters in most_different(record)
     )
-
-
-def _means(treatments: tuple[str, ...]) -> tuple[Field[Counter], ...]:
-    return (
-        Field(Column("counter", "counter"), lambda counter: Cell(counter.name, counter.name, Kind.CODE)),
-        *(
-            Field(
-                Column(f"treatment-{place}", treatment, numeric=True, named=True),
-                partial(_mean_of, place=place),
-            )
-            for place, treatment in enumerate(treatments)
-        ),
-    )
-
-
-def _mean_of(counter: Counter, place: int) -> Cell:
-    return number(counter.means[place])
 
 
 def direction(row: CounterRow) -> str:
@@ -159,10 +155,6 @@ def _deltas(record: StudyRecord) -> dict[tuple[str, str, str], list[float]]:
                 key = (counter.workload, counter.name, trial.planned.treatment.label)
                 deltas.setdefault(key, []).append(counter.delta)
     return deltas
-
-
-def _mean(deltas: list[float] | None) -> float | None:
-    return fmean(deltas) if deltas else None
 
 
 def _ranked(counters: list[Counter]) -> tuple[Counter, ...]:

@@ -74,7 +74,10 @@ def history_page(
     `baselines`: a study's number → the label of its baseline, against which its page explains; `reasons`:
     where on that page.
     """
-    name, parameters = _in_two(history.workload)
+    label = history.workload  # `seq-read(path=/mnt, size=8)`: the parameters stand apart
+    name, _, parameters = label.removesuffix(")").partition("(")
+    if not name or not label.endswith(")"):
+        name, parameters = label, ""
     template = (environment or site_environment()).get_template("history.html.j2")
     facts: dict[str, Any] = {
         "title": name,
@@ -95,12 +98,6 @@ def history_page(
         "foot": f"{number_format.counted(sum(len(line.points) for line in history.lines), 'point')}",
     }
     return template.render(**facts)
-
-
-def _in_two(label: str) -> tuple[str, str]:
-    """`seq-read` and `path=/mnt, size=8`."""
-    name, _, parameters = label.removesuffix(")").partition("(")
-    return (name, parameters) if name and label.endswith(")") else (label, "")
 
 
 def _why_link(
@@ -184,17 +181,16 @@ def _spread(row: VersionRow) -> Cell:
     return Cell(spread, number_format.percentage(spread), emphasis=Emphasis.MUTED)
 
 
-def _change_before(row: VersionRow) -> Cell:
-    return Cell() if row.ratio is None else Cell(row.ratio, number_format.change(row.ratio))
-
-
 _FIELDS: tuple[Field[VersionRow], ...] = (
     Field(
         Column("version", "version", wraps=True, columns=_NAME_COLUMNS),
         lambda row: name(row.point.version, notes=(row.point.release,)),
     ),
     Field(Column("value", "value", numeric=True), lambda row: number(row.point.value)),
-    Field(Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL), _change_before),
+    Field(
+        Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL),
+        lambda row: Cell() if row.ratio is None else Cell(row.ratio, number_format.change(row.ratio)),
+    ),
     Field(
         Column("bar", outputs=Output.TERMINAL),
         lambda row: Cell(row.part, kind=Kind.BAR),

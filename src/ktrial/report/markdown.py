@@ -4,8 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from ktrial.analysis import scaling as waiting
-from ktrial.analysis.scaling import curves
+from ktrial.analysis.scaling import curves, waits
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Cell, Column, Kind, Output, Table
@@ -37,7 +36,13 @@ def study_markdown(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
         *_scaling(record),
         *_tables(record),
         *_variability(record),
-        *_interactions(record),
+        *(
+            folded(
+                f"Interaction: {bare(interaction.title)}",
+                f"{prose(comparisons.INTERACTION_MEANING)}\n\n{grid(interaction.table)}",
+            )
+            for interaction in comparisons.interaction_tables(record)
+        ),
         *_reasons(whys),
         *_keep_in_mind(record),
         *_kernels(record),
@@ -75,7 +80,7 @@ def _scaling(record: StudyRecord) -> Iterator[str]:
         yield prose(scaling.SCALING_MEANING)
         yield grid(tables.points)
         yield grid(tables.laws) if tables.laws.rows else ""
-    if table := scaling.waits_table(waiting.waits(record)):
+    if table := scaling.waits_table(waits(record)):
         yield prose(scaling.WAITS_MEANING)
         yield grid(table)
 
@@ -87,12 +92,6 @@ def _variability(record: StudyRecord) -> Iterator[str]:
         f"{code(finding.treatment)}: {prose(comparisons.scatter_text(finding))}"
         for finding in record.result.variability
     )
-
-
-def _interactions(record: StudyRecord) -> Iterator[str]:
-    meaning = prose(comparisons.INTERACTION_MEANING)
-    for interaction in comparisons.interaction_tables(record):
-        yield folded(f"Interaction: {bare(interaction.title)}", f"{meaning}\n\n{grid(interaction.table)}")
 
 
 def _reasons(whys: Sequence[Why]) -> Iterator[str]:

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from jinja2 import Environment
 from markupsafe import Markup
 
-from ktrial.analysis import scaling as throughput
-from ktrial.analysis import scaling as waiting
+from ktrial.analysis.scaling import curves, waits
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
 from ktrial.model.study import StudyRecord
@@ -35,8 +33,6 @@ from ktrial.report import (
     sparkline,
     study_summary,
 )
-from ktrial.report import charts as scaling_chart
-from ktrial.report import provenance as surroundings
 from ktrial.report.attribution import Why
 from ktrial.report.comparisons import of_group
 from ktrial.report.proof import proofs_apart
@@ -60,21 +56,6 @@ class Panel(NamedTuple):
     drawing: Markup
 
 
-class Overview(NamedTuple):
-    """All ratios, drawn twice: the page shows what fits on the screen."""
-
-    wide: tuple[tuple["Panel", ...], ...]
-    """Rows of panels that stand beside each other."""
-    narrow: tuple["Panel", ...]
-
-
-class Folded(NamedTuple):
-    """Which parts of a page are closed at first, each treatment or workload by itself."""
-
-    comparisons: bool
-    charts: bool
-
-
 class WorkloadChart(NamedTuple):
     """One metric's levels."""
 
@@ -86,51 +67,51 @@ class WorkloadChart(NamedTuple):
 
 def study_page(record: StudyRecord, whys: Sequence[Why] = (), *, whole: bool = False) -> str:
     """The page as text. `whole`: with everything open and drawn, to be printed or searched."""
-    template = _environment().get_template("page.html.j2")
-    return packed(
-        template.render(
-            **study_facts(record, whys), **_pictures(record), **_graphs(whys, whole=whole), whole=whole
-        )
-    )
-
-
-def _links(whys: Sequence[Why]) -> dict[tuple[str, str, str], str]:
-    """Workload, treatment and baseline of a comparison → where its reasons stand in the page."""
-    return {
-        (comparison.workload, why.treatment, why.baseline): f"#why-{place}"
-        for place, why in enumerate(whys, start=1)
-        for comparison in why.comparisons
-    }
-
-
-def _graphs(whys: Sequence[Why], *, whole: bool) -> dict[str, Any]:
-    embed = flame_graph.drawn_in_page if whole else flame_graph.frames_in_page
-    graphs = [Markup(embed(why.frames, _title(why))) if why.frames else None for why in whys]
-    drawn = any(graphs)
-    return {
-        "graphs": graphs,
-        "flame_style": Markup(flame_graph.style()) if drawn else "",
-        "flame_outline": Markup(flame_graph.outline()) if drawn and not whole else "",
-        "script": page_script(flame_graphs=drawn),
-    }
-
-
-def _title(why: Why) -> str:
-    return f"{why.workload}: what the difference is made of, {why.baseline} to {why.treatment}"
-
-
-def _environment() -> Environment:
     templates = environment()
     templates.globals.update(console_end=console_end)
-    return templates
+    embed = flame_graph.drawn_in_page if whole else flame_graph.frames_in_page
+    title = "{}: what the difference is made of, {} to {}".format
+    graphs = [
+        Markup(embed(why.frames, title(why.workload, why.baseline, why.treatment))) if why.frames else None
+        for why in whys
+    ]
+    by_workload = groupby(curves(record), key=lambda curve: curve.workload)
+    page = templates.get_template("page.html.j2").render(
+        **study_facts(record, whys),
+        style=style_of() + chart_colours(),
+        overview=_overview(record),
+        workloads=tuple(_workloads(record)),
+        # Speed-up over CPUs: a workload, and its chart.
+        scaling_charts=[
+            (workload, Markup(charts.scaling_chart(tuple(of_workload), f"scaling-{number}")))
+            for number, (workload, of_workload) in enumerate(by_workload, start=1)
+        ],
+        graphs=graphs,
+        flame_style=Markup(flame_graph.style()) if any(graphs) else "",
+        flame_outline=Markup(flame_graph.outline()) if any(graphs) and not whole else "",
+        script=page_script(flame_graphs=any(graphs)),
+        whole=whole,
+    )
+    return packed(page)
 
 
 def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
     """What the templates say about a record, without pictures."""
-    groups, links = study_summary.groups(record), _links(whys)
+    groups = study_summary.groups(record)
+    links = {
+        (comparison.workload, why.treatment, why.baseline): f"#why-{place}"
+        for place, why in enumerate(whys, start=1)
+        for comparison in why.comparisons
+    }
+    modes = study_summary.modes(record)
+    without_erms = any("-erms" in trial.provenance.cpu_model for trial in record.trials)
     every = matrix.matrix(record, all_metrics=True) if len(groups) > 1 else None
     return {
-        "folded": _folded(record),
+        # Closed at first, each treatment or workload by itself.
+        "folded": {
+            "comparisons": len(groups) > 1 and len(record.result.comparisons) > _MOST_COMPARISONS,
+            "charts": len(study_summary.metric_levels(record)) > _MOST_CHARTS,
+        },
         "whys": [(why, attribution.functions_of_page(why)) for why in whys],
         "notices": attribution.notices(whys),
         "other_proofs": proofs_apart(record.proofs, {why.proof.difference_key for why in whys if why.proof}),
@@ -145,20 +126,20 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
         "failed": study_summary.failed_trials(record),
         "warnings": study_summary.warnings(record),
         "warning_groups": study_summary.warning_groups(record),
-        "modes": study_summary.modes(record),
-        "without_erms": _without_erms(record),
+        "modes": modes,
+        "without_erms": without_erms and Mode.EXACT_CLOCK in modes,
         "counters": counters.of_study(record),
         "kernel_changes": tuple(map(kernel_diff.shown, record.kernels)),
-        "kernels": surroundings.kernels(record),
-        "machine": surroundings.machine(record),
+        "kernels": provenance.kernels(record),
+        "machine": provenance.machine(record),
         "recipe": provenance.recipe(record),
         "builds": built_kernels(record),
         "series": sparkline.by_workload(record),
         "interactions": comparisons.interaction_tables(record),
         "interaction_meaning": comparisons.INTERACTION_MEANING,
-        "scaling": scaling.scaling_tables(throughput.curves(record)),
+        "scaling": scaling.scaling_tables(curves(record)),
         "scaling_meaning": scaling.SCALING_MEANING,
-        "waits": scaling.waits_table(waiting.waits(record)),
+        "waits": scaling.waits_table(waits(record)),
         "waits_meaning": scaling.WAITS_MEANING,
         "study_file": study_toml(record.study),
         "seconds": sum(trial.seconds for trial in record.trials),
@@ -168,29 +149,8 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
     }
 
 
-def _folded(record: StudyRecord) -> Folded:
-    groups, metrics = study_summary.groups(record), study_summary.metric_levels(record)
-    comparisons = len(record.result.comparisons)
-    return Folded(len(groups) > 1 and comparisons > _MOST_COMPARISONS, len(metrics) > _MOST_CHARTS)
-
-
-def _pictures(record: StudyRecord) -> dict[str, Any]:
-    return {
-        "style": style_of() + chart_colours(),
-        "overview": _overview(record),
-        "workloads": tuple(_workloads(record)),
-        "scaling_charts": tuple(_scaling(record)),
-    }
-
-
-def _scaling(record: StudyRecord) -> Iterator[tuple[str, Markup]]:
-    """Speed-up over CPUs: a workload, and its chart."""
-    by_workload = groupby(throughput.curves(record), key=lambda curve: curve.workload)
-    for number, (workload, curves) in enumerate(by_workload, start=1):
-        yield workload, Markup(scaling_chart.scaling_chart(tuple(curves), f"scaling-{number}"))
-
-
-def _overview(record: StudyRecord) -> Overview:
+def _overview(record: StudyRecord) -> dict[str, Any]:
+    """All ratios, drawn twice: rows of panels beside each other, and panels for a narrow screen."""
     every, margin = study_summary.groups(record), record.study.margin
 
     def panel(number: int, layout: charts.Layout, name: str) -> Panel:
@@ -202,10 +162,10 @@ def _overview(record: StudyRecord) -> Overview:
     if len(every) > 1:
         rows = charts.rows_of_panels([group.treatment for group in every])
     numbers = iter(range(len(every)))
-    return Overview(
-        tuple(tuple(panel(next(numbers), layout, "wide") for layout in row) for row in rows),
-        tuple(panel(number, charts.NARROW, "narrow") for number in range(len(every))),
-    )
+    return {
+        "wide": [[panel(next(numbers), layout, "wide") for layout in row] for row in rows],
+        "narrow": [panel(number, charts.NARROW, "narrow") for number in range(len(every))],
+    }
 
 
 def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, ...]]]:
@@ -224,12 +184,6 @@ def _spread(metric: study_summary.MetricLevels) -> str:
     if not spreads:
         return ""
     return f"spread at most {number_format.percentage(max(spreads))}" if max(spreads) else "no spread"
-
-
-def _without_erms(record: StudyRecord) -> bool:
-    return any("-erms" in trial.provenance.cpu_model for trial in record.trials) and (
-        Mode.EXACT_CLOCK in study_summary.modes(record)
-    )
 
 
 def console_end(trial: Trial) -> str:

@@ -96,30 +96,21 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
         (comparison.workload, comparison.metric, comparison.mode) for comparison in record.result.comparisons
     )
     names = row_names([place[:2] for place in places])
-    return tuple(
-        _matrix_row(name, tuple(comparisons_of.get(place) for comparisons_of in by_place))
-        for name, place in zip(names, places, strict=True)
-    )
-
-
-def _matrix_row(name: str, comparisons: tuple[Comparison | None, ...]) -> MatrixRow:
-    values = (comparison.baseline_value for comparison in comparisons if comparison)
-    return MatrixRow(name, next((value for value in values if value is not None), None), comparisons)
+    rows = []
+    for name, place in zip(names, places, strict=True):
+        comparisons = tuple(comparisons_of.get(place) for comparisons_of in by_place)
+        values = (comparison.baseline_value for comparison in comparisons if comparison)
+        baseline = next((value for value in values if value is not None), None)
+        rows.append(MatrixRow(name, baseline, comparisons))
+    return tuple(rows)
 
 
 def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
     """Every treatment: the baseline, then those compared with it, then those that were only run."""
     compared = groups(record)
-    planned = (trial.planned.treatment.label for trial in record.trials)
-    return tuple(
-        dict.fromkeys(
-            (
-                *(group.baseline for group in compared),
-                *(group.treatment for group in compared),
-                *sorted(planned),
-            )
-        )
-    )
+    labels = [group.baseline for group in compared] + [group.treatment for group in compared]
+    labels += sorted(trial.planned.treatment.label for trial in record.trials)
+    return tuple(dict.fromkeys(labels))
 
 
 def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
@@ -147,12 +138,11 @@ def warning_groups(record: StudyRecord) -> tuple[WarningGroup, ...]:
     groups: dict[tuple[str, str], list[DataWarning]] = {}
     for warning in warnings(record):
         groups.setdefault((warning.kind, warning.advice), []).append(warning)
-    return tuple(_folded(alike) for alike in groups.values())
-
-
-def _folded(alike: list[DataWarning]) -> WarningGroup:
-    shown = _SHOWN_OF_MANY if len(alike) > _MOST_OF_A_KIND else len(alike)
-    return WarningGroup(tuple(alike[:shown]), tuple(alike[shown:]))
+    folded = []
+    for alike in groups.values():
+        shown = _SHOWN_OF_MANY if len(alike) > _MOST_OF_A_KIND else len(alike)
+        folded.append(WarningGroup(tuple(alike[:shown]), tuple(alike[shown:])))
+    return tuple(folded)
 
 
 def warnings(record: StudyRecord) -> tuple[DataWarning, ...]:

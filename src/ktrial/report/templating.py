@@ -42,14 +42,15 @@ def environment() -> "Environment":
         number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True, served=False
     )
     templates.filters.update(
-        breakable=_breakable,
-        with_shares_whole=_with_shares_whole,
-        capital=_capital,
+        # A text may go on in a new line after a slash; never between a number and its sign of per cent.
+        breakable=lambda text: escape(printable(text)).replace("/", Markup("/<wbr>")),
+        with_shares_whole=lambda text: text.replace(" %", f"{number_format.SPACE}%"),
+        capital=lambda text: text[:1].upper() + text[1:],
         classes=_classes,
-        class_attribute=_class_attribute,
+        class_attribute=lambda names: Markup(' class="{}"').format(names) if names else Markup(""),
         classes_in=_classes_in,
         facts=facts_table,
-        for_page=_for_page,
+        for_page=lambda table: table.shown(Output.HTML),
         percent_of=_percent_of,
         proof_closing=closing,
         tree_table=call_tree_table,
@@ -85,24 +86,6 @@ def _finalized(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _breakable(text: str) -> Markup:
-    """Escaped text that may go on in a new line after a slash."""
-    return escape(printable(text)).replace("/", Markup("/<wbr>"))
-
-
-def _with_shares_whole(text: str) -> str:
-    """A sentence in which no line ends between a number and its sign of per cent."""
-    return text.replace(" %", f"{number_format.SPACE}%")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _for_page(table: Table) -> Table:
-    return table.shown(Output.HTML)
-
-
 def _sorts(table: Table) -> bool:
     """Whether rows may stand in another order: there are some, with headings, and none sums up others."""
     rows = [row for row in table.rows if row.kind is not RowKind.HEADING]
@@ -124,10 +107,6 @@ def _classes(part: Column | Row) -> str:
     return " ".join(name for name, holds in (("number", part.numeric), ("wider", part.wide)) if holds)
 
 
-def _class_attribute(names: str) -> Markup:
-    return Markup(' class="{}"').format(names) if names else Markup("")
-
-
 def _classes_in(cell: Cell, column: Column, table: Table) -> str:
     names = (
         _classes(column),
@@ -140,11 +119,6 @@ def _classes_in(cell: Cell, column: Column, table: Table) -> str:
 
 
 # The scripts of pages: each page has one, inside it, and its content policy lets no other run.
-
-_SECTIONS = ("address.js", "sections.js", "tables.js", "search.js")
-_KERNEL_PAIRS = ("kernel_pairs.js",)
-_LIVE = ("live.js",)
-_FLAME_GRAPHS = ("flame_frames.js", "flame_graph.js")
 
 
 class Script(NamedTuple):
@@ -159,13 +133,13 @@ def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False, live:
     """What opens sections, sorts and filters tables; with `flame_graphs` what draws and zooms those; with
     `kernel_pairs` what compares two kernels; `live`: what shows the studies that run now.
     """
-    # Frames are drawn before they come to life, so their listener is the first.
-    extra = (
-        *(_FLAME_GRAPHS if flame_graphs else ()),
-        *(_KERNEL_PAIRS if kernel_pairs else ()),
-        *(_LIVE if live else ()),
-    )
-    names = (*_SECTIONS, *extra)
+    names = ["address.js", "sections.js", "tables.js", "search.js"]
+    if flame_graphs:  # frames are drawn before they come to life, so their listener is the first
+        names += ["flame_frames.js", "flame_graph.js"]
+    if kernel_pairs:
+        names.append("kernel_pairs.js")
+    if live:
+        names.append("live.js")
     text = "\n".join(text_of(name) for name in names)
     return Script(Markup(text), f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")
 

@@ -4,7 +4,6 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -216,35 +215,28 @@ def runs(tuned: Tuned) -> Table:
 def _front_of(place: int, objective: Objective) -> tuple[Field[FrontPoint], ...]:
     """As confirmed on fresh runs where it was; else by the model of all runs, and told so."""
     heading = Column(f"objective-{place}", objective.metric, numeric=True, named=True, heading_columns=60)
+
+    def confirmed(point: FrontPoint) -> Comparison | None:
+        return point.comparisons[place] if place < len(point.comparisons) else None
+
+    def ratio(point: FrontPoint) -> Cell:
+        comparison = confirmed(point)
+        return change(comparison.ratio if comparison else point.ratios[place])
+
+    def of_interval(point: FrontPoint) -> Cell:
+        comparison = confirmed(point)
+        return interval(comparison.low, comparison.high) if comparison else Cell()
+
+    def of_verdict(point: FrontPoint) -> Cell:
+        if comparison := confirmed(point):
+            return verdict(comparison.verdict)
+        return own("as it was" if not point.configuration else "not confirmed")
+
     return (
-        Field(heading, partial(_objective, place=place)),
-        Field(
-            Column(f"interval-{place}", "interval", "%", numeric=True),
-            partial(_confirmed_interval, place=place),
-        ),
-        Field(Column(f"verdict-{place}", "verdict"), partial(_confirmed_verdict, place=place)),
+        Field(heading, ratio),
+        Field(Column(f"interval-{place}", "interval", "%", numeric=True), of_interval),
+        Field(Column(f"verdict-{place}", "verdict"), of_verdict),
     )
-
-
-def _on_fresh_runs(point: FrontPoint, place: int) -> Comparison | None:
-    return point.comparisons[place] if place < len(point.comparisons) else None
-
-
-def _objective(point: FrontPoint, place: int) -> Cell:
-    comparison = _on_fresh_runs(point, place)
-    return change(comparison.ratio if comparison else point.ratios[place])
-
-
-def _confirmed_interval(point: FrontPoint, place: int) -> Cell:
-    comparison = _on_fresh_runs(point, place)
-    return interval(comparison.low, comparison.high) if comparison else Cell()
-
-
-def _confirmed_verdict(point: FrontPoint, place: int) -> Cell:
-    comparison = _on_fresh_runs(point, place)
-    if comparison:
-        return verdict(comparison.verdict)
-    return own("as it was" if not point.configuration else "not confirmed")
 
 
 def _stacked(fields: Iterable[Field[Of]], rows: Iterable[Of]) -> Table:
@@ -579,9 +571,13 @@ def tuning_markdown(
         *_head(study, tuned, number),
         *_confirmation(tuned),
         grid(settings(tuned, in_force)) if tuned.confirmed else "",
-        *_taken_back(tuned),
-        *_front(tuned),
-        *_what_mattered(tuned),
+        folded(f"Taken back: {len(tuned.dropped)}", grid(taken_back(tuned.dropped))) if tuned.dropped else "",
+        grid(front(tuned)) if tuned.front else "",
+        # By the search's model.
+        folded("What mattered in the search", grid(importance(tuned.importance))) if tuned.importance else "",
+        folded(f"Interactions: {len(tuned.interactions)}", grid(interactions(tuned.interactions)))
+        if tuned.interactions
+        else "",
         *_failed(tuned),
         *_searched(study, tuned),
         *_files(files),
@@ -616,24 +612,6 @@ def _confirmation(tuned: Tuned) -> Iterator[str]:
     if tuned.seen is not None and tuned.comparisons and tuned.noise:
         seen = number_format.change(tuned.seen)
         yield f"The best single run of the search showed {seen}: chance is in that."
-
-
-def _taken_back(tuned: Tuned) -> Iterator[str]:
-    if tuned.dropped:
-        yield folded(f"Taken back: {len(tuned.dropped)}", grid(taken_back(tuned.dropped)))
-
-
-def _front(tuned: Tuned) -> Iterator[str]:
-    if tuned.front:
-        yield grid(front(tuned))
-
-
-def _what_mattered(tuned: Tuned) -> Iterator[str]:
-    """By the search's model: importance, and what two knobs do together."""
-    if tuned.importance:
-        yield folded("What mattered in the search", grid(importance(tuned.importance)))
-    if tuned.interactions:
-        yield folded(f"Interactions: {len(tuned.interactions)}", grid(interactions(tuned.interactions)))
 
 
 def _failed(tuned: Tuned) -> Iterator[str]:
