@@ -5,7 +5,7 @@ again where it came in a package, built again where ktrial built it, and taken i
 the last bit.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from ktrial.errors import KtrialError
@@ -187,7 +187,11 @@ def verify(cache: Cache, record: NameRecord, progress: Progress) -> KernelCheck:
     manifest = kept_manifest(home)
     progress("reading its files")
     paths = list(manifest.files) if manifest else [MANIFEST_FILE]
-    damaged = list(_in_steps(home, manifest, paths, progress)) if manifest else paths
+    damaged = [] if manifest else [MANIFEST_FILE]
+    if manifest:
+        for start in range(0, len(paths), _AT_ONCE):
+            progress("reading its files", start, len(paths))
+            damaged += damaged_files(home, manifest, paths[start : start + _AT_ONCE], reread=True)
     added = [*_unpacked_modules(home), *(path for path in _told_by_guests(home) if path.exists())]
     damaged = damaged + [str(path.relative_to(home)) for path in added if not is_whole_addition(path)]
     return KernelCheck(
@@ -212,12 +216,6 @@ def is_whole_addition(path: Path) -> bool:
         return unsealed(path.read_bytes()) is not None
     note = path.with_name(path.name + NOTE)
     return note.exists() and note.read_bytes().decode("ascii", "replace") == digest_of_file(path, anew=True)
-
-
-def _in_steps(home: Path, manifest: Manifest, paths: list[str], progress: Progress) -> Iterator[str]:
-    for start in range(0, len(paths), _AT_ONCE):
-        progress("reading its files", start, len(paths))
-        yield from damaged_files(home, manifest, paths[start : start + _AT_ONCE], reread=True)
 
 
 def _told_by_guests(home: Path) -> list[Path]:

@@ -34,7 +34,7 @@ _ROW = np.dtype(
 _OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
 _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
 _ALLOCATED = 2
-"""SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
+"""SHF_ALLOC (System V ABI): the section is in memory while the kernel runs, or the module is loaded."""
 _OF_THE_LINKER = re.compile(
     r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
 )
@@ -143,7 +143,9 @@ class _Image:
         if not size or not inside:
             return
         objects = self.functions if kind == _FUNCTION else self.data
-        if kind == _FUNCTION or (kind == _OBJECT and _is_told(key, sections[place])):
+        # Of variables those that are more than a mark of the build.
+        is_data = sections[place].startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(key)
+        if kind == _FUNCTION or (kind == _OBJECT and is_data):
             section = self._sections.get(place)
             objects[key].append(_Object(address, section.at(address, size) if section else b""))
 
@@ -173,11 +175,6 @@ class _Image:
         first = dict(reversed(self._named))
         addresses = sorted(first)
         return Symbols(np.array(addresses, dtype=np.uint64), [first[address] for address in addresses])
-
-
-def _is_told(name: str, section: str) -> bool:
-    """Whether a variable is more than a mark of the build."""
-    return section.startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(name)
 
 
 class _ImagePair:
@@ -380,10 +377,8 @@ def _at(
 # gcc's `CSWTCH.988`), which the kernel keeps for messages (kernel/kallsyms.c), and line numbers of warnings
 # (`struct bug_entry`, include/asm-generic/bug.h).
 
-_SAME_IMAGE_ALLOCATED, _EXECUTABLE = 2, 4
-"""SHF_ALLOC, SHF_EXECINSTR (System V ABI): the section is in memory while the kernel runs; it holds code."""
-_SYMBOL = np.dtype([("name", "<u4"), ("kind", "<u2"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
-"""Elf64_Sym."""
+_EXECUTABLE = 4
+"""SHF_EXECINSTR (System V ABI): the section holds code."""
 _BANNER = re.compile(rb"Linux version (\S+) [^\0\n]*?(#\d[^\0\n]*)")
 _DIGITS = bytes(ord("0") if chr(code).isascii() and chr(code).isdigit() else code for code in range(256))
 _NAMES = ("kallsyms_names", "kallsyms_markers")
@@ -392,11 +387,6 @@ _WARNINGS = ("__start___bug_table", "__stop___bug_table")
 _ENTRY_SIZES = (12, 16)
 """Addresses of the code and the file, of the text too since 6.19, each in four bytes; then line and flags."""
 _LINE_FROM_END = 4
-
-
-class _LoadedStretch(NamedTuple):
-    start: int
-    end: int
 
 
 def same_image(a: Kernel, b: Kernel) -> bool:
@@ -409,18 +399,16 @@ def same_image(a: Kernel, b: Kernel) -> bool:
         return True
     if (a.modules is None) != (b.modules is None) or a.vmlinux is None or b.vmlinux is None:
         return False
-    return _same_loaded(a.vmlinux, b.vmlinux) and same_modules(a, b)
-
-
-def _same_loaded(a: Path, b: Path) -> bool:
     try:
-        before, after = _Loaded(a), _Loaded(b)
+        before, after = _Loaded(a.vmlinux), _Loaded(b.vmlinux)
         if before.layout != after.layout:
             return False
-        named_alike = before.names_without_digits == after.names_without_digits
-        return before.contents(without_names=named_alike) == after.contents(without_names=named_alike)
+        alike = before.names_without_digits == after.names_without_digits
+        if before.contents(without_names=alike) != after.contents(without_names=alike):
+            return False
     except (ELFError, ConstructError, OSError):
         return False
+    return same_modules(a, b)
 
 
 class _Loaded:
@@ -432,7 +420,7 @@ class _Loaded:
         self._marks = [mark for mark in banner.groups() if len(mark) > 1] if banner else []
         self._elf = ELFFile(BytesIO(content))
         self._sections = [
-            section for section in self._elf.iter_sections() if section["sh_flags"] & _SAME_IMAGE_ALLOCATED
+            section for section in self._elf.iter_sections() if section["sh_flags"] & _ALLOCATED
         ]
 
     @property
@@ -461,15 +449,15 @@ class _Loaded:
             content = content.replace(mark, bytes(len(mark)))
         changed = bytearray(content)
         if without_names and (names := self._between(_NAMES, section)):
-            changed[names.start : names.end] = bytes(names.end - names.start)
+            changed[names.start : names.stop] = bytes(len(names))
         if warnings := self._between(_WARNINGS, section):
             self._clear_lines(changed, section["sh_addr"], warnings)
         return changed
 
-    def _between(self, ends: tuple[str, str], section: Section) -> _LoadedStretch | None:
+    def _between(self, ends: tuple[str, str], section: Section) -> range | None:
         """Where in a section lies what is between two symbols; None where it is elsewhere."""
         start, end = (self._address_of(name) - section["sh_addr"] for name in ends)
-        return _LoadedStretch(start, end) if 0 <= start < end <= section["sh_size"] else None
+        return range(start, end) if 0 <= start < end <= section["sh_size"] else None
 
     def _address_of(self, symbol: str) -> int:
         """0 where there is none of that name."""
@@ -477,21 +465,21 @@ class _Loaded:
         if table is None or names is None or self._elf.elfclass != 64:
             return 0
         places = [match.start() for match in re.finditer(re.escape(symbol.encode() + b"\0"), names.data())]
-        symbols = np.frombuffer(table.data(), dtype=_SYMBOL)
+        symbols = np.frombuffer(table.data(), dtype=_ROW)
         values = symbols["value"][np.isin(symbols["name"], places)]
         return int(values[0]) if len(values) else 0
 
-    def _clear_lines(self, content: bytearray, address: int, warnings: _LoadedStretch) -> None:
+    def _clear_lines(self, content: bytearray, address: int, warnings: range) -> None:
         """Zeros for the lines of a table of warnings; nothing where its entries are of no known kind."""
         code = [
-            _LoadedStretch(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+            range(section["sh_addr"], section["sh_addr"] + section["sh_size"])
             for section in self._sections
             if section["sh_flags"] & _EXECUTABLE
         ]
-        table = bytes(content[warnings.start : warnings.end])
+        table = bytes(content[warnings.start : warnings.stop])
         for size in _ENTRY_SIZES:
             if _lead_to(code, table, address + warnings.start, size):
-                for place in range(warnings.start + size - _LINE_FROM_END, warnings.end, size):
+                for place in range(warnings.start + size - _LINE_FROM_END, warnings.stop, size):
                     content[place : place + 2] = bytes(2)
                 return
 
@@ -504,13 +492,13 @@ def _build_ids(section: Section) -> Iterator[bytes]:
                 yield bytes.fromhex(note["n_desc"])
 
 
-def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) -> bool:
+def _lead_to(code: list[range], table: bytes, address: int, size: int) -> bool:
     """Whether each entry of that size begins with the way from itself to code."""
     if len(table) % size:
         return False
     starts = range(0, len(table), size)
     ends = (address + at + int.from_bytes(table[at : at + 4], "little", signed=True) for at in starts)
-    return all(any(stretch.start <= end < stretch.end for stretch in code) for end in ends)
+    return all(any(end in stretch for stretch in code) for end in ends)
 
 
 # What differs in the modules of two kernels, apart from what says where and when they were built.
@@ -518,8 +506,6 @@ def _lead_to(code: list[_LoadedStretch], table: bytes, address: int, size: int) 
 # Left out of account are the release's name, where both are as long, build ids, signatures, and information
 # for debuggers. What only moved by a line in its source, or in its module, can be taken for changed.
 
-_MODULE_DIFFERENCE_ALLOCATED = 2
-"""SHF_ALLOC (System V ABI): the section is in memory while the module is loaded."""
 _LINKED_BY = frozenset({"SHT_REL", "SHT_RELA", "SHT_SYMTAB", "SHT_STRTAB"})
 """What a module's code and data become when they are loaded: the calls in it are blank before."""
 _BUILD_ID = ".note.gnu.build-id"
@@ -536,7 +522,12 @@ def functions_in_modules(a: Kernel, b: Kernel) -> dict[str, tuple[str, ...]]:
 
     None of a module that differs in something else, or that cannot be read.
     """
-    return {name: tuple(sorted(_functions(*both))) for name, both in _differing(a, b)}
+    differing: dict[str, tuple[str, ...]] = {}
+    for name, modules in _differing(a, b):
+        before, after = (module.functions() if module else {} for module in modules)
+        names = sorted({*before, *after})
+        differing[name] = tuple(name for name in names if before.get(name) != after.get(name))
+    return differing
 
 
 class _Module:
@@ -552,7 +543,7 @@ class _Module:
         return [
             (section.name, self._content(section))
             for section in self._elf.iter_sections()
-            if (section["sh_flags"] & _MODULE_DIFFERENCE_ALLOCATED or section["sh_type"] in _LINKED_BY)
+            if (section["sh_flags"] & _ALLOCATED or section["sh_type"] in _LINKED_BY)
             and section.name != _BUILD_ID
         ]
 
@@ -599,22 +590,18 @@ class _Module:
 
 def _differing(a: Kernel, b: Kernel) -> Iterator[tuple[str, tuple[_Module | None, _Module | None]]]:
     """Each module that only one of them has, or that differs: of the two what can be read."""
-    before, after = ({} if kernel.modules is None else _by_name(kernel.modules) for kernel in (a, b))
+    before, after = (_by_name(kernel.modules) if kernel.modules else {} for kernel in (a, b))
     for name in sorted({*before, *after}):
-        paths = before.get(name), after.get(name)
-        if None not in paths and _same_file(*paths):  # type: ignore[arg-type]
+        old, new = before.get(name), after.get(name)
+        if old and new and old.suffix == new.suffix and old.read_bytes() == new.read_bytes():
             continue
-        both = (_read(paths[0], a.release), _read(paths[1], b.release))
+        both = (_read(old, a.release), _read(new, b.release))
         if both[0] is None or both[1] is None or both[0].loaded != both[1].loaded:
             yield Path(name).name.replace("-", "_"), both
 
 
 def _by_name(directory: Path) -> dict[str, Path]:
     return {_SUFFIX.sub("", str(path.relative_to(directory))): path for path in module_files(directory)}
-
-
-def _same_file(before: Path, after: Path) -> bool:
-    return before.suffix == after.suffix and before.read_bytes() == after.read_bytes()
 
 
 def _read(path: Path | None, release: str) -> _Module | None:
@@ -625,8 +612,3 @@ def _read(path: Path | None, release: str) -> _Module | None:
         return module if module.loaded else None
     except (ELFError, ConstructError, OSError, ValueError):
         return None
-
-
-def _functions(first: _Module | None, second: _Module | None) -> set[str]:
-    before, after = (module.functions() if module else {} for module in (first, second))
-    return {name for name in {*before, *after} if before.get(name) != after.get(name)}

@@ -60,8 +60,9 @@ def add(
     files and the host's kernel are read each time. Raises KernelError and its kind: BadKernelName,
     NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull and others.
     """
-    ref = _strict(kernel)
-    provider, name = provider_named(ref.provider), ref.asked
+    name = kernel if isinstance(kernel, str) else kernel.asked
+    ref = kernel if isinstance(kernel, KernelRef) and kernel.provider else reference(name)
+    provider = provider_named(ref.provider)
     if (modules or config) and not provider.takes_files:
         problem = f"modules and configuration come with {provider.prefix}: kernels"
         raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
@@ -107,12 +108,10 @@ def _usable(cache: Cache, name: str, progress: Progress) -> Kernel | None:
         mend(cache, entry, progress)
         drop_damaged_additions(cache.entry_directory(entry.digest))
         return cache.kernel(name)
-    except KernelDamaged as error:
-        warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
-    except CacheDamaged as error:
+    except (KernelDamaged, CacheDamaged) as error:
         warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
     except KernelNotFound:
-        return None
+        pass
     return None
 
 
@@ -165,12 +164,6 @@ def remove(name: str) -> tuple[str, int]:
             if isinstance(provider, Keeps):
                 freed += provider.forget(selector)
         return removed, freed
-
-
-def _strict(kernel: str | KernelRef) -> KernelRef:
-    if isinstance(kernel, str):
-        return reference(kernel)
-    return kernel if kernel.provider else reference(kernel.asked)
 
 
 def tools_for(kernel: KernelRef) -> tuple[Tool, ...]:

@@ -125,9 +125,7 @@ def _aliases(directory: Path) -> list[tuple[str, str]]:
     """`alias PATTERN MODULE` lines; depmod writes aliases of built-in modules to a binary file only."""
     matches = [re.fullmatch(r"alias (\S+) (\S+)", line) for line in _lines(directory / "modules.alias")]
     listed = [(match[1], _plain(match[2])) for match in matches if match]
-    return listed + [
-        (alias, module) for alias, module in _builtin_aliases(directory / "modules.builtin.modinfo")
-    ]
+    return listed + _builtin_aliases(directory / "modules.builtin.modinfo")
 
 
 def _builtin_aliases(path: Path) -> list[tuple[str, str]]:
@@ -176,8 +174,9 @@ def _loadable(kernel: Kernel, directory: Path, file: Path) -> Path:
         try:
             plain = unpacked(packed)
         except ValueError as error:
-            facts = {"name": kernel.name, "directory": directory, "release": kernel.release}
-            raise ModulesUnusable(**facts, problem=error) from error
+            raise ModulesUnusable(
+                name=kernel.name, directory=directory, release=kernel.release, problem=error
+            ) from error
         with file_system_errors(entry):
             target.parent.mkdir(parents=True, exist_ok=True)
             if note.exists() and not (target.exists() and target.read_bytes() == plain):

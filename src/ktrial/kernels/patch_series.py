@@ -348,8 +348,10 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
     patch = Patch(path=str(place), digest=hashlib.sha256(content).hexdigest())
     if entry.level != 1:
         if any(change.also for change in changes):
-            raise _two_names(place)
-        patch = keep_patch(number, subject, as_git_writes(changes).encode("utf-8", "surrogateescape"))
+            raise bad(place, "a file has two names in it", "write it again: git diff")
+        patch = keep_patch(
+            number, subject, "".join(map(_git_diff, changes)).encode("utf-8", "surrogateescape")
+        )
     return SeriesPatch(
         number=number,
         subject=subject,
@@ -357,10 +359,6 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
         patch=patch,
         paths=tuple(dict.fromkeys(name for change in changes for name in change.paths)),
     )
-
-
-def _two_names(place: Path) -> BadPatch:
-    return bad(place, "a file has two names in it", "write it again: git diff")
 
 
 def _disabled(file: Path, text: str) -> list[str]:
@@ -589,12 +587,8 @@ def file_name(number: int, subject: str) -> str:
     return f"{number:04}-{words or 'patch'}.patch"
 
 
-def as_git_writes(files: list[FileDiff]) -> str:
-    """A patch as `git diff` would have written it: with a/ and b/ in front of the paths."""
-    return "".join(_git_diff(change) for change in files)
-
-
 def _git_diff(change: FileDiff) -> str:
+    """As `git diff` would have written it: with a/ and b/ in front of the paths."""
     old, new = change.old or change.new, change.new or change.old
     lines = [f"diff --git a/{old} b/{new}"]
     if change.old is None:

@@ -66,48 +66,19 @@ def patched(source: Path, path: str, text: str = "") -> Build:
     return requested(str(source), patches=["x.patch"], directory=source.parent)
 
 
-@pytest.mark.parametrize(
-    ("path", "same"),
-    [
-        ("include/unused.h", True),
-        ("drivers/off.c", True),
-        ("Documentation/new.rst", True),
-        ("include/used.h", False),
-        ("include/new.h", False),
-        ("drivers/new.c", False),
-        ("init/Kconfig2", False),
-    ],
-)
-def test_what_the_build_before_has_not_read_needs_no_build(path: str, same: bool, source: Path) -> None:
+def test_what_the_build_before_has_not_read_needs_no_build(source: Path) -> None:
     before = requested(str(source), directory=source.parent)
-    build(before)
-    assert compiles_the_same(before, patched(source, path)) is same
-
-
-def test_it_is_known_again_when_the_tree_has_gone_on(source: Path) -> None:
-    before = requested(str(source), directory=source.parent)
-    build(before)
     off = patched(source, "drivers/off.c")
-    assert compiles_the_same(before, off)
-    build(requested(str(source), options=["SMP=y"], directory=source.parent))
-    assert compiles_the_same(before, off)
-
-
-def test_a_file_that_was_compiled_needs_a_build(source: Path) -> None:
-    before = requested(str(source), directory=source.parent)
+    assert not compiles_the_same(before, off), "without a build before nobody can say"
     build(before)
-    text = a_patch(source, "fork", "int fork", "long fork")
-    assert not compiles_the_same(before, patched(source, "kernel/fork.c", text))
-
-
-def test_without_a_build_before_nobody_can_say(source: Path) -> None:
-    before = requested(str(source), directory=source.parent)
-    assert not compiles_the_same(before, patched(source, "drivers/off.c"))
-
-
-def test_what_does_not_apply_is_told_although_nothing_is_built(source: Path) -> None:
-    before = requested(str(source), directory=source.parent)
-    build(before)
-    text = "--- a/drivers/off.c\n+++ b/drivers/off.c\n@@ -1 +1 @@\n-int y;\n+long y;\n"
+    same = ("include/unused.h", "drivers/off.c", "Documentation/new.rst")
+    others = ("include/used.h", "include/new.h", "drivers/new.c", "init/Kconfig2")
+    assert [compiles_the_same(before, patched(source, path)) for path in same] == [True] * 3
+    assert [compiles_the_same(before, patched(source, path)) for path in others] == [False] * 4
+    fork = a_patch(source, "fork", "int fork", "long fork")
+    assert not compiles_the_same(before, patched(source, "kernel/fork.c", fork))
+    wrong = "--- a/drivers/off.c\n+++ b/drivers/off.c\n@@ -1 +1 @@\n-int y;\n+long y;\n"
     with pytest.raises(PatchNotApplied, match=r"hunk 1 of drivers/off\.c fails"):
-        compiles_the_same(before, patched(source, "drivers/off.c", text))
+        compiles_the_same(before, patched(source, "drivers/off.c", wrong))
+    build(requested(str(source), options=["SMP=y"], directory=source.parent))
+    assert compiles_the_same(before, patched(source, "drivers/off.c")), "also when the tree has gone on"

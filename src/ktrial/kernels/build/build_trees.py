@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress
 from ktrial.kernels.build.patches import BuildSource
-from ktrial.kernels.build.recipes import Manifest, keep_manifest, kept_manifest
+from ktrial.kernels.build.recipes import keep_manifest, kept_manifest
 from ktrial.kernels.config import parse_config
 from ktrial.kernels.files import require_space, write_atomically
 from ktrial.kernels.kernel_cache import disk_usage, held, held_if_free
@@ -84,21 +84,6 @@ class Need:
     content: str
     kernel: str
 
-    def record(self, *, finished: bool, failed: bool = False) -> TreeRecord:
-        """What a tree writes down about it."""
-        return TreeRecord(
-            family=self.source.family,
-            base=self.source.snapshot.manifest.digest,
-            source=self.source.manifest.digest,
-            compiler=self.compiler,
-            make=self.make,
-            content=self.content,
-            finished=finished,
-            failed=failed,
-            kernel=self.kernel,
-            used=datetime.now(UTC).replace(microsecond=0),
-        )
-
 
 @dataclass(frozen=True)
 class BuildTree:
@@ -125,7 +110,18 @@ class BuildTree:
 
     def write_record(self, need: Need, *, finished: bool, failed: bool = False) -> None:
         """Write down what it is used for."""
-        record = need.record(finished=finished, failed=failed)
+        record = TreeRecord(
+            family=need.source.family,
+            base=need.source.snapshot.manifest.digest,
+            source=need.source.manifest.digest,
+            compiler=need.compiler,
+            make=need.make,
+            content=need.content,
+            finished=finished,
+            failed=failed,
+            kernel=need.kernel,
+            used=datetime.now(UTC).replace(microsecond=0),
+        )
         write_atomically(self.home / "tree.json", record.model_dump_json())
 
     def config(self) -> str:
@@ -178,7 +174,8 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with held(home / "choosing.lock", progress, "waiting for another ktrial that chooses a build tree"):
-            for tree in _by_nearness(need):
+            distances = [(away, tree) for tree in _trees() if (away := distance(need, tree)) is not None]
+            for _, tree in sorted(distances, key=lambda pair: (pair[0], pair[1].home.name)):
                 if stack.enter_context(held_if_free(_lock(tree))) and tree.record() is not None:
                     yield_tree, near = tree, True
                     break
@@ -234,7 +231,8 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
         return None
     if record.source == need.source.manifest.digest:
         return 1, options
-    files = _files_differing(need.source.manifest, tree)
+    manifest, previous = need.source.manifest, kept_manifest(tree.home / "manifest.json")
+    files = len(manifest.differing(previous)) if previous is not None else len(manifest.files)
     if record.family != need.source.family or files > _MANY_FILES:
         return None
     return (2 if record.base == need.source.snapshot.manifest.digest else 3), files + options
@@ -243,18 +241,6 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
 def differing_options(first: str, second: str) -> int:
     """How many options two configurations do not have in common."""
     return len(set(parse_config(first).items()) ^ set(parse_config(second).items()))
-
-
-def _files_differing(manifest: Manifest, tree: BuildTree) -> int:
-    previous = kept_manifest(tree.home / "manifest.json")
-    return len(manifest.differing(previous)) if previous is not None else len(manifest.files)
-
-
-def _by_nearness(need: Need) -> list[BuildTree]:
-    distances = [
-        (away, tree.home.name, tree) for tree in _trees() if (away := distance(need, tree)) is not None
-    ]
-    return [tree for _, _, tree in sorted(distances, key=lambda entry: entry[:2])]
 
 
 def _make_room() -> None:
@@ -352,12 +338,14 @@ def not_for_x86(paths: Iterable[str]) -> str:
     """Why no build for x86 reads any of these: `documentation`, `another architecture (arm64)`; empty: it
     may.
     """
-    named = tuple(paths)
-    if not named:
-        return ""
-    architectures = {match["name"] for path in named if (match := _ARCHITECTURE.fullmatch(path))} - _OURS
-    relevant = [path for path in named if not _is_foreign(path)]
-    if relevant and not all(_DOCUMENTATION.fullmatch(path) or _SAMPLES.fullmatch(path) for path in relevant):
+    architectures, relevant = set[str](), list[str]()
+    for path in paths:
+        match = _ARCHITECTURE.fullmatch(path)
+        if match and match["name"] not in _OURS:
+            architectures.add(match["name"])
+        else:
+            relevant.append(path)
+    if not all(_DOCUMENTATION.fullmatch(path) or _SAMPLES.fullmatch(path) for path in relevant):
         return ""
     reasons = []
     if any(_DOCUMENTATION.fullmatch(path) for path in relevant):
@@ -368,11 +356,6 @@ def not_for_x86(paths: Iterable[str]) -> str:
         counted = "another architecture" if len(architectures) == 1 else "other architectures"
         reasons.append(f"{counted} ({', '.join(sorted(architectures))})")
     return " and ".join(reasons)
-
-
-def _is_foreign(path: str) -> bool:
-    match = _ARCHITECTURE.fullmatch(path)
-    return match is not None and match["name"] not in _OURS
 
 
 def are_compiled(tree: BuildTree, changed: Mapping[str, bool]) -> bool:
@@ -391,12 +374,9 @@ def are_compiled(tree: BuildTree, changed: Mapping[str, bool]) -> bool:
         return False
     if _HEADERS_WHOLE.search(tree.config()):
         return True
-    return any(not sought.isdisjoint(_read_by(file)) for file in tree.build.rglob(_DEPENDENCIES))
-
-
-def _read_by(file: Path) -> set[bytes]:
-    """What the command noted in the file has read of the source, below its top."""
-    return set(_BELOW_SOURCE.findall(file.read_bytes()))
+    # What each command has read of the source, below its top.
+    noted = (_BELOW_SOURCE.findall(file.read_bytes()) for file in tree.build.rglob(_DEPENDENCIES))
+    return any(not sought.isdisjoint(paths) for paths in noted)
 
 
 # What a build leaves that was killed: half-written files, which the next make would trust, or fail on.

@@ -194,13 +194,10 @@ def menus(source: BuildSource, spec: Build, progress: Progress = silent) -> Menu
     """What the source says about its options. Raises NotASource."""
     with _directory(source, _subset(source), progress) as home:
         make = _make(home, spec, progress)
-        key = digest([FORMAT, compiler_words(spec.make)])[:12]
+        # The variables that Kconfig's answers can depend on.
+        words = [f"{name}={spec.make[name]}" for name in ("CC", "LD", "LLVM") if name in spec.make]
+        key = digest([FORMAT, words])[:12]
         return menus_in(make.tree, spec.make, home / f"menus-{key}.json")
-
-
-def compiler_words(make: Mapping[str, str]) -> list[str]:
-    """The variables that Kconfig's answers can depend on."""
-    return [f"{name}={make[name]}" for name in ("CC", "LD", "LLVM") if name in make]
 
 
 def _base_text(source: BuildSource, spec: Build, progress: Progress) -> str:

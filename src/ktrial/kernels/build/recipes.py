@@ -51,9 +51,15 @@ def keep(recipe: Recipe) -> None:
 def keep_content(digest: str, path: Path) -> None:
     """Keep a copy of the file, if it has that digest."""
     copy = _directory() / "files" / digest
-    if not copy.exists() and _digest(path) == digest:
+    if copy.exists():
+        return
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return
+    if hashlib.sha256(content).hexdigest() == digest:
         copy.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(copy, path.read_bytes())
+        write_atomically(copy, content)
 
 
 def recipe_of(name: str) -> Recipe | None:
@@ -132,13 +138,6 @@ def _read(path: Path) -> Recipe | None:
         return Recipe.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return None
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""
 
 
 PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"

@@ -57,10 +57,16 @@ class Sandbox:
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
         """The command that runs these words confined, in an environment of its own."""
-        passed = {name: value for name, value in environment.items() if _is_passed(name)}
+        passed = {
+            name: value
+            for name, value in environment.items()
+            if name in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIXES)
+        }
         passed |= {"HOME": _HOME, "TMPDIR": _HOME, "CCACHE_DIR": str(ccache_directory())}
         settings = [word for name, value in passed.items() for word in ("--setenv", name, value)]
-        return [*_confined(), *self._places(), "--clearenv", *settings, "--chdir", "/", "--", *words]
+        way = _way(shutil.which("bwrap"))
+        assert way is not None, "whoever confines has asked before"
+        return [*way, *_system(), *self._places(), "--clearenv", *settings, "--chdir", "/", "--", *words]
 
     def _places(self) -> Iterator[str]:
         yield from ("--tmpfs", _HOME)
@@ -139,16 +145,6 @@ def until_closed(words: Iterable[str]) -> list[str]:
 def is_plain(path: Path) -> bool:
     """Whether a product is a file, and no link that leads somewhere else."""
     return path.is_file() and not path.is_symlink()
-
-
-def _is_passed(name: str) -> bool:
-    return name in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIXES)
-
-
-def _confined() -> list[str]:
-    way = _way(shutil.which("bwrap"))
-    assert way is not None, "whoever confines has asked before"
-    return [*way, *_system()]
 
 
 @lru_cache
