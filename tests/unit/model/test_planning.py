@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.making import a_study
 
-from ktrial.model.design import Design, Factor, FactorKind, Perturbation
+from ktrial.model.design import (
+    Design,
+    Factor,
+    FactorKind,
+    FactorLevels,
+    LevelValue,
+    Perturbation,
+    combinations,
+    count,
+)
 from ktrial.model.study import baseline, perturbation, plan, treatment_count, treatments
 
 SWAPPINESS = Factor(
@@ -103,3 +112,24 @@ def test_treatments_are_counted_and_the_baseline_is_told_without_making_them_all
             study = a_study().model_copy(update={"factors": factors, "design": design})
             assert treatment_count(study) == len(treatments(study))
             assert baseline(study) == treatments(study)[0]
+
+
+LEVELS: st.SearchStrategy[LevelValue] = st.sampled_from([1, 1.0, "1", 2, "a"])
+
+
+@st.composite
+def factors(draw: st.DrawFn) -> list[FactorLevels]:
+    many = draw(st.integers(0, 3))
+    levels = st.lists(LEVELS, min_size=1, max_size=4)
+    return [FactorLevels(f"f{number}", draw(levels), draw(LEVELS)) for number in range(many)]
+
+
+@given(factors(), st.sampled_from(["full-factorial", "one-factor-at-a-time", "listed"]), st.data())
+def test_as_many_are_counted_as_are_made(
+    chosen: list[FactorLevels], design: str, data: st.DataObject
+) -> None:
+    row = st.fixed_dictionaries(
+        {}, optional={factor.name: st.sampled_from(factor.levels) for factor in chosen}
+    )
+    listed: list[dict[str, LevelValue]] = data.draw(st.lists(row, max_size=4))
+    assert count(chosen, design, listed) == len(combinations(chosen, design, listed))

@@ -10,12 +10,7 @@ from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import BuildChange
 from ktrial.model.study import Study, build_of, builds_of, kernel_name, treatments
-from ktrial.studyfile.errors import (
-    PatchNotAwaited,
-    PatchNotGiven,
-    StudyMistake,
-    StudySyntaxError,
-)
+from ktrial.studyfile.errors import StudyMistake, StudySyntaxError
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.writer import study_toml
 
@@ -192,32 +187,6 @@ def test_a_patch_that_the_user_names(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert factor.kind is FactorKind.PATCH
         assert factor.levels == ("", "muqss.patch")
         assert factor.changes["muqss.patch"].patches[0].path == str(here / "muqss.patch")
-
-
-def test_without_the_patch_there_is_no_study(tmp_path: Path) -> None:
-    with pytest.raises(
-        PatchNotGiven, match=r'factors\.scheduler\.levels: the level "\?" is a patch'
-    ) as raised:
-        read(tmp_path, AWAITED)
-    assert raised.value.advice == f"ktrial run {tmp_path}/study.toml --patch FILE"
-
-
-@pytest.mark.parametrize(
-    ("text", "patches", "problem"),
-    [
-        (AWAITED, ["a", "b"], "no level of it is a patch to be named"),
-        (f"{HEAD}{MINE}{ALLOCATOR}", ["a"], "no level of it is a patch to be named"),
-        (
-            f'{AWAITED}[factors.memory_patch]\nkind = "patch"\nlevels = ["", "?"]\n',
-            ["a"],
-            "for which factor? scheduler, memory_patch: --patch FACTOR=FILE",
-        ),
-    ],
-)
-def test_a_patch_that_has_no_place(tmp_path: Path, text: str, patches: list[str], problem: str) -> None:
-    with pytest.raises(PatchNotAwaited) as raised:
-        read(tmp_path, text, *patches)
-    assert problem in raised.value.message
 
 
 PATCHED = '[factors.scheduler]\nkind = "patch"\nlevels = ["", "a.patch"]\n'

@@ -88,35 +88,35 @@ z = 2
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        (("top",), 2),
-        (("dotted",), 3),
-        (("dotted", "key"), 3),
-        (("dotted", "key", 0), 4),
-        (("dotted", "key", 1), 5),
-        (("dotted", "key", 1, "in"), 5),
-        (("quoted",), 7),
-        (("table",), 8),
-        (("table", "a"), 9),
-        (("table", "missing"), 8),
-        (("array",), 10),
-        (("array", 0), 10),
-        (("array", 0, "x"), 11),
-        (("array", 1), 12),
-        (("array", 1, "x"), 13),
-        (("array", 1, "below"), 14),
-        (("array", 1, "below", "y"), 15),
-        (("array", 1, "deep", 0, "z"), 17),
-        (("array", 1, "deep", 1), 18),
-        (("array", 1, "deep", 1, "z"), 19),
-        (("nowhere",), None),
-        ((), None),
-    ],
-)
-def test_each_key_has_its_line(path: KeyPath, line: int | None) -> None:
-    assert Positions(TOML).line(path) == line
+LINES: dict[KeyPath, int | None] = {
+    ("top",): 2,
+    ("dotted",): 3,
+    ("dotted", "key"): 3,
+    ("dotted", "key", 0): 4,
+    ("dotted", "key", 1): 5,
+    ("dotted", "key", 1, "in"): 5,
+    ("quoted",): 7,
+    ("table",): 8,
+    ("table", "a"): 9,
+    ("table", "missing"): 8,
+    ("array",): 10,
+    ("array", 0): 10,
+    ("array", 0, "x"): 11,
+    ("array", 1): 12,
+    ("array", 1, "x"): 13,
+    ("array", 1, "below"): 14,
+    ("array", 1, "below", "y"): 15,
+    ("array", 1, "deep", 0, "z"): 17,
+    ("array", 1, "deep", 1): 18,
+    ("array", 1, "deep", 1, "z"): 19,
+    ("nowhere",): None,
+    (): None,
+}
+
+
+def test_each_key_has_its_line() -> None:
+    positions = Positions(TOML)
+    assert {path: positions.line(path) for path in LINES} == LINES
 
 
 def told(source: StudySource, data: dict[str, object], *mistake: tuple[KeyPath, str]) -> str:
@@ -186,6 +186,12 @@ levels = ["", "?"]
     ("text", "patches", "error", "said"),
     [
         (PATCHES, [], PatchNotGiven, 'factors.one.levels: the level "?" is a patch that you name.'),
+        (
+            PATCHES,
+            ["a.patch", "b.patch"],
+            PatchNotAwaited,
+            "the patch b.patch has no place in it: no level of it is a patch to be named.",
+        ),
         (
             PATCHES.replace('"?"', '"my.patch"'),
             ["a.patch"],
