@@ -80,7 +80,8 @@ def write_bundle(
     """
     tell("reading the trials")
     trials = _whole_trials(store, stored)
-    record = record_of(store, stored, tuple(_alone(trial) for trial in trials))
+    without_parts = {"profiles": (), "sampled": ()}
+    record = record_of(store, stored, tuple(trial.model_copy(update=without_parts) for trial in trials))
     contents = _contents(record, options)
     if options.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"
@@ -119,10 +120,6 @@ def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
         )
 
     return [whole(trial) for trial in trials]
-
-
-def _alone(trial: Trial) -> Trial:
-    return trial.model_copy(update={"profiles": (), "sampled": ()})
 
 
 def _contents(record: StudyRecord, options: Wanted) -> BundleContents:
@@ -376,7 +373,12 @@ _TYPES = {"toml": "application/toml", "md": "text/markdown", "patch": "text/x-di
 def crate_metadata(record: StudyRecord, contents: BundleContents, files: Sequence[Described]) -> bytes:
     """`ro-crate-metadata.json`: the same for the same bundle."""
     graph = [
-        _descriptor(),
+        {
+            "@id": CRATE,
+            "@type": "CreativeWork",
+            "about": {"@id": "./"},
+            "conformsTo": {"@id": _PROFILE},
+        },
         _root(record, contents, files),
         *(_file(file) for file in files),
         *_software(contents),
@@ -385,15 +387,6 @@ def crate_metadata(record: StudyRecord, contents: BundleContents, files: Sequenc
     ]
     document = {"@context": _CONTEXT, "@graph": graph}
     return (json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
-
-
-def _descriptor() -> dict[str, Any]:
-    return {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": _PROFILE},
-    }
 
 
 def _root(record: StudyRecord, contents: BundleContents, files: Sequence[Described]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ out in the guest.
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ktrial.knobs import catalogue, lookup, values
@@ -78,20 +78,6 @@ class FactorReader:
         self._mistakes = mistakes
         self._kernels = kernels
         self._compared: dict[str, str] = {}
-        self._checks: dict[FactorKind, Callable[[KeyPath, str, LevelValue], None]] = {
-            FactorKind.KERNEL: self._kernel_level,
-            FactorKind.MEMORY: self._memory_level,
-            FactorKind.CPUS: self._cpus_level,
-            FactorKind.PARAMETER: self._parameter_level,
-            FactorKind.BOOT: self._boot_level,
-            FactorKind.SETTING: self._setting_level,
-            FactorKind.NOTHING: _any_level,
-            FactorKind.SCHEDULER: self._scheduler_level,
-            FactorKind.MODULE: _any_level,
-            FactorKind.ENVIRONMENT: self._environment_level,
-            # Their levels are checked as changes of a build.
-            **dict.fromkeys(BUILD_KINDS, _any_level),
-        }
 
     def read(self, tables: dict[str, FactorTable]) -> tuple[Factor, ...]:
         """All factors, in the order of the file."""
@@ -117,7 +103,7 @@ class FactorReader:
         self._target(kind, target, path)
         self._levels(table.levels, path)
         for index, level in enumerate(table.levels):
-            self._checks[kind]((*path, "levels", index), target, level)
+            self._check_level(kind, target, (*path, "levels", index), level)
         baseline = self._baseline(table, path)
         if kind in _PLAIN or (
             kind is FactorKind.KCONFIG and not table.target and lists_options(table.levels)
@@ -207,66 +193,45 @@ class FactorReader:
             self._mistakes.wrong((*path, "baseline"), table.baseline, f"one of the levels: {allowed}")
         return table.baseline
 
-    def _kernel_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+    def _check_level(self, kind: FactorKind, target: str, path: KeyPath, level: LevelValue) -> None:
+        """Those of builds are checked as their changes; names that change nothing may be any."""
+        try:
+            match kind:
+                case FactorKind.KERNEL:
+                    self._check_kernel(path, level)
+                case FactorKind.BOOT if level != AS_IT_IS:  # an empty one leaves the parameter out
+                    notation.boot_text(str(level))
+                case FactorKind.ENVIRONMENT:
+                    notation.plain_text(str(level))
+                case FactorKind.SETTING if level == "":
+                    raise ValueError("only a boot parameter can be left out")
+                case FactorKind.SCHEDULER if problem := scheduler_problem(level):
+                    self._mistakes.add(path, problem)
+                case FactorKind.MEMORY if not isinstance(level, str):
+                    self._mistakes.wrong(path, level, 'a size as text, with M or G: "512M", "1G"')
+                case FactorKind.MEMORY:
+                    notation.memory_mib(str(level))
+                case FactorKind.CPUS if not isinstance(level, int) or not 1 <= level <= MOST_CPUS_OF_ANY:
+                    self._mistakes.wrong(path, level, f"whole numbers of CPUs from 1 to {MOST_CPUS_OF_ANY}")
+                case FactorKind.PARAMETER:
+                    workload, _, name = target.partition(".")
+                    description = self._registry.workloads.get(workload)
+                    for parameter in description.parameters if description else ():
+                        if parameter.name == name and (allowed := parameter_problem(parameter, level)):
+                            self._mistakes.wrong(path, level, allowed)
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _check_kernel(self, path: KeyPath, level: LevelValue) -> None:
+        """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
         if not isinstance(level, str):
             self._mistakes.wrong(path, level, 'a kernel\'s name, as text: "debian:6.12"')
         elif problem := self._kernels.problem(level):
             self._mistakes.add(path, problem)
         else:
-            self._same_kernel(path, level)
-
-    def _same_kernel(self, path: KeyPath, name: str) -> None:
-        """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
-        first_name = self._compared.setdefault(self._kernels.reference(name).name, name)
-        if first_name != name:
-            self._mistakes.add(path, f"{shown(name)} and {shown(first_name)} are the same kernel")
-
-    def _boot_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        """An empty level leaves the parameter out."""
-        if level == AS_IT_IS:
-            return
-        try:
-            notation.boot_text(str(level))
-        except ValueError as error:
-            self._mistakes.add(path, f"found {shown(level)}: {error}")
-
-    def _environment_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        try:
-            notation.plain_text(str(level))
-        except ValueError as error:
-            self._mistakes.add(path, f"found {shown(level)}: {error}")
-
-    def _setting_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        if level == "":
-            self._mistakes.add(path, 'found "": only a boot parameter can be left out')
-
-    def _scheduler_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        if problem := scheduler_problem(level):
-            self._mistakes.add(path, problem)
-
-    def _memory_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        if not isinstance(level, str):
-            self._mistakes.wrong(path, level, 'a size as text, with M or G: "512M", "1G"')
-            return
-        try:
-            notation.memory_mib(level)
-        except ValueError as error:
-            self._mistakes.add(path, f"found {shown(level)}: {error}")
-
-    def _cpus_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
-        if not isinstance(level, int) or not 1 <= level <= MOST_CPUS_OF_ANY:
-            self._mistakes.wrong(path, level, f"whole numbers of CPUs from 1 to {MOST_CPUS_OF_ANY}")
-
-    def _parameter_level(self, path: KeyPath, target: str, level: LevelValue) -> None:
-        workload, _, name = target.partition(".")
-        description = self._registry.workloads.get(workload)
-        for parameter in description.parameters if description else ():
-            if parameter.name == name and (problem := parameter_problem(parameter, level)):
-                self._mistakes.wrong(path, level, problem)
-
-
-def _any_level(_path: KeyPath, _target: str, _level: LevelValue) -> None:
-    """A name that changes nothing may be any."""
+            first_name = self._compared.setdefault(self._kernels.reference(level).name, level)
+            if first_name != level:
+                self._mistakes.add(path, f"{shown(level)} and {shown(first_name)} are the same kernel")
 
 
 Listed = tuple[dict[str, LevelValue], ...]

@@ -78,7 +78,7 @@ def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, m
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
     in_time = None if tables.search else _timing(tables, machine.kind, uses, mistakes)
-    perturbations = _perturbations_of(tables)
+    perturbations = tables.perturbations or _PERTURBATIONS
     _check_size(factors, design, len(listed), in_time.blocks if in_time else perturbations, mistakes)
     source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
     study = Study(
@@ -136,11 +136,6 @@ def _name_of(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "study"
 
 
-def _perturbations_of(tables: StudyTable) -> int:
-    """How many there are where verdicts are those of exact numbers."""
-    return tables.perturbations or _PERTURBATIONS
-
-
 def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> Timing | None:
     """How a study goes whose numbers scatter, in real time or by their seeds.
 
@@ -196,16 +191,14 @@ def _awaiting(data: Mapping[str, Any]) -> list[str]:
     """Factors with a patch to be named. What else is wrong with the data is found out later."""
     factors = data.get("factors")
     tables = factors.items() if isinstance(factors, dict) else ()
-    return [name for name, table in tables if _is_patch(table) and AWAITED in _levels(table)]
-
-
-def _is_patch(table: object) -> bool:
-    return isinstance(table, dict) and table.get("kind") == "patch"
-
-
-def _levels(table: Mapping[str, Any]) -> list[Any]:
-    levels = table.get("levels")
-    return levels if isinstance(levels, list) else []
+    return [
+        name
+        for name, table in tables
+        if isinstance(table, dict)
+        and table.get("kind") == "patch"
+        and isinstance(table.get("levels"), list)
+        and AWAITED in table["levels"]
+    ]
 
 
 def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
@@ -223,18 +216,18 @@ def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
 
 def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:
     """With the factor's level in place of the one that is awaited, wherever it is named."""
+
+    def named(written: object) -> object:
+        return level if written == AWAITED else written
+
     table = dict(data["factors"][factor])
-    table["levels"] = [_or(written, level) for written in table["levels"]]
+    table["levels"] = [named(written) for written in table["levels"]]
     if "baseline" in table:
-        table["baseline"] = _or(table["baseline"], level)
+        table["baseline"] = named(table["baseline"])
     filled = {**data, "factors": {**data["factors"], factor: table}}
     if isinstance(rows := data.get("treatments"), list):
         filled["treatments"] = [
-            {**row, factor: _or(row[factor], level)} if isinstance(row, dict) and factor in row else row
+            {**row, factor: named(row[factor])} if isinstance(row, dict) and factor in row else row
             for row in rows
         ]
     return filled
-
-
-def _or(written: object, level: str) -> object:
-    return level if written == AWAITED else written

@@ -18,7 +18,7 @@ from ktrial.knobs.errors import UnknownKnob
 from ktrial.model.knob import Knob
 from ktrial.model.notation import nearest
 from ktrial.model.references import ALL
-from ktrial.model.study import MachineSettings, Search
+from ktrial.model.study import EXACT_MACHINES, MachineSettings, Search
 from ktrial.model.tuning import Budget, Goal, Guard, Objective, Relation
 from ktrial.model.workload import Direction, Metric, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
@@ -29,9 +29,6 @@ from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
 DEFAULT_RUNS = 65
-
-
-_EXACT = ("exact", "exact-parallel")
 
 
 def search_of(
@@ -54,7 +51,14 @@ def search_of(
         mistakes.add(("search", "knobs"), "there is no knob: name a subsystem, or knobs (ktrial knob list)")
     _check_kernels(table, kernels, mistakes)
     try:
-        goal = _goal(table, uses[0], tables.margin, machine)
+        goal = goal_of(
+            table.maximise,
+            table.minimise,
+            table.subject_to,
+            _metrics(uses[0], machine),
+            margin=tables.margin,
+            workload=uses[0].label,
+        )
     except TuningError as error:
         mistakes.add(("search",), f"{error.message} {error.advice}".strip())
         return None
@@ -64,20 +68,8 @@ def search_of(
         goal=goal,
         budget=Budget(runs=runs, seconds=table.time),
         optimiser=table.optimiser,
-        at_once=_at_once(table, machine),
+        at_once=table.at_once or len(os.sched_getaffinity(0)) if machine.kind in EXACT_MACHINES else 1,
     )
-
-
-def _at_once(table: SearchTable, machine: MachineSettings) -> int:
-    if machine.kind not in _EXACT:
-        return 1
-    return table.at_once or len(os.sched_getaffinity(0))
-
-
-def _goal(table: SearchTable, use: WorkloadUse, margin: float, machine: MachineSettings) -> Goal:
-    """Raises TuningError."""
-    objectives = (table.maximise, table.minimise, table.subject_to)
-    return goal_of(*objectives, _metrics(use, machine), margin=margin, workload=use.label)
 
 
 def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
@@ -241,11 +233,14 @@ def rules_of(
         if name not in rules:
             regex = "" if name == CLOCK else by_name(name)
             rules[name] = MetricRule(name=name, unit=units.get(name, ""), regex=regex)
-    ways = dict.fromkeys(maximise, Direction.HIGHER) | dict.fromkeys(minimise, Direction.LOWER)
+    # A metric that must stay above something is better when it is higher.
+    above = [guard.metric for guard in guards if guard.relation in {">", ">="}]
+    ways = dict.fromkeys(above, Direction.HIGHER)
+    ways |= dict.fromkeys(maximise, Direction.HIGHER) | dict.fromkeys(minimise, Direction.LOWER)
     return tuple(
         rule.model_copy(
             update={
-                "direction": ways.get(name) or _guarded_way(name, guards) or rule.direction,
+                "direction": ways.get(name, rule.direction),
                 "unit": rule.unit or units.get(name, ""),
             }
         )
@@ -257,14 +252,6 @@ def by_name(name: str) -> str:
     """Finds `rps: 1200`, `rps = 1200` and `"rps": 1200` in what a command prints; `rps: nan` as well, so that
     it is told."""
     return rf"(?<![\w.-]){re.escape(name)}[\"']?\s*[:=]?\s*{_NUMBER}"
-
-
-def _guarded_way(name: str, guards: Iterable[Guard]) -> Direction | None:
-    """A metric that must stay above something is better when it is higher."""
-    for guard in guards:
-        if guard.metric == name and guard.relation in {">", ">="}:
-            return Direction.HIGHER
-    return None
 
 
 def _rule(text: str) -> MetricRule:
@@ -323,7 +310,7 @@ def searched_knobs(texts: Iterable[str]) -> tuple[SearchedKnob, ...]:
 
     Commas separate names; after `NAME=` they separate values. Raises BadKnobSpace, UnknownKnob, BadKnobName.
     """
-    named = [knob for text in texts for item in _items(text) for knob in _one(item)]
+    named = [knob for text in texts for item in _items(text) for knob in _knobs_of(item)]
     single = {knob.name: knob for knob in named if knob.by_itself}
     if twice := next((knob for knob in named if knob.by_itself and single[knob.name] != knob), None):
         raise BadKnobSpace(twice.name, "it is here twice, with different values")
@@ -357,7 +344,7 @@ def _items(text: str) -> list[str]:
     return [item for item in items if item]
 
 
-def _one(item: str) -> list[SearchedKnob]:
+def _knobs_of(item: str) -> list[SearchedKnob]:
     name, equals, values = (part.strip() for part in item.partition("="))
     if equals and not values:
         raise BadKnobSpace(item, "there are no values behind the =")
@@ -381,11 +368,10 @@ def _several(name: str) -> list[SearchedKnob]:
         knobs = [knob for knob in catalogue.all_knobs() if fnmatchcase(knob.name, name)]
     else:
         return []
-    return [SearchedKnob(_prefixed(knob), knob, by_itself=False) for knob in knobs]
-
-
-def _prefixed(knob: Knob) -> str:
-    return f"{BOOT}{knob.name}" if knob.needs_reboot else knob.name
+    return [
+        SearchedKnob(f"{BOOT}{knob.name}" if knob.needs_reboot else knob.name, knob, by_itself=False)
+        for knob in knobs
+    ]
 
 
 def _known(name: str) -> Knob | None:
