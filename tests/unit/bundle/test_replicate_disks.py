@@ -28,7 +28,8 @@ WITH_A_DISK = STUDY + '\n[machine.disk]\nsize = "64M"\n'
 
 
 def cached(digest: str, _progress: Progress) -> Kernel:
-    (kernel,) = (one for one in map(a_kernel, ("debian:6.1", "debian:6.12")) if one.digest == digest)
+    kernels = map(a_kernel, ("debian:6.1", "debian:6.12"))
+    (kernel,) = (kernel for kernel in kernels if kernel.digest == digest)
     return kernel
 
 

@@ -21,10 +21,10 @@ def with_latencies(record: StudyRecord) -> StudyRecord:
     """The study with a second metric of each workload, which no plugin counts."""
 
     def more(trial: Trial) -> Trial:
-        beside = tuple(one.model_copy(update=LATENCY) for one in trial.samples)
+        beside = tuple(sample.model_copy(update=LATENCY) for sample in trial.samples)
         return trial.model_copy(update={"samples": trial.samples + beside})
 
-    pairs = tuple(one.model_copy(update=LATENCY) for one in record.result.comparisons)
+    pairs = tuple(pair.model_copy(update=LATENCY) for pair in record.result.comparisons)
     result = record.result.model_copy(update={"comparisons": record.result.comparisons + pairs})
     return record.model_copy(update={"trials": tuple(map(more, record.trials)), "result": result})
 
@@ -37,11 +37,11 @@ def by_qemu(record: StudyRecord, version: str, change: Change, ratio: float = 1.
         samples = tuple(map(change, trial.samples))
         return trial.model_copy(update={"provenance": noted, "samples": samples})
 
-    def judged(one: Comparison) -> Comparison:
-        if one.unit != "µs":
-            return one
+    def judged(pair: Comparison) -> Comparison:
+        if pair.unit != "µs":
+            return pair
         moved = {"ratio": 1 / ratio, "low": 1 / ratio, "high": 1 / ratio, "verdict": Verdict.BETTER}
-        return one.model_copy(update=moved)
+        return pair.model_copy(update=moved)
 
     result = record.result.model_copy(update={"comparisons": tuple(map(judged, record.result.comparisons))})
     return record.model_copy(update={"trials": tuple(map(run, record.trials)), "result": result})
@@ -63,9 +63,9 @@ def replicated(instructions: float, others: float, ratio: float = 1.0) -> Replic
 def test_latencies_that_another_qemu_moves_are_told_and_contradict_nothing() -> None:
     again = replicated(instructions=1.01, others=3.0, ratio=2.0)
     assert again.outcome is Outcome.WITHIN
-    assert {one.agreement for one in again.numbers if one.unit != "µs"} == {Agreement.WITHIN}
-    assert {one.agreement for one in again.numbers if one.unit == "µs"} == {Agreement.UNBOUNDED}
-    words = {(one.before.metric == "latency p99"): one.word for one in again.verdicts}
+    assert {number.agreement for number in again.numbers if number.unit != "µs"} == {Agreement.WITHIN}
+    assert {number.agreement for number in again.numbers if number.unit == "µs"} == {Agreement.UNBOUNDED}
+    words = {(pair.before.metric == "latency p99"): pair.word for pair in again.verdicts}
     assert words == {False: Word.CONSISTENT, True: Word.UNBOUNDED}
     assert "6 within 2% of what another QEMU counted, 6 differ for which no bound is stated" in again.said
 
@@ -80,7 +80,7 @@ def test_with_the_same_qemu_a_latency_is_a_digit_like_any_other() -> None:
     changed = times(instructions=1.0, others=1.001)
     again = compared(record, by_qemu(record, record.trials[0].provenance.qemu, changed))
     assert again.outcome is Outcome.CONTRADICTED
-    assert {one.agreement for one in again.numbers if one.unit == "µs"} == {Agreement.DIFFERENT}
+    assert {number.agreement for number in again.numbers if number.unit == "µs"} == {Agreement.DIFFERENT}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_makes_the_disk_may_be_another_where_no_file_of_the_host_is_measure
 
     def run(qemu: str, digest: str) -> StudyRecord:
         return record.model_copy(
-            update={"trials": tuple(made_by(one, qemu, digest) for one in record.trials)}
+            update={"trials": tuple(made_by(trial, qemu, digest) for trial in record.trials)}
         )
 
     first, again = run("7.2.22", "sha256:aa"), run("10.0.13", "sha256:bb")

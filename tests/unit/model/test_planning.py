@@ -25,12 +25,12 @@ SWAPPINESS = Factor(
 
 def test_the_baseline_is_the_first_treatment() -> None:
     chosen = plan(a_study(kernels=("debian:6.1", "debian:6.12", "debian:7.2")))
-    assert [one.label for one in chosen.treatments] == ["debian:6.1", "debian:6.12", "debian:7.2"]
+    assert [treatment.label for treatment in chosen.treatments] == ["debian:6.1", "debian:6.12", "debian:7.2"]
     assert chosen.baseline == chosen.treatments[0]
 
 
 def test_a_full_factorial_design_combines_every_level_with_every_other() -> None:
-    labels = [one.label for one in treatments(a_study(factors=(SWAPPINESS,)))]
+    labels = [treatment.label for treatment in treatments(a_study(factors=(SWAPPINESS,)))]
     assert labels == [
         "debian:6.1 · swappiness=60",
         "debian:6.1 · swappiness=0",
@@ -43,7 +43,7 @@ def test_a_full_factorial_design_combines_every_level_with_every_other() -> None
 
 def test_one_factor_at_a_time_changes_one_factor_from_the_baseline() -> None:
     study = a_study(factors=(SWAPPINESS,), design=Design.ONE_AT_A_TIME)
-    assert [one.label for one in treatments(study)] == [
+    assert [treatment.label for treatment in treatments(study)] == [
         "debian:6.1 · swappiness=60",
         "debian:6.12 · swappiness=60",
         "debian:6.1 · swappiness=0",
@@ -52,7 +52,9 @@ def test_one_factor_at_a_time_changes_one_factor_from_the_baseline() -> None:
 
 
 def test_a_study_without_factors_has_one_treatment() -> None:
-    assert [one.label for one in treatments(a_study().model_copy(update={"factors": ()}))] == ["as it is"]
+    assert [treatment.label for treatment in treatments(a_study().model_copy(update={"factors": ()}))] == [
+        "as it is"
+    ]
 
 
 @given(seed=st.integers(0, 2**40), perturbations=st.integers(1, 6))

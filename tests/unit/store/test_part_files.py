@@ -87,7 +87,7 @@ def test_a_trial_has_the_same_digest_wherever_its_parts_lie(
     backend: Backend, place: Place, tmp_path: Path
 ) -> None:
     outside, inside = filled(backend, tmp_path / "files"), filled(place(SQLITE, "inside"), None)
-    assert [one[1:] for one in digests_of(outside)] == [one[1:] for one in digests_of(inside)]
+    assert [row[1:] for row in digests_of(outside)] == [row[1:] for row in digests_of(inside)]
 
 
 @pytest.mark.parametrize(("kind", "other"), WAYS)
@@ -208,7 +208,7 @@ def test_collecting_takes_what_no_trial_names_and_nothing_else(backend: Backend,
         assert collect(store).files == 0
         store.delete(first)
         assert len(files_in(directory)) == 3
-        expected = sum(one.stat().st_size for one in files_in(directory)) - sum(
+        expected = sum(file.stat().st_size for file in files_in(directory)) - sum(
             int(str(size)) for (size,) in backend.sql("SELECT size FROM part_files")
         )
         assert collect(store) == (1, expected)

@@ -26,14 +26,14 @@ def filled(backend: Backend) -> Backend:
 
 
 def every(numbers: StoredNumbers) -> dict[str, History]:
-    labels = {use.label for one in numbers.studies for use in one.workloads}
+    labels = {use.label for study in numbers.studies for use in study.workloads}
     return {label: history(numbers, label) for label in labels}
 
 
 def values(numbers: StoredNumbers, study: int) -> list[float]:
     """Of fork."""
-    (own,) = [one for one in numbers.of("fork") if one.study_id == study]
-    return [value for one in own.every for value in one.values]
+    (numbers_of_study,) = [past for past in numbers.of("fork") if past.study_id == study]
+    return [value for series in numbers_of_study.every for value in series.values]
 
 
 def without_trials(store: Store, monkeypatch: pytest.MonkeyPatch) -> StoredNumbers:
@@ -69,16 +69,16 @@ def test_a_store_that_is_only_read_says_the_same(filled: Backend) -> None:
 def test_a_trial_more_or_less_is_seen(filled: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store(filled.location) as store:
         stored_numbers(store)
-        taken = max(store.trials(1), key=lambda one: one.planned.order)
+        taken = max(store.trials(1), key=lambda trial: trial.planned.order)
         store.remove_trials_of(1, [taken.planned.key])
         with pytest.raises(TypeError):
             without_trials(store, monkeypatch)
         fewer = values(stored_numbers(store), 1)
         # With the same number and outcome as the one before, and another value.
-        changed = [one.model_copy(update={"value": one.value * 3}) for one in taken.samples]
+        changed = [sample.model_copy(update={"value": sample.value * 3}) for sample in taken.samples]
         assert store.add_trial(1, taken.model_copy(update={"samples": tuple(changed)}))
         more = values(stored_numbers(store), 1)
-    (new,) = [one.value for one in changed if one.workload == "fork"]
+    (new,) = [sample.value for sample in changed if sample.workload == "fork"]
     assert sorted((*fewer, new)) == sorted(more)
 
 
@@ -86,7 +86,7 @@ def test_a_failed_trial_that_is_measured_again_is_seen(filled: Backend) -> None:
     with open_store(filled.location) as store:
         stored_numbers(store)
         whole = store.trials(1)[0]
-        failed = next(one for one in store.trials(2) if one.outcome is not Outcome.COMPLETED)
+        failed = next(trial for trial in store.trials(2) if trial.outcome is not Outcome.COMPLETED)
         before = values(stored_numbers(store), 2)
         now = failed.model_copy(update={"outcome": Outcome.COMPLETED, "samples": whole.samples})
         assert store.add_trial(2, now, replaces=frozenset({failed.outcome}))
@@ -111,8 +111,8 @@ def test_a_damaged_trial_is_told_before_anything_is_kept_of_it(filled: Backend) 
         with pytest.raises(TrialsDamaged):
             stored_numbers(store)
         numbers = stored_numbers(store, leave_out=True)
-        assert [one.study_id for one in numbers.studies] == [2, 3]
-        assert [one.name for one in numbers.left_out] == ["study 1, quick-0"]
+        assert [study.study_id for study in numbers.studies] == [2, 3]
+        assert [study.name for study in numbers.left_out] == ["study 1, quick-0"]
         assert numbers.of_one("nqueens").left_out != ()
         assert numbers.of_one("hackbench").left_out == ()
         assert store.summaries().keys() == {2, 3}
