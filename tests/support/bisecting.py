@@ -10,8 +10,8 @@ from tests.support.command_line import CommandLine, Said
 from tests.support.fake_builds import has_what_builds_need
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.bisect.builds import Builder
 from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.config import parse_config
@@ -66,7 +66,12 @@ class FakeSource:
         return a_kernel(name, release="6.1.0", origin=origin)
 
     def builder(self) -> Builder:
-        return Builder(self.build, self.configured, lambda _wanted, _progress: self.menus)
+        return Builder(
+            build=self.build,
+            configured=self.configured,
+            cached=lambda _build: None,
+            menus=lambda _build, _progress: self.menus,
+        )
 
 
 class Machine(ScriptedMachine):
@@ -109,7 +114,7 @@ class Here:
 
     def source(self, source: FakeSource) -> FakeSource:
         self.measured_on(lambda boot, _settings: source.kernels[boot.kernel.name])
-        self._patch.setattr("ktrial.bisect.builds.default_builder", source.builder)
+        self._patch.setattr("ktrial.experiment.resources.default_builder", source.builder)
         return source
 
 

@@ -22,7 +22,7 @@ from ktrial.bisect.decision import (
     SequentialJudge,
     Terms,
     most_for_two,
-    way,
+    share,
 )
 from ktrial.bisect.measurement import (
     Ground,
@@ -30,8 +30,10 @@ from ktrial.bisect.measurement import (
     Setup,
     TrialOracle,
     end_unresolved,
-    in_order_of_size,
+    found_target,
+    judges_between,
     targets_of,
+    unresolved,
 )
 from ktrial.bisect.search import NOTHING, DeltaDebugging, Items, MinimalCause, Subset
 from ktrial.errors import Interrupted
@@ -47,7 +49,6 @@ from ktrial.model.bisection import (
     FoundMember,
     FoundTarget,
     Shares,
-    Unresolved,
 )
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.study import Measurement, Study, StudyRecord, Timing, treatments
@@ -75,7 +76,6 @@ class Confirmed:
     """What came of the study."""
 
     study: str = ""
-    record: StudyRecord | None = None
     explanations: dict[str, Explanation] = field(default_factory=dict)
     """Target's label → the first candidate against the second, by function."""
 
@@ -100,13 +100,7 @@ class ExactBisection:
 
     def run(self) -> BisectResult:
         """Measure both ends, search, confirm. Raises BisectError, and what trials raise."""
-        for end in (NOTHING, self.everything):
-            self.memory.measure(end)
-            self.oracle.end(end)
-        targets = targets_of(self.oracle.records[NOTHING], self.terms.metrics)
-        judges = {target: ExactJudge(target, self.memory, self.terms.margin) for target in targets}
-        effects = {target: judge.effect(self.everything, NOTHING) or 0.0 for target, judge in judges.items()}
-        self.judges = [judges[target] for target in in_order_of_size(targets, effects)]
+        self.judges = judges_between(self.oracle, self.memory, self.terms, (NOTHING, self.everything))
         search = DeltaDebugging(self.ground.items, self.judges)
         try:
             search.run()
@@ -175,27 +169,19 @@ class ExactBisection:
         for judge in self._differing():
             values = [judge.value(place) for place in (NOTHING, base, candidate, self.everything)]
             if None not in values:
-                start, low, high, end = (float(value or 0.0) for value in values)
-                shares[judge.target.label] = way(start, high, end) - way(start, low, end)
+                shares[judge.target.label] = share(*(float(value or 0.0) for value in values))
         return shares
 
     def _described(self, items: Sequence[int]) -> tuple[FoundItem, ...]:
-        return tuple(one for item in items for one in self.ground.described(item))
+        return tuple(described for item in items for described in self.ground.described(item))
 
     def _target(self, judge: ExactJudge[Subset], search: DeltaDebugging) -> FoundTarget:
-        target: BisectionMetric = judge.target
-        return FoundTarget(
-            label=target.label,
-            workload=target.workload,
-            metric=target.metric.name,
-            unit=target.metric.unit,
-            direction=target.metric.direction,
-            mode=target.mode,
-            before=judge.value(NOTHING),
-            after=judge.value(self.everything),
-            reached=judge.value(search.found) if search.causes else None,
+        return found_target(
+            judge.target,
+            (judge.value(NOTHING), judge.value(self.everything)),
             differs=judge in self._differing(),
-            explained=target not in search.unexplained,
+            explained=judge.target not in search.unexplained,
+            reached=judge.value(search.found) if search.causes else None,
         )
 
     def _result(
@@ -216,10 +202,7 @@ class ExactBisection:
             measured=len(self.memory.numbers),
             built=getattr(self.ground, "compiled", 0),
             builds=len(digests),
-            unresolved=tuple(
-                Unresolved(candidate=self.ground.label(candidate), problem=problem)
-                for candidate, problem in self.oracle.problems.items()
-            ),
+            unresolved=unresolved(self.ground, self.oracle.problems),
             notes=tuple(getattr(self.ground, "notes", ())),
             stopped=search.stopped,
             study=confirmed.study,
@@ -232,12 +215,23 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
     study = study_of(f"bisect-{terms.kind}", setups, terms.measurement, terms.margin)
     kernels = {setup.kernel.name: setup.kernel for setup in setups.values()}
     record = runs.run(study, kernels, any_settings=True)
-    targets = targets_of(record, terms.metrics)
-    labels = tuple(setups)[:2]
-    explained = {target.label: _explained(record, target, runs, labels) for target in targets}
-    return Confirmed(
-        study.name, record, {label: explanation for label, explanation in explained.items() if explanation}
-    )
+    before, after = tuple(setups)[:2]
+    explanations = {}
+    for target in targets_of(record, terms.metrics):
+        profiles = [
+            profile_of(runs.store, record, treatment, target.workload)
+            for treatment in treatments(record.study)[:2]
+        ]
+        old, new, *_ = (*profiles, None)
+        if old and new:  # else the trials were not counted by function
+            why = explain(old, new)
+            # Two settings of one kernel have one boot's label.
+            sides = {
+                "before": why.before.model_copy(update={"label": before}),
+                "after": why.after.model_copy(update={"label": after}),
+            }
+            explanations[target.label] = why.model_copy(update=sides)
+    return Confirmed(study.name, explanations)
 
 
 def study_of(name: str, setups: Mapping[str, Setup], measurement: Measurement, margin: float) -> Study:
@@ -271,25 +265,6 @@ def _factor(name: str, values: list[LevelValue]) -> Factor | None:
     if name == FACTOR:
         return kernel_factor(*map(str, levels)) if len(levels) > 1 else None
     return Factor(name=name, kind=FactorKind.SETTING, levels=levels, baseline=values[0], target=name)
-
-
-def _explained(
-    record: StudyRecord, target: BisectionMetric, runs: Runs, labels: tuple[str, ...]
-) -> Explanation | None:
-    """The baseline against the next treatment; None where the trials were not counted by function."""
-    profiles = [
-        profile_of(runs.store, record, treatment, target.workload)
-        for treatment in treatments(record.study)[:2]
-    ]
-    before, after, *_ = (*profiles, None)
-    return _labelled(explain(before, after), labels) if before and after else None
-
-
-def _labelled(explanation: Explanation, labels: tuple[str, ...]) -> Explanation:
-    """Two settings of one kernel have one boot's label."""
-    before = explanation.before.model_copy(update={"label": labels[0]})
-    after = explanation.after.model_copy(update={"label": labels[1]})
-    return explanation.model_copy(update={"before": before, "after": after})
 
 
 # A bisection over subsets in real time: blocks of trials for each question, from both ends to the result.
@@ -457,15 +432,9 @@ class SequentialBisection:
         before = math.exp(float(np.nanmean(np.log(values[0]))))
         effect = judge.effect(self.everything, NOTHING)
         reached = judge.effect(search.found, NOTHING) if search.causes else None
-        return FoundTarget(
-            label=target.label,
-            workload=target.workload,
-            metric=target.metric.name,
-            unit=target.metric.unit,
-            direction=target.metric.direction,
-            mode=target.mode,
-            before=before,
-            after=before * math.exp(effect) if effect is not None else None,
+        return found_target(
+            target,
+            (before, before * math.exp(effect) if effect is not None else None),
             reached=before * math.exp(reached) if reached is not None else None,
             differs=judge.differ(NOTHING, self.everything) is Answer.YES,
             explained=target not in search.unexplained,
@@ -490,10 +459,7 @@ class SequentialBisection:
             measured=len({candidate for candidates in self.source.questions for candidate in candidates}),
             built=getattr(self.ground, "compiled", 0),
             builds=len({setup.kernel.digest for setup in self.source.setups.values()}),
-            unresolved=tuple(
-                Unresolved(candidate=self.ground.label(candidate), problem=problem)
-                for candidate, problem in self.source.problems.items()
-            ),
+            unresolved=unresolved(self.ground, self.source.problems),
             notes=(*getattr(self.ground, "notes", ()), *notes, *left),
             stopped=search.stopped,
             error_probability=self.terms.alpha,

@@ -3,9 +3,10 @@
 import hashlib
 import heapq
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from ktrial.bisect.errors import BadBisection, BadSeries
 from ktrial.bisect.knobs import subset_label
 from ktrial.bisect.measurement import Setup
 from ktrial.bisect.search import NOTHING, Items, Subset
+from ktrial.experiment.resources import Builder
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.patches import paths_in, text_of
@@ -23,8 +25,6 @@ from ktrial.kernels.errors import KernelError, PatchNotApplied
 from ktrial.kernels.files import write_atomically
 from ktrial.model.bisection import FoundItem
 from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
-
-# Two configurations of one source: what is searched by `ktrial bisect config`.
 
 _PREFIX = "CONFIG_"
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
@@ -35,34 +35,15 @@ _COMPILES = "building"
 _MOST_IN_A_NAME = 3
 
 
-@dataclass(frozen=True)
-class Builder:
-    """What configures and builds kernels: `ktrial.kernels.build`, or what a test puts in its place."""
-
-    build: Callable[[Build, Progress], Kernel]
-    """Built, or from the cache. Raises KernelError."""
-    configured: Callable[[Build, Progress], Mapping[str, str]]
-    """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
-    menus: Callable[[Build, Progress], Menus]
-    """What the source says of its options."""
-
-
-def default_builder() -> Builder:
-    """The one that compiles."""
-    from ktrial.kernels.build.builds import build, configured, menu_of
-
-    return Builder(build=build, configured=configured, menus=menu_of)
-
-
 def built(builder: Builder, request: Build, progress: Progress) -> tuple[Kernel, bool]:
     """The kernel, and whether the compiler had to run for it. Raises KernelError."""
     steps: set[str] = set()
 
-    def told(what: str, done: int = 0, total: int = 0) -> None:
+    def listening(what: str, done: int = 0, total: int = 0) -> None:
         steps.add(what.partition(":")[0])
         progress(what, done, total)
 
-    return builder.build(request, told), _COMPILES in steps
+    return builder.build(request, listening), _COMPILES in steps
 
 
 # Options that differ between two configurations, in groups that Kconfig accepts one after another.
@@ -100,7 +81,6 @@ class Grouped:
 
 OFF = "n"
 _NAME = re.compile(r"\w+")
-_OPTION_GROUPS_PREFIX = "CONFIG_"
 
 
 def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus) -> list[tuple[str, str]]:
@@ -112,9 +92,7 @@ def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus)
 
     def choice_appears(option: MenuOption) -> bool:
         """Whether the option belongs to a choice that one of the two has not at all."""
-        members = [
-            _OPTION_GROUPS_PREFIX + member.removeprefix(_OPTION_GROUPS_PREFIX) for member in option.choice
-        ]
+        members = _members(option)
         return bool(members) and not all(
             any(is_on(member, config) for member in members) for config in (before, after)
         )
@@ -165,16 +143,13 @@ def _in_order(groups: Mapping[int, list[str]], requires: Mapping[int, set[int]],
     return order
 
 
-def _is_asked_for(option: MenuOption | None) -> bool:
-    """What the menus do not know is tried: Kconfig will tell."""
-    return option is None or bool(option.prompt)
+def _members(option: MenuOption) -> list[str]:
+    """Of its choice."""
+    return [_PREFIX + member.removeprefix(_PREFIX) for member in option.choice]
 
 
 def _names(text: str) -> set[str]:
-    return {
-        name if name.startswith(_OPTION_GROUPS_PREFIX) else _OPTION_GROUPS_PREFIX + name
-        for name in _NAME.findall(text)
-    }
+    return {_PREFIX + name.removeprefix(_PREFIX) for name in _NAME.findall(text)}
 
 
 def _together(names: list[str], edges: list[tuple[str, str]], menus: Menus) -> dict[str, int]:
@@ -185,10 +160,7 @@ def _together(names: list[str], edges: list[tuple[str, str]], menus: Menus) -> d
     both = list(edges)
     for name in names:
         option = menus.options.get(name)
-        for required in (
-            _OPTION_GROUPS_PREFIX + member.removeprefix(_OPTION_GROUPS_PREFIX)
-            for member in (option.choice if option else ())
-        ):
+        for required in _members(option) if option else ():
             if required in at and required != name:
                 both += [(name, required), (required, name)]
     rows, columns = [at[option] for option, _ in both], [at[required] for _, required in both]
@@ -206,7 +178,8 @@ def differing(before: Config, after: Config) -> tuple[str, ...]:
 def grouped(before: Config, after: Config, menus: Menus) -> Grouped:
     """The groups of what differs. Without menus each option is a group, and none requires another."""
     names = differing(before, after)
-    settable = [name for name in names if _is_asked_for(menus.options.get(name))]
+    # What the menus do not know is tried: Kconfig will tell.
+    settable = [name for name in names if (menu := menus.options.get(name)) is None or menu.prompt]
     edges = _edges(settable, before, after, menus)
     label_of = _together(settable, edges, menus)
     groups: dict[int, list[str]] = {}
@@ -260,11 +233,11 @@ class ConfigGround:
 
     def setup(self, candidate: Subset) -> Setup:
         """See Ground."""
-        kernel, compiled = built(self.builder, self.wanted(candidate), self.progress)
+        kernel, compiled = built(self.builder, self.build_of(candidate), self.progress)
         self.compiled += compiled
         return Setup(kernel)
 
-    def wanted(self, candidate: Subset) -> Build:
+    def build_of(self, candidate: Subset) -> Build:
         """What is built for the candidate: A's configuration, with some groups as in B.
 
         Options that the candidate does not set stay as in A where Kconfig leaves them so; what follows from
@@ -279,18 +252,18 @@ class ConfigGround:
         values |= {name: self.new.get(name, OFF) for name in chosen}
         if not self.menus.options:
             # Nobody knows what else could be on by default: all of it has to take.
-            return self.before.model_copy(update={"options": {**self.before.options, **self._quoted(values)}})
+            quoted = {name: self._written(name, value) for name, value in values.items()}
+            return self.before.model_copy(update={"options": {**self.before.options, **quoted}})
         # An option that a file does not name has its default, which is not always what it is in A.
         off = {
             name: OFF
             for name, option in self.menus.options.items()
             if option.prompt and option.kind in _SWITCHES
         }
-        return self._of_file(off | dict(self.old) | values)
-
-    def _of_file(self, values: Config) -> Build:
-        """A's build, with this configuration instead."""
-        text = "".join(self._line(name, value) for name, value in sorted(values.items()))
+        text = "".join(
+            f"# {name} is not set\n" if value == OFF else f"{name}={self._written(name, value)}\n"
+            for name, value in sorted((off | dict(self.old) | values).items())
+        )
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = cache_directory() / "bisect" / f"{digest[:32]}.config"
         if not path.exists():
@@ -320,12 +293,6 @@ class ConfigGround:
         names = [option.removeprefix(_PREFIX) for option in self.grouped.groups[item]]
         more = [f"{len(names) - _MOST_IN_A_NAME} more"] if len(names) > _MOST_IN_A_NAME else []
         return "+".join([*names[:_MOST_IN_A_NAME], *more])
-
-    def _line(self, name: str, value: str) -> str:
-        return f"# {name} is not set\n" if value == OFF else f"{name}={self._written(name, value)}\n"
-
-    def _quoted(self, values: Config) -> dict[str, str]:
-        return {name: self._written(name, value) for name, value in values.items()}
 
     def _written(self, name: str, value: str) -> str:
         """As a configuration has it: texts in quotes."""
@@ -418,13 +385,13 @@ class PatchGround:
 
     def setup(self, candidate: Subset) -> Setup:
         """See Ground."""
-        kernel, compiled = built(self.builder, self.wanted(candidate), self.progress)
+        kernel, compiled = built(self.builder, self.build_of(candidate), self.progress)
         self.compiled += compiled
         new = (note for note in kernel.origin.inexact_patches if note not in self.notes)
         self.notes.extend(new)
         return Setup(kernel)
 
-    def wanted(self, candidate: Subset) -> Build:
+    def build_of(self, candidate: Subset) -> Build:
         """What is built for the candidate."""
         chosen = tuple(patch for at, patch in enumerate(self.series) if at in candidate)
         # The source as it is stays the build that it is without fuzz.
@@ -441,12 +408,14 @@ class PatchGround:
 
     def described(self, item: int) -> tuple[FoundItem, ...]:
         """The patch, with the subject that it carries."""
-        patch = self.series[item]
-        return (FoundItem(name=self.names[item], note=_subject(patch)),)
+        lines = text_of(self.series[item]).splitlines()
+        header = takewhile(lambda line: not line.startswith(("--- ", "diff ")), lines)
+        subjects = (line.removeprefix("Subject: ") for line in header if line.startswith("Subject: "))
+        return (FoundItem(name=self.names[item], note=next(subjects, "")),)
 
     def _applies(self, candidate: Subset) -> bool:
         try:
-            self.builder.configured(self.wanted(candidate), self.progress)
+            self.builder.configured(self.build_of(candidate), self.progress)
         except PatchNotApplied:
             return False
         except KernelError:
@@ -479,12 +448,3 @@ def series_at(path: Path) -> tuple[str, ...]:
     if not names:
         raise BadSeries(path, "it names no patch")
     return tuple(str(source.parent / name) for name in names)
-
-
-def _subject(patch: Patch) -> str:
-    for line in text_of(patch).splitlines():
-        if line.startswith("Subject: "):
-            return line.removeprefix("Subject: ")
-        if line.startswith(("--- ", "diff ")):
-            break
-    return ""

@@ -123,7 +123,7 @@ class ExactJudge(Generic[Candidate]):
 
     def shows(self, candidate: Candidate, base: Candidate, full: Candidate) -> Answer:
         """See Judge."""
-        low, value, high = (self.value(one) for one in (base, candidate, full))
+        low, value, high = (self.value(place) for place in (base, candidate, full))
         if low is None or value is None or high is None:
             return Answer.UNRESOLVED
         return Answer.YES if way(low, value, high) >= HALF - _ROUNDING else Answer.NO
@@ -167,6 +167,11 @@ def way(base: float, value: float, full: float) -> float:
     if min(base, value, full) > 0:
         base, value, full = math.log(base), math.log(value), math.log(full)
     return (value - base) / (full - base) if full != base else 0.0
+
+
+def share(start: float, low: float, high: float, end: float) -> float:
+    """How much of the way from start to end lies between low and high."""
+    return way(start, high, end) - way(start, low, end)
 
 
 # Decisions in real time: each is a sequential test on blocks of its own, and all of them share one error.

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ktrial.analysis.comparability import machine_difference
-from ktrial.bisect.decision import BisectionMetric, Numbers
+from ktrial.bisect.decision import BisectionMetric, ExactJudge, Memory, Numbers, Terms
 from ktrial.bisect.errors import BadBisection, BisectError
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.single_kernel import Runs, kernel_factor, problem_of
 from ktrial.kernels.errors import KernelError
+from ktrial.model.bisection import FoundTarget, Unresolved
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Measurement, Study, StudyRecord
@@ -109,13 +110,6 @@ def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Bisect
     return tuple(target for target in measured if target.metric.name in metrics)
 
 
-def in_order_of_size(
-    targets: Sequence[BisectionMetric], effects: Mapping[BisectionMetric, float]
-) -> list[BisectionMetric]:
-    """The largest difference first: its cause often explains the others."""
-    return sorted(targets, key=lambda target: -abs(effects.get(target, 0.0)))
-
-
 Candidate = TypeVar("Candidate", bound=Hashable)
 Chosen = TypeVar("Chosen", bound=Hashable, contravariant=True)
 
@@ -188,3 +182,53 @@ class TrialOracle(Generic[Candidate]):
     def _unresolved(self, candidate: Candidate, problem: str) -> None:
         self.problems[candidate] = problem
         self.tell(f"  unresolved: {problem}")
+
+
+def judges_between(
+    oracle: TrialOracle[Candidate], memory: Memory[Candidate], terms: Terms, ends: tuple[Candidate, Candidate]
+) -> list[ExactJudge[Candidate]]:
+    """Measure A and B; a judge for each target, of the largest difference first: its cause often explains
+    others.
+
+    Raises BisectError.
+    """
+    start, end = ends
+    for candidate in ends:
+        memory.measure(candidate)
+        oracle.end(candidate)
+    targets = targets_of(oracle.records[start], terms.metrics)
+    judges = [ExactJudge(target, memory, terms.margin) for target in targets]
+    return sorted(judges, key=lambda judge: -abs(judge.effect(end, start) or 0.0))
+
+
+def found_target(
+    target: BisectionMetric,
+    values: tuple[float | None, float | None],
+    *,
+    differs: bool,
+    explained: bool,
+    reached: float | None = None,
+) -> FoundTarget:
+    """For the result. `values`: of A and B."""
+    before, after = values
+    return FoundTarget(
+        label=target.label,
+        workload=target.workload,
+        metric=target.metric.name,
+        unit=target.metric.unit,
+        direction=target.metric.direction,
+        mode=target.mode,
+        before=before,
+        after=after,
+        reached=reached,
+        differs=differs,
+        explained=explained,
+    )
+
+
+def unresolved(ground: Ground[Candidate], problems: Mapping[Candidate, str]) -> tuple[Unresolved, ...]:
+    """For the result."""
+    return tuple(
+        Unresolved(candidate=ground.label(candidate), problem=problem)
+        for candidate, problem in problems.items()
+    )

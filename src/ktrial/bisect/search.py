@@ -20,9 +20,6 @@ from ktrial.bisect.measurement import NAME
 from ktrial.model.base import Model
 from ktrial.store.store import Store
 
-# Delta debugging: Zeller and Hildebrandt, 'Simplifying and isolating failure-inducing input', IEEE
-# Transactions on Software Engineering 28(2), 2002: the algorithm ddmin.
-
 Shows = Callable[[frozenset[int]], bool]
 
 
@@ -66,6 +63,7 @@ MOST_MEMBERS = 6
 _MOST_CAUSES = 8
 Subset = frozenset[int]
 """The items that are as in B; all others are as in A."""
+NOTHING: Subset = frozenset()
 
 
 @dataclass(frozen=True)
@@ -314,6 +312,3 @@ def _trial_seconds(terms: Terms, store: Store) -> float | None:
         return None
     trials = store.trials(alike[-1].id)
     return sum(trial.seconds for trial in trials) / len(trials)
-
-
-NOTHING: Subset = frozenset()

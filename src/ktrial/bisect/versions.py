@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ktrial.bisect.bisection import Confirmed, confirm
-from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, Terms, way
-from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
+from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, Terms, share
+from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, found_target, judges_between, unresolved
 from ktrial.errors import Interrupted
 from ktrial.experiment.single_kernel import Runs
 from ktrial.model.bisection import (
@@ -16,7 +16,6 @@ from ktrial.model.bisection import (
     FoundItem,
     FoundMember,
     FoundTarget,
-    Unresolved,
 )
 from ktrial.model.kernel import Kernel
 
@@ -128,14 +127,8 @@ class VersionBisection:
             self.ground, Laboratory(self.terms.measurement, self.runs), self.terms.tell
         )
         memory: Memory[int] = Memory(oracle, self.terms.limit)
-        for end in (0, last):
-            memory.measure(end)
-            oracle.end(end)
-        targets = targets_of(oracle.records[0], self.terms.metrics)
-        judges = {target: ExactJudge(target, memory, self.terms.margin) for target in targets}
-        effects = {target: judge.effect(last, 0) or 0.0 for target, judge in judges.items()}
-        ordered = [judges[target] for target in in_order_of_size(targets, effects)]
-        searches = [ChainSearch(last, judge) for judge in ordered]
+        judges = judges_between(oracle, memory, self.terms, (0, last))
+        searches = [ChainSearch(last, judge) for judge in judges]
         try:
             for search in searches:
                 search.run()
@@ -165,10 +158,7 @@ class VersionBisection:
             causes=self._causes(searches),
             measured=len(memory.numbers),
             builds=len(oracle.setups),
-            unresolved=tuple(
-                Unresolved(candidate=self.ground.label(candidate), problem=problem)
-                for candidate, problem in oracle.problems.items()
-            ),
+            unresolved=unresolved(self.ground, oracle.problems),
             notes=tuple(self._notes(searches, memory.numbers)),
             stopped=next((search.stopped for search in searches if search.stopped), ""),
             study=confirmed.study,
@@ -241,11 +231,6 @@ class VersionBisection:
         return confirm(self.terms, setups, self.runs)
 
 
-def share(start: float, low: float, high: float, end: float) -> float:
-    """How much of the way from start to end lies between low and high."""
-    return way(start, high, end) - way(start, low, end)
-
-
 def _described(kernel: Kernel) -> str:
     """Its version and packages."""
     return ", ".join(kernel.origin.packages) or kernel.origin.version or kernel.release
@@ -254,16 +239,9 @@ def _described(kernel: Kernel) -> str:
 def _target(search: ChainSearch) -> FoundTarget:
     target, judge = search.judge.target, search.judge
     differs = judge.differ(0, search.last) is Answer.YES
-    return FoundTarget(
-        label=target.label,
-        workload=target.workload,
-        metric=target.metric.name,
-        unit=target.metric.unit,
-        direction=target.metric.direction,
-        mode=target.mode,
-        before=judge.value(0),
-        after=judge.value(search.last),
-        reached=None,
+    return found_target(
+        target,
+        (judge.value(0), judge.value(search.last)),
         differs=differs,
         explained=not differs or bool(search.changes),
     )

@@ -15,8 +15,6 @@ from ktrial.kernels.providers.debian import available
 from ktrial.kernels.providers.git import pinned
 from ktrial.model.kernel import Kernel, measured_order, series, version_order
 
-# `5.10..7.2`: which kernels a range of versions stands for, of those that are here or can be had.
-
 _BETWEEN = ".."
 _FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}
 Named = Callable[[str], str]

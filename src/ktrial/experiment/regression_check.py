@@ -6,6 +6,7 @@ decided. A change for the better is always within.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -63,21 +64,17 @@ PREFIX = "baseline:"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def _name_in(study: str) -> str:
+def baseline_name(study: str) -> str:
+    """The name of the baseline that a study of this name is; empty where it is none."""
     name = study.removeprefix(PREFIX)
     return name if study == PREFIX + name and _NAME.fullmatch(name) else ""
-
-
-def baseline_name(study: StoredStudy) -> str:
-    """The baseline's name; empty where the study is none."""
-    return _name_in(study.study.name)
 
 
 def saved(store: Store) -> tuple[StoredStudy, ...]:
     """Every baseline's study, by name: the newest one that is whole (an interrupted one is not)."""
     readable, _ = store.readable_studies()
     complete = {
-        baseline_name(study): study for study in readable if baseline_name(study) and is_complete(study)
+        name: study for study in readable if (name := baseline_name(study.study.name)) and is_complete(study)
     }
     return tuple(complete[name] for name in sorted(complete))
 
@@ -111,12 +108,23 @@ def check(
     """Measure the kernel, and compare it with the baseline.
 
     `limits`: the label of a workload's use → the largest change for the worse that is allowed.
-    Raises BaselineIncomparable, MachineFailedCheck, and what `session.run` raises.
+    Raises AnalysisError, and what `session.run` raises.
     """
     baseline, tested = _comparable(kernel, baseline, measurement, runs)
-    labels = _labels(kernel, baseline)
-    about = (kernel.name, _release(kernel), labels[0])
-    warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel), *raised(limits))
+    # What the two are called beside each other: never the same.
+    before = f"baseline {baseline.label}" if baseline.saved else baseline.label
+    labels = (before, kernel.name if kernel.name != before else f"{kernel.name} (now)")
+    version = kernel.origin.version if kernel.origin.provider == "source" else ""
+    release = f"{kernel.release}, {version}" if version else kernel.release
+    about = (kernel.name, release, labels[0])
+    warnings = (*patch_warnings(kernel), *raised(limits))
+    if {trial.provenance.kernel_digest for trial in baseline.record.trials} == {kernel.digest}:
+        same_image = DataWarning(
+            kind=WarningKind.SAME_IMAGE,
+            text=f"{kernel.name} is the same image as the baseline's: there is nothing to compare",
+            advice="if a change was to be checked, it is not in this kernel: look at its source and options",
+        )
+        warnings = (same_image, *warnings)
     if problem := problem_of(tested):
         console = failed(tested)[0].console
         return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
@@ -125,8 +133,8 @@ def check(
         for use in measurement.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
-    explained_rows = tuple(explained(row, baseline, tested, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in rows), explained_rows, warnings=warnings)
+    rows = tuple(explained(row, baseline.record, tested, runs.store) for row in rows)
+    return RegressionCheck(*about, worst(row.decision for row in rows), rows, warnings=warnings)
 
 
 def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
@@ -144,23 +152,10 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
     )
 
 
-def _same_image(kernel: Kernel, baseline: Baseline) -> tuple[DataWarning, ...]:
-    """Where the baseline's trials ran on a kernel of just this content."""
-    if {trial.provenance.kernel_digest for trial in baseline.record.trials} != {kernel.digest}:
-        return ()
-    return (
-        DataWarning(
-            kind=WarningKind.SAME_IMAGE,
-            text=f"{kernel.name} is the same image as the baseline's: there is nothing to compare",
-            advice="if a change was to be checked, it is not in this kernel: look at its source and options",
-        ),
-    )
-
-
 def worst(decisions: Iterable[Decision]) -> Decision:
-    """What the decisions about single metrics make together."""
+    """What decisions make together: beyond, then what could not be run or decided, else within."""
     present = set(decisions)
-    for decision in (Decision.BEYOND, Decision.UNDECIDED):
+    for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):
         if decision in present:
             return decision
     return Decision.WITHIN
@@ -210,17 +205,6 @@ def _difference(baseline: Baseline, tested: StudyRecord) -> str:
     )
 
 
-def _labels(kernel: Kernel, baseline: Baseline) -> tuple[str, str]:
-    """What the two are called beside each other: never the same."""
-    before = f"baseline {baseline.label}" if baseline.saved else baseline.label
-    return before, kernel.name if kernel.name != before else f"{kernel.name} (now)"
-
-
-def _release(kernel: Kernel) -> str:
-    version = kernel.origin.version if kernel.origin.provider == "source" else ""
-    return f"{kernel.release}, {version}" if version else kernel.release
-
-
 def rows_of(
     use: WorkloadUse, limit: float, labels: tuple[str, str], baseline: StudyRecord, tested: StudyRecord
 ) -> list[CheckedMetric]:
@@ -253,17 +237,13 @@ def decided(comparison: Comparison, limit: float) -> CheckedMetric:
     """The row of a comparison whose margin was the limit: only the side of the worse counts."""
     if comparison.verdict is Verdict.WORSE:
         return CheckedMetric(comparison, limit, Decision.BEYOND)
-    if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or _harm(comparison) <= 1 + limit:
+    # The far end of the interval on the side of the worse, as a ratio above 1.
+    low, high, harm = comparison.low, comparison.high, math.inf
+    if low is not None and high is not None:
+        harm = high if comparison.direction is Direction.LOWER else 1 / low if low else math.inf
+    if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or harm <= 1 + limit:
         return CheckedMetric(comparison, limit, Decision.WITHIN)
     return CheckedMetric(comparison, limit, Decision.UNDECIDED, comparison.reason or "the data do not decide")
-
-
-def _harm(comparison: Comparison) -> float:
-    """The far end of the interval on the side of the worse, as a ratio above 1."""
-    low, high = comparison.low, comparison.high
-    if low is None or high is None:
-        return float("inf")
-    return high if comparison.direction is Direction.LOWER else 1 / low if low else float("inf")
 
 
 def decided_by_weight(
@@ -304,14 +284,13 @@ def _values(
     }
 
 
-def explained(row: CheckedMetric, baseline: Baseline, tested: StudyRecord, store: Store) -> CheckedMetric:
+def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:
     """The row, with what its difference is made of, where it is beyond and the plugin counted both sides."""
     if row.decision is not Decision.BEYOND or row.comparison.mode is not Mode.EXACT_PLUGIN:
         return row
-    records = (baseline.record, tested)
     before, after = (
         profile_of(store, record, record.trials[0].planned.treatment, row.comparison.workload)
-        for record in records
+        for record in (baseline, tested)
     )
     return replace(row, explanation=explain(before, after)) if before and after else row
 
@@ -319,8 +298,8 @@ def explained(row: CheckedMetric, baseline: Baseline, tested: StudyRecord, store
 def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """Measure the kernel now, and keep it under `name`; what had the name before goes when all is there.
 
-    Raises BadBaselineName; BaselineFailed where a trial failed, and what `session.run` raises: then what had
-    the name before stays.
+    Raises AnalysisUsageError; AnalysisError where a trial failed, and what `session.run` raises: then what had the
+    name before stays.
     """
     check_name(name)
     before = [study for study in runs.store.studies() if study.study.name == PREFIX + name]
@@ -329,43 +308,41 @@ def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Run
     study_record = measure(PREFIX + name, question, kernel, measurement, runs)
     if problem := problem_of(study_record):
         runs.store.delete(study_record.id)
-        raise AnalysisError(
-            f"The baseline {name} could not be measured: {problem}.",
-            hint="nothing is decided; take a baseline that boots and runs the workloads",
-        )
+        raise _not_measured(name, problem)
     for old in before:
         runs.store.delete(old.id)
     return find_baseline(name, runs.store)
 
 
 def kernel_named(name: str, runs: Runs) -> Kernel:
-    """The kernel that is to be the baseline, not measured. Raises BaselineFailed where its file is none."""
+    """The kernel that is to be the baseline, not measured. Raises AnalysisError where its file is none."""
     try:
         return runs.kernel(name)
     except ImageError as error:
-        raise AnalysisError(
-            f"The baseline {name} could not be measured: {error.message.rstrip('.')}.",
-            hint="nothing is decided; take a baseline that boots and runs the workloads",
-        ) from error
+        raise _not_measured(name, error.message.rstrip(".")) from error
 
 
 def of_kernel(kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
-    """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
+    """A kernel as baseline, measured now unless the store has it. Raises AnalysisError."""
     study_record = measure("check", QUESTION, kernel, measurement, runs)
     if problem := problem_of(study_record):
-        raise AnalysisError(
-            f"The baseline {kernel.name} could not be measured: {problem}.",
-            hint="nothing is decided; take a baseline that boots and runs the workloads",
-        )
+        raise _not_measured(kernel.name, problem)
     return Baseline(kernel.name, False, study_record, kernel)
+
+
+def _not_measured(name: str, problem: str) -> AnalysisError:
+    return AnalysisError(
+        f"The baseline {name} could not be measured: {problem}.",
+        hint="nothing is decided; take a baseline that boots and runs the workloads",
+    )
 
 
 def find_baseline(name: str, store: Store) -> Baseline:
     """The saved baseline of that name.
 
-    Raises BaselineNotThere; StoreDamaged where it is not what was stored.
+    Raises AnalysisUsageError; StoreDamaged where it is not what was stored.
     """
-    by_name = {baseline_name(study): study for study in saved(store)}
+    by_name = {baseline_name(study.study.name): study for study in saved(store)}
     for number, damaged in _damaged(store):
         if damaged == name and (name not in by_name or by_name[name].id < number):
             store.find(number)
@@ -385,7 +362,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
 def all_baselines(store: Store) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
     """The saved baselines, by name, and the names of those that are not what was stored."""
     sound, damaged = [], {name for _, name in _damaged(store)}
-    for name in {baseline_name(study) for study in saved(store)} | damaged:
+    for name in {baseline_name(study.study.name) for study in saved(store)} | damaged:
         try:
             sound.append(find_baseline(name, store))
             damaged.discard(name)
@@ -397,23 +374,23 @@ def all_baselines(store: Store) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
 def _damaged(store: Store) -> list[tuple[int, str]]:
     """Numbers and names of baselines whose study is not what was stored."""
     _, damaged = store.readable_studies()
-    return [(study.id, name) for study in damaged if (name := _name_in(study.name))]
+    return [(study.id, name) for study in damaged if (name := baseline_name(study.name))]
 
 
 def remove_baseline(name: str, store: Store) -> None:
-    """Take a saved baseline out of the store. Raises BaselineNotThere."""
+    """Take a saved baseline out of the store. Raises AnalysisUsageError."""
     store.delete(find_baseline(name, store).record.id)
 
 
 def check_name(name: str) -> None:
-    """Raise BadBaselineName where the name could be taken for a kernel's, or is hard to type."""
+    """Raise AnalysisUsageError where the name could be taken for a kernel's, or is hard to type."""
+    problem = ""
     if name == HOST:
+        problem = "it is the name of the running kernel"
+    elif not _NAME.fullmatch(name):
+        problem = "it has other characters, is empty or is too long"
+    if problem:
         raise AnalysisUsageError(
-            f"'{name}' cannot name a baseline: it is the name of the running kernel.",
-            hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
-        )
-    if not _NAME.fullmatch(name):
-        raise AnalysisUsageError(
-            f"'{name}' cannot name a baseline: it has other characters, is empty or is too long.",
+            f"'{name}' cannot name a baseline: {problem}.",
             hint="use letters, digits, '.', '_' and '-': last-release, v6.12",
         )

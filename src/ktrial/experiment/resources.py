@@ -15,7 +15,7 @@ from ktrial.kernels.errors import KernelError
 from ktrial.kernels.kernel_registry import reference
 from ktrial.kernels.modules import resolve
 from ktrial.machines import Machine, RemoteMachine
-from ktrial.model.kernel import Build, BuildOrder, Kernel, Patch
+from ktrial.model.kernel import Build, BuildOrder, Kernel, Menus, Patch
 from ktrial.model.machine import CarriedFile
 from ktrial.model.references import KernelRef
 from ktrial.model.warnings import DataWarning
@@ -85,6 +85,8 @@ class Builder:
     """Of numbered patches those that do not apply on top of the others before them, and why."""
     tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _request: ())
     """What compiling it needs of this system, with the sandbox. Raises KernelError."""
+    menus: Callable[[Build, Progress], Menus] = field(default=lambda *_: Menus())
+    """What the source says of its options."""
     elsewhere: Callable[[], PortableBuilds] | None = None
     """How other systems build the same; None: they cannot."""
 
@@ -128,7 +130,22 @@ def default_builder() -> Builder:
 
         return (*tools_of(request), BUBBLEWRAP)
 
-    return Builder(build, configured, cached, applies, same, not_applying, tools, source_builds)
+    def menus(request: Build, progress: Progress) -> Menus:
+        from ktrial.kernels.build.builds import menu_of
+
+        return menu_of(request, progress)
+
+    return Builder(
+        build=build,
+        configured=configured,
+        cached=cached,
+        applies=applies,
+        compiles_the_same=same,
+        not_applying=not_applying,
+        tools=tools,
+        menus=menus,
+        elsewhere=source_builds,
+    )
 
 
 def source_builds() -> PortableBuilds:

@@ -17,11 +17,9 @@ from ktrial.kernels import Progress
 from ktrial.machines import Machine
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import ModelledMachine
 from ktrial.model.references import KernelRef
 from ktrial.model.study import REAL_MACHINES, MachineSettings, Measurement, Stopping, Study, StudyRecord, plan
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
@@ -126,29 +124,27 @@ def counted_study(timed: Study, machine: MachineSettings, perturbations: int) ->
     `machine`: for a study of a system that runs already (host, ssh), which has no kernel to boot; one that
     boots its guests has them counted as they are, with that model.
     """
-    target = machine if timed.machine.kind in REAL_MACHINES else _as_it_is(timed.machine, machine.model)
+    if timed.machine.kind in REAL_MACHINES:
+        target = machine
+    else:  # without what is only for real time
+        only_timed = {"pin": (), "cgroup": None, "allow_emulated_time": False, "monitors": (), "sample_ns": 0}
+        target = timed.machine.model_copy(update={**only_timed, "model": machine.model})
+    # A command's own numbers are times: counted are the operations that it marks, or the whole run.
+    uses = tuple(
+        use.model_copy(update={"command": use.command.model_copy(update={"metrics": (), "user": ""})})
+        if use.command
+        else use
+        for use in timed.workloads
+    )
     return timed.model_copy(
         update={
             "name": f"{timed.name}{COUNTED_SUFFIX}",
             "machine": target.model_copy(update={"kind": _EXACT}),
-            "workloads": tuple(map(_counted, timed.workloads)),
+            "workloads": uses,
             "timing": None,
             "perturbations": perturbations,
         }
     )
-
-
-def _as_it_is(machine: MachineSettings, model: ModelledMachine | None) -> MachineSettings:
-    """Without what is only for real time."""
-    only_timed = {"pin": (), "cgroup": None, "allow_emulated_time": False, "monitors": (), "sample_ns": 0}
-    return machine.model_copy(update={**only_timed, "model": model})
-
-
-def _counted(use: WorkloadUse) -> WorkloadUse:
-    """A command's own numbers are times: counted are the operations that it marks, or the whole run."""
-    if use.command is None:
-        return use
-    return use.model_copy(update={"command": use.command.model_copy(update={"metrics": (), "user": ""})})
 
 
 def confirmation_of(study: Study, blocks: int) -> Study:

@@ -6,7 +6,7 @@ others by the kernel's content.
 """
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.result import record
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, Baseline, explained, rows_of, worst
+from ktrial.experiment.regression_check import DEFAULT_LIMIT, explained, rows_of, worst
 from ktrial.experiment.single_kernel import Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.build.builds import build
@@ -165,18 +165,8 @@ def _compared(
         for use in measurement.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before, latest)
     ]
-    baseline = Baseline(labels[0], False, before)
-    explained_rows = tuple(explained(row, baseline, latest, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in explained_rows), explained_rows), ""
-
-
-def worst_of(looks: Sequence[TargetLook]) -> Decision:
-    """What all looks make together: beyond, then what could not be run or decided, else within."""
-    decisions = {look.decision for look in looks}
-    for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):
-        if decision in decisions:
-            return decision
-    return Decision.WITHIN
+    explained_rows = tuple(explained(row, before, latest, runs.store) for row in rows)
+    return RegressionCheck(*about, worst(row.decision for row in rows), explained_rows), ""
 
 
 _SECONDS = 1800.0
@@ -191,18 +181,14 @@ def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
     source = f"git:{directory}@{branch}"
     if _git(directory, source, "remote"):
         progress("fetching what is new")
-        _fetch(directory, source)
+        try:
+            _git(directory, source, "fetch", "--quiet", "--all")
+        except NothingToWatch as error:
+            raise KernelError(name=source, problem=f"git fetch: {error.facts['problem']}") from error
     commit = _git(directory, source, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
     if not commit:
         raise NothingToWatch(what=source, problem=f"git knows no {branch}")
     return build(requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd()), progress)
-
-
-def _fetch(directory: Path, source: str) -> None:
-    try:
-        _git(directory, source, "fetch", "--quiet", "--all")
-    except NothingToWatch as error:
-        raise KernelError(name=source, problem=f"git fetch: {error.facts['problem']}") from error
 
 
 def _git(directory: Path, source: str, *arguments: str) -> str:

@@ -29,12 +29,6 @@ from ktrial.model.study import Measurement
 from ktrial.series.errors import SeriesError
 from ktrial.series.run import SeriesRun
 
-# Long ranges: measured sparsely first, then only the stretches whose ends differ are looked into.
-#
-# There is no noise, so a stretch without a difference needs no look, unless two changes in it cancel each
-# other: `thorough` looks into those too, but for stretches of which nothing is compiled. Each round is a
-# whole run over other stretches: kernels that were built and trials that were run are not done again.
-
 Ends = tuple[int, ...]
 """The number of the last patch of each stretch."""
 

@@ -12,8 +12,9 @@ import pytest
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.bisect.bisection import ExactBisection
-from ktrial.bisect.builds import OFF, Builder, ConfigGround, config_ground
+from ktrial.bisect.builds import OFF, ConfigGround, config_ground
 from ktrial.bisect.decision import Terms
+from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.builds import configured, menu_of
@@ -56,7 +57,7 @@ def _bisected(
     directory: Path, before: list[str], after: list[str], cost: Callable[[Mapping[str, str]], float]
 ) -> tuple[BisectResult, ConfigGround, Configured]:
     kernels = Configured(cost)
-    builder = Builder(kernels.build, configured, menu_of)
+    builder = Builder(build=kernels.build, configured=configured, cached=lambda _: None, menus=menu_of)
     ends = [requested(DEBIAN, options=options, directory=directory) for options in (before, after)]
     ground = config_ground(ends[0], ends[1], ("A", "B"), builder)
     terms = Terms("config", "A", "B", Measurement((WorkloadUse(name="fork"),), perturbations=1))
@@ -77,7 +78,7 @@ def test_every_candidate_is_a_configuration_that_kconfig_leaves_as_it_is(tmp_pat
     assert not result.unresolved
     assert len(kernels.configs) <= 2 * math.log2(result.groups) + 6
     for half in range(1, result.groups, 6):
-        final = configured(ground.wanted(frozenset(range(half))))
+        final = configured(ground.build_of(frozenset(range(half))))
         for at, group in enumerate(ground.grouped.groups):
             wanted = ground.new if at < half else ground.old
             values = {name: (final.get(name, OFF), wanted.get(name, OFF)) for name in group}

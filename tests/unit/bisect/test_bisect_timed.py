@@ -21,7 +21,6 @@ from ktrial.bisect.decision import (
 from ktrial.bisect.search import DeltaDebugging, Items, Subset
 
 Array = NDArray[np.float64]
-SEARCHES = 200
 ALPHA = 0.1
 
 
@@ -60,27 +59,34 @@ def _search(
     return search, judge
 
 
+SEARCHES = pytest.mark.parametrize("searches", [50, pytest.param(200, marks=pytest.mark.nightly)])
+
+
+@SEARCHES
 @pytest.mark.parametrize(
     ("planted", "sd"),
     [({frozenset({5}): 0.05}, 0.02), ({frozenset({3, 12}): 0.05}, 0.02), ({frozenset({5}): -0.04}, 0.03)],
     ids=["one", "pair", "faster, in more noise"],
 )
-def test_wrong_answers_are_as_rare_as_promised(planted: dict[Subset, float], sd: float) -> None:
+def test_wrong_answers_are_as_rare_as_promised(
+    planted: dict[Subset, float], sd: float, searches: int
+) -> None:
     wrong = right = 0
-    for seed in range(SEARCHES):
+    for seed in range(searches):
         search, _ = _search(planted, 16, sd, seed)
         if search.found == next(iter(planted)) and not search.unexplained:
             right += 1
         elif search.causes and not search.unexplained and not search.stopped:
             wrong += 1
     # One in a hundred test runs would be beyond this if the rate were just ALPHA.
-    assert wrong <= stats.binom.ppf(0.99, SEARCHES, ALPHA)
-    assert right >= 0.8 * SEARCHES
+    assert wrong <= stats.binom.ppf(0.99, searches, ALPHA)
+    assert right >= 0.8 * searches
 
 
-def test_where_nothing_differs_causes_are_claimed_as_rarely() -> None:
-    claimed = sum(bool(_search({}, 16, 0.02, seed)[0].causes) for seed in range(SEARCHES))
-    assert claimed <= stats.binom.ppf(0.99, SEARCHES, ALPHA)
+@SEARCHES
+def test_where_nothing_differs_causes_are_claimed_as_rarely(searches: int) -> None:
+    claimed = sum(bool(_search({}, 16, 0.02, seed)[0].causes) for seed in range(searches))
+    assert claimed <= stats.binom.ppf(0.99, searches, ALPHA)
 
 
 def test_every_question_gets_its_part_of_the_error() -> None:

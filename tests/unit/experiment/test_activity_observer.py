@@ -5,12 +5,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
 
@@ -19,16 +16,10 @@ from ktrial.experiment.session import run
 from ktrial.model.machine import Activity, Boot
 from ktrial.model.study import Study, Timing
 from ktrial.model.workload import Mode
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 class Held:

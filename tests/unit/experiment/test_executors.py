@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine
 from tests.support.scripted import sources as scripted_sources
@@ -99,12 +98,6 @@ class Listening(Observer):
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "ktrial.db") as opened:
-        yield opened
 
 
 def _run(store: Store, executors: Elsewhere | None = None, observer: Observer | None = None) -> StudyRecord:

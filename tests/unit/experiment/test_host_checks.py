@@ -1,7 +1,6 @@
 """What a study asks of this system: refused before its first trial, or told."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,10 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import MachineSettings, Study, StudyRecord, Timing
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 @pytest.fixture

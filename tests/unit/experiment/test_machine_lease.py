@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,12 +25,6 @@ from ktrial.store.store import Store, open_store
 
 STUDY = a_study(workloads=("fork",), perturbations=2)
 TRIALS = 4
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 class Locked(OtherSystem):

@@ -46,7 +46,8 @@ def answer(boot, run):
 
 def study():
     kernels = tuple(f"debian:{each}" for each in ("6.1", "6.6", "6.12", "6.18"))
-    which = a_study(workloads=("fork", "pipe", "syscall"), kernels=kernels, timing=Timing(blocks=30))
+    timing = Timing(blocks=int(sys.argv[2]))
+    which = a_study(workloads=("fork", "pipe", "syscall"), kernels=kernels, timing=timing)
     with open_store(Path(sys.argv[1]) / "trials.db") as store:
         machine = ScriptedMachine(answer, mode=Mode.TIMED)
         record = run(which, store=store, machine=machine, sources=sources(), observer=Observer())
@@ -62,9 +63,10 @@ for work in (study, product):
 '''
 
 
-def test_no_other_thread_computes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blocks", [12, pytest.param(30, marks=pytest.mark.nightly)])
+def test_no_other_thread_computes(blocks: int, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path), str(blocks)]
     root = Path(__file__).parents[3]
     process = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
     assert not process.returncode, process.stderr

@@ -4,10 +4,8 @@ In a guest another order moved a digit of fork-like workloads by 0.02 %; here th
 follow from the arguments in their order. 0.1 s each.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, sources
 
@@ -28,12 +26,6 @@ class Told(Observer):
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 def study(parameters: dict[str, int | str], perturbations: int = 3) -> Study:

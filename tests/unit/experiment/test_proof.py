@@ -13,7 +13,7 @@ from ktrial.experiment.proof import Proven, Proving, prove
 from ktrial.experiment.session import run
 from ktrial.model.attribution import ProofSide, Status, Tried
 from ktrial.model.study import MachineSettings
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 
 ASKED = question(a_study(kernels=(OLD, NEW), workloads=("futex",), perturbations=2))
 
@@ -21,11 +21,6 @@ ASKED = question(a_study(kernels=(OLD, NEW), workloads=("futex",), perturbations
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return a_world(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(str(tmp_path / "store.db"))
 
 
 def proven(world: World, store: Store, query: AttributionQuestion = ASKED, **options: object) -> Proven:

@@ -27,11 +27,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(str(tmp_path / "store.db"))
-
-
 def lines(proof: Proof) -> str:
     return "\n".join(closing(proof))
 

@@ -1,8 +1,5 @@
 """A/A studies and confirmations: what is run, again, and what it says."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine
@@ -21,13 +18,7 @@ from ktrial.experiment.single_kernel import confirmation_of
 from ktrial.model.design import FactorKind
 from ktrial.model.study import MachineSettings, Stopping, Study, StudyRecord, Timing, plan
 from ktrial.model.workload import Mode
-from ktrial.store.store import Store, open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
+from ktrial.store.store import Store
 
 
 def aa_study(blocks: int = 12) -> Study:

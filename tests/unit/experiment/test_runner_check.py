@@ -1,7 +1,6 @@
 """Checks and baselines: what is within, what is beyond, what cannot be decided, what must not be compared."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 from tests.support.making import a_sample, a_trial, planned
@@ -22,17 +21,11 @@ from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Direction, Mode, WorkloadUse
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 FORK = Measurement((WorkloadUse(name="fork"),))
 GOOD, TESTED = a_kernel("debian:6.1"), a_kernel("path:/vmlinux")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "ktrial.db") as opened:
-        yield opened
 
 
 def machine(numbers: Mapping[str, tuple[float, ...]], qemu: str = "7.2.22") -> ScriptedMachine:
@@ -214,7 +207,7 @@ def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -
     baseline = baselines.find_baseline("v6.1", store)
     assert (baseline, baseline.kernel, baseline.measurement) == (saved, GOOD.name, FORK)
     baselines.save_baseline("v6.2", TESTED, FORK, place)
-    assert [baselines.baseline_name(study) for study in baselines.saved(store)] == ["v6.1", "v6.2"]
+    assert [baselines.baseline_name(study.study.name) for study in baselines.saved(store)] == ["v6.1", "v6.2"]
     baselines.remove_baseline("v6.1", store)
     with pytest.raises(AnalysisUsageError, match=r"did you mean v6.2\?"):
         baselines.find_baseline("v6.1", store)

@@ -17,15 +17,10 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import PROGRAM
 from ktrial.model.study import MachineSettings, Study, StudyRecord, treatments
 from ktrial.model.trial import Outcome
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 
 OLD, NEW = "debian:6.1", "debian:6.12"
 STORED = Guests(run=False)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(str(tmp_path / "store.db"))
 
 
 def kept(store: Store, *kernels: str, profiles: bool = True) -> StudyRecord:

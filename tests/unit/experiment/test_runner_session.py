@@ -3,7 +3,6 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 def test_a_study_runs_every_trial_and_has_a_result(store: Store) -> None:

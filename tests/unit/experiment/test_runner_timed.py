@@ -1,7 +1,7 @@
 """Studies in real time: blocks until every comparison is decided, and no more."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,12 +23,6 @@ from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 
 BASELINE, OTHER = "debian:6.1", "debian:6.12"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 def noisy(effect: float, sd: float = 0.01) -> Callable[[Boot, Run], StepResult]:

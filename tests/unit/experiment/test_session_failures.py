@@ -1,8 +1,7 @@
 """Running a study: kernels that cannot be had, systems that fail, and what the host lacks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
@@ -17,17 +16,10 @@ from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.errors import StoreError
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import BadWorkload
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
-
 
 THREE_KERNELS = a_study(kernels=("debian:6.1", "debian:6.12", "debian:7.2"))
 

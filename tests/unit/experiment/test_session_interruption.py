@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +29,6 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.store.errors import StoreGone
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 # Interruption

@@ -1,8 +1,5 @@
 """Settings that no kernel of a study has: refused before a trial is run or stored."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, sources
@@ -16,16 +13,10 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 
 TYPO = "vm.no_such_thing"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "trials.db") as opened:
-        yield opened
 
 
 def a_setting(target: str, *levels: int | str) -> Factor:

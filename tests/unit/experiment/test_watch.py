@@ -1,7 +1,6 @@
 """`ktrial watch`: first, unchanged, new; what is beyond; other machines; kernels that cannot be had."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,9 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
 from ktrial.analysis.errors import NothingToWatch
+from ktrial.experiment.regression_check import worst
 from ktrial.experiment.single_kernel import Runs
-from ktrial.experiment.watch import News, TargetLook, look, newest, worst_of
+from ktrial.experiment.watch import News, TargetLook, look, newest
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
@@ -20,7 +20,7 @@ from ktrial.model.regression_check import Decision
 from ktrial.model.study import Measurement
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
-from ktrial.store.store import Store, open_store
+from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
 HOW = Measurement((WorkloadUse(name="fork"),), perturbations=2)
@@ -35,12 +35,6 @@ def answer(boot: Boot, run: Run) -> StepResult:
     if boot.kernel.release == "6.12.9":
         raise ends(Outcome.PANICKED, "not syncing", "Kernel panic")
     return StepResult(step=0, do="run", exit=0, stdout=str(COSTS[boot.kernel.release]))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(str(tmp_path / "watch.db")) as opened:
-        yield opened
 
 
 def seen(store: Store, release: str, qemu: str = "7.2.22") -> TargetLook:
@@ -62,7 +56,7 @@ def test_each_new_kernel_is_compared_with_the_one_before(store: Store) -> None:
     (row,) = news[3].check.rows
     assert row.comparison.baseline_value == 1003
     assert news[3].before.startswith("6.12.2")
-    assert worst_of(news) is Decision.BEYOND
+    assert worst(new.decision for new in news) is Decision.BEYOND
 
 
 def test_a_kernel_that_does_not_boot_is_told_and_never_compared_with(store: Store) -> None:

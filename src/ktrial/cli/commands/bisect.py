@@ -99,8 +99,9 @@ def config(
     defconfig, debian or a file, and what is set over it (guest+SLUB_DEBUG_ON=y); with --study, two of the
     kernels that the study builds.
     """
-    from ktrial.bisect.builds import config_ground, default_builder
+    from ktrial.bisect.builds import config_ground
     from ktrial.cli.running.bisection import Bisection
+    from ktrial.experiment.resources import default_builder
 
     bisection = Bisection(options)
     builds = tuple(_build(text, source, bisection.study) for text in (before, after))
@@ -151,8 +152,9 @@ def patches(
 
     A is the source as it is, B the source with all patches.
     """
-    from ktrial.bisect.builds import PatchGround, default_builder, series_at
+    from ktrial.bisect.builds import PatchGround, series_at
     from ktrial.cli.running.bisection import Bisection
+    from ktrial.experiment.resources import default_builder
 
     bisection = Bisection(options)
     plain = build.build(source, fuzz=0)

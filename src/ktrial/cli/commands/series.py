@@ -141,7 +141,7 @@ def watch(
     """
     import time
 
-    from ktrial.experiment.watch import worst_of
+    from ktrial.experiment.regression_check import worst
 
     seconds = duration("--every", every)
     options = MeasurementOptions(**vars(guest), workload=workload_names_of(workloads or ["quick"]))
@@ -150,7 +150,7 @@ def watch(
         looks, between = _looks(targets, options, maximum or [], commits=commits)
         _tell(looks, between, top, summary, json=json)
         if once:
-            raise typer.Exit(code_of(worst_of(looks)))
+            raise typer.Exit(code_of(worst(look.decision for look in looks)))
         time.sleep(seconds)
 
 

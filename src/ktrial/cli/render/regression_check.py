@@ -12,7 +12,8 @@ from ktrial.cli.console import breakable
 from ktrial.cli.render.explanation import citation_as_json, cited, explanation_as_json
 from ktrial.cli.render.table import rendered
 from ktrial.cli.running import series
-from ktrial.experiment.watch import News, TargetLook, worst_of
+from ktrial.experiment.regression_check import worst
+from ktrial.experiment.watch import News, TargetLook
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
@@ -287,7 +288,7 @@ def commits_as_text(commits: CommitsBetween, top: int) -> str:
 def looks_as_markdown(looks: Sequence[TargetLook], top: int, between: Mapping[str, CommitsBetween]) -> str:
     """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
     lines = [f"- {code(look.target)}: {prose(sentence(look).partition(': ')[2])}" for look in looks]
-    parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
+    parts = [f"## ktrial watch: {worst(look.decision for look in looks).value}", "\n".join(lines)]
     for look in looks:
         if look.check:
             parts.append(as_markdown(look.check, top).rstrip("\n"))
@@ -305,7 +306,7 @@ def _commits_as_markdown(commits: CommitsBetween, top: int) -> str:
 def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetween]) -> dict[str, Any]:
     """What `watch --json` prints; docs/history.md names every field."""
     return {
-        "decision": worst_of(looks).value,
+        "decision": worst(look.decision for look in looks).value,
         "targets": [
             {
                 "target": look.target,
