@@ -161,10 +161,8 @@ def explain_question(query: AttributionQuestion, guests: Guests = Guests()) -> A
             "instructions by function.",
             hint="only results of the machines exact and exact-parallel can be explained",
         )
-    counting = _Counting(query, guests)
-    trials = [counting.trial(treatment) for treatment in (query.before, query.after)]
-    profiles = [_profile(query, trial) for trial in trials]
-    return _why(query, (profiles[0], profiles[1]), (trials[0], trials[1]), guests)
+    before, after = _counted_trials(query, guests)
+    return _why(query, (_profile(query, before), _profile(query, after)), (before, after), guests)
 
 
 def _why(
@@ -235,28 +233,24 @@ def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial
     return min(treatment_trials, key=lambda trial: trial.planned.perturbation.number, default=None)
 
 
-class _Counting:
-    """Runs one trial of a treatment, with the one workload, counted by function."""
-
-    def __init__(self, query: AttributionQuestion, guests: Guests) -> None:
-        self._query = replace(query, study=resolved(query.study))
-        self._machine = guests.machine or machines.find(query.study.machine.kind)
-        self._sources = guests.sources or default_resources()
-        self._observer = guests.observer or Observer()
-        if isinstance(self._machine, CountingMachine):
-            self._machine.count_by(CountedBy.PLUGIN)
-        needs = preflight.undertaking(self._query.study, self._machine, self._sources, 1)
-        preflight.check(needs, self._observer.notice)
-        self._machine.check()
-
-    def trial(self, treatment: Treatment) -> Trial:
-        progress = self._observer.progress_of(kernel_name(self._query.study, treatment))
-        kernel = obtained(self._query.study, treatment, self._sources, progress)
-        job = _job(self._query, treatment, kernel, self._sources)
-        self._observer.preparing(job.boot, f"counting {self._query.workload} by function")
-        unchanged = perturbation(self._query.study.seed, 0)
+def _counted_trials(query: AttributionQuestion, guests: Guests) -> list[Trial]:
+    """One trial of each treatment, with the one workload, counted by function."""
+    query = replace(query, study=resolved(query.study))
+    machine = guests.machine or machines.find(query.study.machine.kind)
+    sources, observer = guests.sources or default_resources(), guests.observer or Observer()
+    if isinstance(machine, CountingMachine):
+        machine.count_by(CountedBy.PLUGIN)
+    preflight.check(preflight.undertaking(query.study, machine, sources, 1), observer.notice)
+    machine.check()
+    unchanged = perturbation(query.study.seed, 0)
+    trials = []
+    for treatment in (query.before, query.after):
+        progress = observer.progress_of(kernel_name(query.study, treatment))
+        job = _job(query, treatment, obtained(query.study, treatment, sources, progress), sources)
+        observer.preparing(job.boot, f"counting {query.workload} by function")
         planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=unchanged)
-        return run_trial(self._machine, planned, (job,))
+        trials.append(run_trial(machine, planned, (job,)))
+    return trials
 
 
 def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:

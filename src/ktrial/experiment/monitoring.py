@@ -31,7 +31,7 @@ from ktrial.model.trial import Environment, Monitored, Sampled, SeriesKind
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.monitors.environment import audit
-from ktrial.target import Push, Run, SampledFiles, Step, StepResult
+from ktrial.target import Push, Run, Step, StepResult
 from ktrial.target.errors import GuestError, MonitorError, MonitorFailed
 from ktrial.workloads import CountsOperations
 from ktrial.workloads.errors import WorkloadError
@@ -51,7 +51,7 @@ class Watched:
     """Its version, and what it was asked for."""
     samples: tuple[Sample, ...] = ()
     """Of the watched run: what they differ by from the one without is what the monitor costs."""
-    found: tuple[Sample, ...] = ()
+    samples_of_workload: tuple[Sample, ...] = ()
     """What it measured of the workload, as metrics of the trial."""
     counters: tuple[tuple[str, float], ...] = ()
     operations: int = 0
@@ -122,7 +122,7 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
         return Watched(
             name,
             samples=samples,
-            found=delay_samples(job.label, mode, delays),
+            samples_of_workload=delay_samples(job.label, mode, delays),
             counters=delay_counters(delays),
         )
     if name == WAITS:
@@ -203,14 +203,21 @@ def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
     parts = [row.sampled for row in rows if row.sampled is not None]
     if not parts:
         return None
-    moments = [texts for part in parts for texts in _moments(part)]
+    moments: list[dict[str, str]] = []
+    times: list[float] = []
+    begin = 0
+    for part in parts:
+        times += ((begin + at) / _SECOND for at in part.at_ns)
+        begin += part.at_ns[-1]
+        for place in range(len(part.at_ns)):
+            moments.append({file: texts[place] for file, texts in part.texts.items() if texts[place]})
     return Sampled(
         workload=workload,
         interval=max(part.every_ns for part in parts) / _SECOND,
         readings=sum(part.readings for part in parts),
         cost_seconds=sum(part.cost_ns for part in parts) / _SECOND,
         wall_seconds=sum(row.wall_ns for row in rows) / _SECOND,
-        times=tuple(_times(parts)),
+        times=tuple(times),
         series=monitors.series(moments),
     )
 
@@ -222,18 +229,6 @@ def rises(sampled: Sampled) -> dict[str, float]:
         for series in sampled.series
         if series.kind is SeriesKind.COUNTER
     }
-
-
-def _times(parts: Sequence[SampledFiles]) -> Iterable[float]:
-    begin = 0
-    for part in parts:
-        yield from ((begin + at) / _SECOND for at in part.at_ns)
-        begin += part.at_ns[-1]
-
-
-def _moments(part: SampledFiles) -> Iterable[dict[str, str]]:
-    for place in range(len(part.at_ns)):
-        yield {file: texts[place] for file, texts in part.texts.items() if texts[place]}
 
 
 # What is watched on several CPUs in simulated time: how long tasks waited for a CPU, and where CPUs wait.
@@ -285,15 +280,17 @@ def watching(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 def run_delays(results: Iterable[StepResult]) -> tuple[Delays, ...]:
     """Of each program that ran. Raises MonitorFailed."""
-    return tuple(_delays(result.stderr) for result in results if result.do == "run")
-
-
-def _delays(text: str) -> Delays:
-    *_, last = text.strip().splitlines() or [""]
-    try:
-        return Delays.model_validate_json(last)
-    except ValidationError:
-        raise MonitorFailed(monitor=RUN_DELAY, problem=f"told no run delays: {last[:200]!r}") from None
+    delays = []
+    for result in results:
+        if result.do == "run":
+            *_, last = result.stderr.strip().splitlines() or [""]
+            try:
+                delays.append(Delays.model_validate_json(last))
+            except ValidationError:
+                raise MonitorFailed(
+                    monitor=RUN_DELAY, problem=f"told no run delays: {last[:200]!r}"
+                ) from None
+    return tuple(delays)
 
 
 def delay_samples(label: str, mode: Mode, of_programs: Sequence[Delays]) -> tuple[Sample, ...]:
@@ -303,20 +300,20 @@ def delay_samples(label: str, mode: Mode, of_programs: Sequence[Delays]) -> tupl
         "run delay, p99": [of_program.p99 for of_program in of_programs],
         "run delay, largest": [of_program.largest for of_program in of_programs],
     }
-    return tuple(_sample(label, mode, name, fmean(of_each)) for name, of_each in values.items() if of_each)
-
-
-def _sample(label: str, mode: Mode, metric: str, value: float) -> Sample:
-    return Sample(
-        workload=label,
-        metric=metric,
-        unit="ns",
-        direction=Direction.LOWER,
-        mode=mode,
-        value=value,
-        operations=1,
-        median=value,
-        mean=value,
+    return tuple(
+        Sample(
+            workload=label,
+            metric=name,
+            unit="ns",
+            direction=Direction.LOWER,
+            mode=mode,
+            value=(value := fmean(each_program)),
+            operations=1,
+            median=value,
+            mean=value,
+        )
+        for name, each_program in values.items()
+        if each_program
     )
 
 
@@ -334,10 +331,9 @@ def waits_counters(profile: Profile) -> tuple[tuple[str, float], ...]:
     """Nanoseconds of guest time an operation, of all CPUs together: each part, and its first places."""
     time = together(by_cpu(profile))
     parts = dict(zip(_PARTS, (time.work, time.waiting, time.lines, time.idle), strict=True))
-    return (*((waits_counter(part.value), spent) for part, spent in parts.items()), *_places(profile))
-
-
-def _places(profile: Profile) -> Iterator[tuple[str, float]]:
-    for part in _WITH_PLACES:
-        for place, spent in islice(places(profile, part).items(), _MOST):
-            yield waits_counter(part.value, place.name), spent
+    first_places = (
+        (waits_counter(part.value, place.name), spent)
+        for part in _WITH_PLACES
+        for place, spent in islice(places(profile, part).items(), _MOST)
+    )
+    return (*((waits_counter(part.value), spent) for part, spent in parts.items()), *first_places)

@@ -248,7 +248,8 @@ def _room(undertaking: Undertaking, built: list[Build]) -> list[Shortage]:
     """What the cache's disk has too little of."""
     place = cache_directory()
     free = free_bytes(place)
-    least, usual = _room_of_builds(built)
+    # Builds go one after another, and use each other's trees.
+    least, usual = max(map(least_room, built), default=0), max(map(usual_room, built), default=0)
     usual += sum(_ROOM_OF_A_KERNEL for kernel in undertaking.kernels if _bringing(undertaking, kernel))
     if free >= usual:
         return []
@@ -258,11 +259,6 @@ def _room(undertaking: Undertaking, built: list[Build]) -> list[Shortage]:
         return [Shortage(text, advice, certain=True)]
     text = f"{place} has {shown(free)} free, and the kernels usually take {shown(usual)}"
     return [Shortage(text, advice)]
-
-
-def _room_of_builds(built: list[Build]) -> tuple[int, int]:
-    """Bytes, at least and usually: builds go one after another, and use each other's trees."""
-    return max(map(least_room, built), default=0), max(map(usual_room, built), default=0)
 
 
 def _memory(undertaking: Undertaking) -> list[Shortage]:
@@ -400,9 +396,7 @@ def check_settings(
     if isinstance(machine, RunsAlready):
         return
     first = [of_treatment[0] for treatment in treatments if (of_treatment := jobs.get(treatment.key))]
-    search = _SettingSearch(machine, observer, tuple(job for job in first if job.settings))
-    search.by_version()
-    search.by_asking()
+    _SettingSearch(machine, observer, tuple(job for job in first if job.settings)).run()
 
 
 @dataclass
@@ -412,32 +406,34 @@ class _SettingSearch:
     machine: Machine
     observer: Observer
     jobs: tuple[Job, ...]
-    found: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
     """Names of those that a kernel has, or may have."""
     missing: dict[str, KnobError] = field(default_factory=dict)
     """The others that were asked for, with why the last kernel does not have it."""
     absent: set[tuple[Boot, str]] = field(default_factory=set)
     """Systems, and files that are not there."""
 
-    def by_version(self) -> None:
-        """What the catalogue knows to be there."""
-        self.found = {
-            setting.name
-            for job in self.jobs
-            for setting in job.settings
-            if _is_known(setting, job.boot.kernel.release)
+    def run(self) -> None:
+        """What the catalogue knows to be there; of the rest what the kernels say. Raises StudyRefused."""
+        settings = [(job, setting) for job in self.jobs for setting in job.settings]
+        self.present = {
+            setting.name for job, setting in settings if _is_known(setting, job.boot.kernel.release)
         }
-
-    def by_asking(self) -> None:
-        """What the kernels say, as long as nothing is found. Raises StudyRefused."""
         for job in self.jobs:
             if any(self._is_open(job, setting) for setting in job.settings):
                 self._ask(job)
-        names = dict.fromkeys(setting.name for job in self.jobs for setting in job.settings)
-        self._raise(name for name in names if name not in self.found)
+        for name in dict.fromkeys(setting.name for _, setting in settings):
+            if name not in self.present:
+                why = self.missing[name]
+                kernels = dict.fromkeys(job.boot.kernel.name for job in self.jobs)
+                raise StudyRefused(
+                    f"The setting {name} can be made in no kernel of the study ({', '.join(kernels)})"
+                    f"{_similar(why, name)}, so no trial was run: {why.message.rstrip('.')}.",
+                    hint=why.advice,
+                ) from why
 
     def _is_open(self, job: Job, setting: TreatmentSetting) -> bool:
-        return setting.name not in self.found and (job.boot, setting.path) not in self.absent
+        return setting.name not in self.present and (job.boot, setting.path) not in self.absent
 
     def _ask(self, job: Job) -> None:
         steps = (*job.preparation, *(setting.step for setting in job.settings))
@@ -453,27 +449,17 @@ class _SettingSearch:
             if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
                 raise
             # A guest that ends tells nothing about its files: that is an outcome of its trials.
-            self.found |= {setting.name for setting in job.settings}
+            self.present |= {setting.name for setting in job.settings}
         finally:
             self.observer.prepared(job.boot)
 
     def _saw(self, job: Job, setting: TreatmentSetting, result: StepResult, system: System) -> None:
         failure = result.failure
         if failure is None or failure.name not in _DENIED:
-            self.found.add(setting.name)
+            self.present.add(setting.name)
         elif self._is_open(job, setting):
             self.missing[setting.name] = _why(setting, failure, system)
             self.absent |= {(job.boot, setting.path)} if failure.name in _ABSENT else set()
-
-    def _raise(self, names: Iterable[str]) -> None:
-        for name in names:
-            why = self.missing[name]
-            kernels = dict.fromkeys(job.boot.kernel.name for job in self.jobs)
-            raise StudyRefused(
-                f"The setting {name} can be made in no kernel of the study ({', '.join(kernels)})"
-                f"{_similar(why, name)}, so no trial was run: {why.message.rstrip('.')}.",
-                hint=why.advice,
-            ) from why
 
 
 def _is_known(setting: TreatmentSetting, release: str) -> bool:

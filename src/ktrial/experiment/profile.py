@@ -91,9 +91,9 @@ def profile_job(
         if symbols.problem:
             raise symbols.missing(job.boot.kernel.name)
         calls = job.boot.cpus == 1 and not on_several
-        everything = (*before, *steps, *job.after)
+        steps_in_order = (*before, *steps, *job.after)
         modelled = {} if caches is None else {"caches": caches}
-        performed = target.counted(everything, symbols.text, calls=calls, **modelled)
+        performed = target.counted(steps_in_order, symbols.text, calls=calls, **modelled)
         after = len(before) + len(steps)
         if job.checks:
             try:
@@ -191,30 +191,25 @@ def agent_in_region(counted: Profile) -> tuple[DataWarning, ...]:
 
 
 def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
-    """Raise SymbolsElsewhere where names would be wrong.
+    """Raise NoSymbolsInGuest where names would be wrong.
 
     A kernel that moved itself by a few MiB runs nearly wholly at addresses that have a name, but another
     function's, whose first instruction hardly ever runs.
     """
-    if counts.unknown > _MOST_UNKNOWN * counts.kernel:
-        problem = f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that have no name"
-        raise NoSymbolsInGuest(
-            f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
-            hint=(
-                "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have "
-                "a command line of its own (CONFIG_CMDLINE_OVERRIDE)?"
-            ),
-        )
     # What has no symbol (`[unknown]`, `[bpf: NAME]`) has no first instruction that could be seen to run.
     never = [
         function
         for function in counts.functions
         if not function.entered and not function.symbol.startswith("[")
     ]
-    if sum(function.instructions for function in never) > _MOST_NEVER_ENTERED * counts.kernel:
+    problem = ""
+    if counts.unknown > _MOST_UNKNOWN * counts.kernel:
+        problem = f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that have no name"
+    elif sum(function.instructions for function in never) > _MOST_NEVER_ENTERED * counts.kernel:
         problem = (
             f"more than {_MOST_NEVER_ENTERED:.0%} of what it ran is in functions that were never entered"
         )
+    if problem:
         raise NoSymbolsInGuest(
             f"Kernel {kernel.name} does not run where /proc/kallsyms says that it is: {problem}.",
             hint=(
@@ -226,15 +221,13 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
 
 def _programs(boot: Boot) -> dict[str, Path]:
     """The programs that may have run, by name: ktrial's own, and those that the boot carries."""
-    programs = guest_programs.programs(guest_programs.directory())
-    files = (file for file in boot.files if not file.directory and not file.link)
-    return programs | {carried.guest: carried.host for carried in files if _is_program(carried.host)}
-
-
-def _is_program(path: Path) -> bool:
-    """Whether it is a program or a library; data that is carried along never runs."""
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
+    programs = dict(guest_programs.programs(guest_programs.directory()))
+    for carried in boot.files:
+        if not carried.directory and not carried.link:
+            with carried.host.open("rb") as file:
+                if file.read(4) == b"\x7fELF":  # data that is carried along never runs
+                    programs[carried.guest] = carried.host
+    return programs
 
 
 # The symbols of a kernel that runs: kept with the kernel, or told by the guest. Each is asked for once.

@@ -76,24 +76,20 @@ def run_trial(
         replayed=machine.name == _ON_SEVERAL,
         environment=monitoring.environment_before(machine) if audited else None,
     )
-    for boot, of_boot in _by_boot(jobs).items():
+    by_boot: dict[Boot, list[Job]] = {}
+    for job in jobs:
+        by_boot.setdefault(job.boot, []).append(job)
+    for boot, boot_jobs in by_boot.items():
         notes.kernel = boot.kernel
         try:
             if boot in failed_boots:
                 raise failed_boots[boot]
-            _in_one_boot(machine, boot, of_boot, notes)
+            _in_one_boot(machine, boot, boot_jobs, notes)
         except _FAILURES as error:
             notes.failed(error)
         if notes.outcome is Outcome.REFUSED:
             break
     return notes.trial()
-
-
-def _by_boot(jobs: Iterable[Job]) -> dict[Boot, list[Job]]:
-    grouped: dict[Boot, list[Job]] = {}
-    for job in jobs:
-        grouped.setdefault(job.boot, []).append(job)
-    return grouped
 
 
 @dataclass
@@ -199,20 +195,17 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Trial
     watch = partial(monitoring.watched, target, machine.mode, job, workload_steps, names)
     watched = watch() if watched_first else ()
     _do(target, machine, job, notes)
-    for watched_job in watched or watch():
-        _keep_watched(watched_job, job, notes)
-
-
-def _keep_watched(watched: monitoring.Watched, job: Job, notes: TrialNotes) -> None:
     counted = {counter.name: counter.delta for counter in notes.counters if counter.workload == job.label}
-    notes.counters += [
-        CounterDelta(workload=job.label, name=name, delta=delta)
-        for name, delta in sorted(watched.deltas(counted.get(OPERATIONS, 0.0)).items())
-    ]
-    notes.monitored += watched.slowdowns(sample for sample in notes.samples if sample.workload == job.label)
-    notes.samples += watched.found
-    notes.programs |= {watched.monitor: watched.program} if watched.program else {}
-    notes.warnings += watched.warnings
+    for watched_job in watched or watch():
+        notes.counters += [
+            CounterDelta(workload=job.label, name=name, delta=delta)
+            for name, delta in sorted(watched_job.deltas(counted.get(OPERATIONS, 0.0)).items())
+        ]
+        own_samples = [sample for sample in notes.samples if sample.workload == job.label]
+        notes.monitored += watched_job.slowdowns(own_samples)
+        notes.samples += watched_job.samples_of_workload
+        notes.programs |= {watched_job.monitor: watched_job.program} if watched_job.program else {}
+        notes.warnings += watched_job.warnings
 
 
 def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
@@ -221,9 +214,15 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
     steps = job.steps(machine.mode, notes.planned.perturbation)
     prepared = len(job.before)
     first = prepared + len(job.preparation)
-    everything = (*job.before, *job.preparation, *writes, *_watched(steps, job.boot.sample_ns), *job.after)
+    steps_in_order = (
+        *job.before,
+        *job.preparation,
+        *writes,
+        *_watched(steps, job.boot.sample_ns),
+        *job.after,
+    )
     try:
-        results = _perform(target, job, everything, notes)
+        results = _perform(target, job, steps_in_order, notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
         before = ended.facts.get("results", ())
@@ -231,37 +230,27 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
     after = first + len(writes) + len(steps)
-    notes.settings |= _checked_manipulation(target, job, results[:prepared], results[after:], notes)
-    job.check_preparation(results[prepared:first])
-    notes.settings |= read_back(job.settings, own_results(results, first))
-    results_ = own_results(results[:after], first + len(writes))
-    samples = job.workload.samples(job.use, machine.mode, results_)
-    notes.samples += [_checked(sample, job) for sample in samples]
-    notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
-    sampled = sampled_of(job.label, results_)
-    notes.sampled += [sampled] if sampled else []
-    notes.counters += _counters(job, results_, sampled)
-    if isinstance(job.workload, RunsPrograms):
-        notes.programs |= job.workload.programs(job.use, results_)
-    if isinstance(job.workload, WarnsOfRuns):
-        notes.warnings += job.workload.warnings(job.use, results_)
-    if isinstance(target, CountingTarget):
-        _keep_profile(target, job, results_, notes)
-
-
-def _checked_manipulation(
-    target: BootedTarget,
-    job: Job,
-    before: tuple[StepResult, ...],
-    after: tuple[StepResult, ...],
-    notes: TrialNotes,
-) -> dict[str, str]:
     console = target.console if isinstance(target, SpeakingTarget) else ""
     try:
-        return job.checked(before, after, console)
+        notes.settings |= job.checked(results[:prepared], results[after:], console)
     except SettingRefused:
         notes.console = console[-LONGEST_CONSOLE:]
         raise
+    job.check_preparation(results[prepared:first])
+    notes.settings |= read_back(job.settings, own_results(results, first))
+    workload_results = own_results(results[:after], first + len(writes))
+    samples = job.workload.samples(job.use, machine.mode, workload_results)
+    notes.samples += [_checked(sample, job) for sample in samples]
+    notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
+    sampled = sampled_of(job.label, workload_results)
+    notes.sampled += [sampled] if sampled else []
+    notes.counters += _counters(job, workload_results, sampled)
+    if isinstance(job.workload, RunsPrograms):
+        notes.programs |= job.workload.programs(job.use, workload_results)
+    if isinstance(job.workload, WarnsOfRuns):
+        notes.warnings += job.workload.warnings(job.use, workload_results)
+    if isinstance(target, CountingTarget) and notes.symbols.wanted:
+        _keep_profile(target, job, workload_results, notes)
 
 
 def _perform(
@@ -279,8 +268,6 @@ def _perform(
 def _keep_profile(
     target: CountingTarget, job: Job, results: tuple[StepResult, ...], notes: TrialNotes
 ) -> None:
-    if not notes.symbols.wanted:
-        return
     try:
         symbols = notes.symbols.of(target, job.boot)
         counted = counted_profile(job, target.identity, results, symbols)
@@ -379,16 +366,13 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "machine_arguments": identity.arguments,
             "agent_digest": identity.agent_digest,
             "seed": identity.seed,
-            "snapshot": identity.snapshot or _without_snapshot(identity),
+            # Machines in real time have no snapshot.
+            "snapshot": identity.snapshot
+            or (f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""),
             "executed": identity.executed
             | ({WATCHED_FILES: monitors.watched_digest()} if identity.machine in EXACT_MACHINES else {}),
         }
     return Provenance.model_validate(facts)
-
-
-def _without_snapshot(identity: MachineIdentity) -> str:
-    """Machines in real time have none."""
-    return f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""
 
 
 _SHOWN_HUNKS = 3
@@ -421,25 +405,17 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
             "8.0 on, or Debian's 7.2, has them right (KTRIAL_QEMU names another one)",
         )
         warnings = (*warnings, flags)
-    if identity:
-        warnings = (*warnings, *_unpublished_programs(identity))
+    # What a guest program executes is a part of what is counted there, down to the page of a variable.
+    if identity and (unpublished := guest_programs.unpublished_digests(identity.executed)):
+        programs = DataWarning(
+            kind=WarningKind.GUEST_PROGRAMS,
+            text=f"the guest's programs ({', '.join(unpublished)}) are not the published ones: another "
+            "compiler or C library made them",
+            advice="numbers may differ from published ones in the last digits, and verdicts of trials on "
+            "one system do not depend on it: ktrial doctor",
+        )
+        warnings = (*warnings, programs)
     return (*warnings, *patch_warnings(kernel)) if kernel else warnings
-
-
-def _unpublished_programs(identity: MachineIdentity) -> tuple[DataWarning, ...]:
-    """What a guest program executes is a part of what is counted there, down to the page of a variable."""
-    unpublished = guest_programs.unpublished_digests(identity.executed)
-    if not unpublished:
-        return ()
-    text = (
-        f"the guest's programs ({', '.join(unpublished)}) are not the published ones: another compiler or C "
-        "library made them"
-    )
-    advice = (
-        "numbers may differ from published ones in the last digits, and verdicts of trials on one system do "
-        "not depend on it: ktrial doctor"
-    )
-    return (DataWarning(kind=WarningKind.GUEST_PROGRAMS, text=text, advice=advice),)
 
 
 def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
