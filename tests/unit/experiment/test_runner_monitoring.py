@@ -1,6 +1,7 @@
 """Workloads that programs watch: their numbers come from runs without, and the cost is told."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +11,19 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 
 from ktrial import monitors
+from ktrial.analysis.comparability import machine_difference
 from ktrial.analysis.data_quality import monitor_costs, warnings_of
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.session import run
-from ktrial.experiment.trial import run_trial
+from ktrial.experiment.stored_trials import differences
+from ktrial.experiment.trial import provenance, run_trial
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.machine import Boot
+from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Monitored, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import Direction
+from ktrial.model.workload import Direction, Mode
 from ktrial.store.store import open_store
 from ktrial.target import Run, StepResult, TracerProgram
 from ktrial.target.errors import MonitorFailed, MonitorUnusable
@@ -131,6 +134,34 @@ def test_the_end_of_the_machine_is_no_monitor_s_doing(counting: None) -> None:
 
     with pytest.raises(MachineStopped):
         trial_of(ScriptedMachine(stopped))
+
+
+class OneMore:
+    """Another package's monitor, which counts what is in one more file."""
+
+    name, summary, files = "one-more", "softirqs", ("/proc/softirqs",)
+
+    def counters(self, watched: monitors.Watched, rusage: Mapping[str, float]) -> dict[str, float]:
+        return {}
+
+
+def test_a_monitor_that_is_installed_is_told_and_what_was_counted_without_it_is_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To read one more file moves exact counts in the last digits (`fork` on 6.1: 14 of 100,290)."""
+
+    def noted(machine: str, mode: Mode) -> Trial:
+        identity = MachineIdentity(machine=machine, mode=mode, qemu="7.2.22", cpu_model="max")
+        return a_trial(provenance=provenance(a_kernel(), identity))
+
+    before, before_in_time = noted("exact", Mode.EXACT_PLUGIN), noted("host", Mode.TIMED)
+    usual, warnings = monitors.installed()
+    monkeypatch.setattr(monitors, "installed", lambda: ({**usual, "one-more": OneMore()}, warnings))
+    after = noted("exact", Mode.EXACT_PLUGIN)
+    assert "set of files read around the programs" in machine_difference([before], [after])
+    (difference,) = differences(before, after)
+    assert difference.fact == "executed: watched files"
+    assert not machine_difference([before_in_time], [noted("host", Mode.TIMED)]), "its noise is larger"
 
 
 def test_a_monitor_that_cannot_watch_here_ends_the_study_before_anything_is_run(
