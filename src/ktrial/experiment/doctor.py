@@ -178,7 +178,7 @@ def _debian_kernels() -> SystemCheck:
         problem = "this system's apt knows no Debian archive"
         return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     except KernelError as error:
-        problem = str(error.facts.get("problem", error.message))
+        problem = error.problem or error.message
         return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
 

@@ -561,7 +561,8 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
 
 
 def _commits_bad(directory: Path, text: str, problem: str, advice: str) -> KernelUsageError:
-    return KernelUsageError(f"The range {text} of {directory} cannot be used: {problem}.", hint=advice)
+    message = f"The range {text} of {directory} cannot be used: {problem}."
+    return KernelUsageError(message, hint=advice, problem=problem)
 
 
 # Patches that were read out of mails and other files, each kept as a file of its own, by its content.

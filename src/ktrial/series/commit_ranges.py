@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ktrial.analysis.history.change_points import ALPHA
 from ktrial.analysis.history.series import HasNumbers, history, versions
-from ktrial.errors import KtrialError
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.single_kernel import Runs
 from ktrial.experiment.watch import GIT, TargetLook
@@ -153,30 +152,18 @@ def commits_between(
     try:
         series = series_in_git(directory, text)
         step = max(2, len(series.patches))
-        result = _measured(series, step, measurement, limits, runs, tell)
+        plain = requested(series.base, directory=Path.cwd())
+        series_run = SeriesRun(series, plain, measurement, runs, tell, limits=lambda _uses: limits)
+        result = run_sparsely(
+            series, step, lambda stretches: replace(series_run, series=stretches).run(), tell
+        )
         return CommitsBetween(f"{command} --every {step}", result)
     except HOST_PROBLEMS:
         raise
-    except (KernelError, SeriesError) as error:
-        return CommitsBetween(command, problem=_why(error))
-
-
-def _measured(
-    series: PatchSeries,
-    step: int,
-    measurement: Measurement,
-    limits: Mapping[str, float],
-    runs: Runs,
-    tell: Callable[[str], None],
-) -> SeriesResult:
-    plain = requested(series.base, directory=Path.cwd())
-    series_run = SeriesRun(series, plain, measurement, runs, tell, limits=lambda _uses: limits)
-    return run_sparsely(series, step, lambda stretches: replace(series_run, series=stretches).run(), tell)
-
-
-def _why(error: KtrialError) -> str:
-    problem = error.facts.get("problem")
-    return problem if isinstance(problem, str) and problem else error.message
+    except KernelError as error:
+        return CommitsBetween(command, problem=error.problem or error.message)
+    except SeriesError as error:
+        return CommitsBetween(command, problem=error.message)
 
 
 # A workload's history over the commits of a range: what `series` and `watch` measured of them, in order.
