@@ -298,8 +298,8 @@ def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, st
 def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """Measure the kernel now, and keep it under `name`; what had the name before goes when all is there.
 
-    Raises AnalysisUsageError; AnalysisError where a trial failed, and what `session.run` raises: then what had the
-    name before stays.
+    Raises AnalysisUsageError; AnalysisError where a trial failed, and what `session.run` raises: then what
+    had the name before stays.
     """
     check_name(name)
     before = [study for study in runs.store.studies() if study.study.name == PREFIX + name]
