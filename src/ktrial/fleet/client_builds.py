@@ -8,29 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 from ktrial.experiment.resources import Builder, KernelOutcome, Listener, PortableBuilds, built_here, numbered
 from ktrial.file_digests import digest_of_bytes
-from ktrial.file_store import FileStore, FileStoreFailed
+from ktrial.file_store import FileStore
 from ktrial.fleet import worker_side
-from ktrial.fleet.connection import Connection
 from ktrial.fleet.contents import Contents, Package
 from ktrial.fleet.errors import FleetError, TransferDamaged
-from ktrial.fleet.membership import Calls, JoinCheck, Membership
+from ktrial.fleet.membership import Calls, Home, JoinCheck, Membership
 from ktrial.fleet.messages import (
     BuildCall,
     Built,
     CanBuild,
     Failed,
     Gone,
-    HandOver,
     NotBuilt,
-    Piece,
     Question,
     Unable,
 )
-from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import Member
 from ktrial.installation import VERSION, cache_directory
 from ktrial.kernels.errors import KernelError
@@ -48,9 +44,6 @@ class Item:
     """Of the pickled order."""
     labels: list[str]
     losses: int = 0
-    archive: Built | None = None
-    """What a worker has built, while it arrives."""
-    arrived: int = 0
 
 
 @dataclass
@@ -61,23 +54,10 @@ class End:
     had: Kernel | KernelError | BaseException | None = None
 
 
-class Site(Protocol):
-    """Of the fleet, what builds need."""
-
-    settings: FleetSettings
-    members: dict[str, Member]
-    packages: dict[str, Package]
-
-    @property
-    def connection(self) -> Connection:
-        """To the scheduler."""
-        ...
-
-
 class FleetBuilds:
     """Has one study's kernels built."""
 
-    def __init__(self, home: Site, builder: Builder, listener: Listener) -> None:
+    def __init__(self, home: Home, builder: Builder, listener: Listener) -> None:
         assert builder.elsewhere, "who asks has looked"
         self._home, self._builder, self._listener = home, builder, listener
         self._elsewhere: PortableBuilds = builder.elsewhere()
@@ -164,13 +144,7 @@ def _scratch() -> Path:
 # A worker is asked first whether it can build these. It builds one at a time, and is given no more once
 # something of its own kept it from one. A kernel with which three workers were lost is built by the client.
 
-_BUILD_ASSIGNMENT_GLANCE_SECONDS = 0.05
-
-
 _MOST_LOSSES = 3
-
-
-_PIECE_BYTES = 4 << 20
 
 
 @dataclass
@@ -190,7 +164,7 @@ class BuildAssignment(threading.Thread):
 
     def __init__(
         self,
-        home: Site,
+        home: Home,
         builds: PortableBuilds,
         maker: bytes,
         items: list[Item],
@@ -203,9 +177,16 @@ class BuildAssignment(threading.Thread):
         self._events, self._stopping = events, threading.Event()
         self._waiting, self._items = list(items), {one.digest: one for one in items}
         self._topic = f"ktrial builds {uuid.uuid4().hex}"
-        self._calls = Calls(home.connection, home.packages, home.settings.files, events.put)
+        self._calls = Calls(home, events.put)
         question = Question(maker, tuple(self._items))
-        join_check = JoinCheck(self._topic, worker_side.can_build, question, self._problem, keeps_out=False)
+        join_check = JoinCheck(
+            self._topic,
+            worker_side.can_build,
+            question,
+            self._problem,
+            keeps_out=False,
+            digests=question.orders,
+        )
         self._membership = Membership(home, join_check, self._calls, events.put)
         self._can: dict[str, set[str]] = {}
         """By the workers' addresses: digests of the orders that they can build."""
@@ -227,7 +208,7 @@ class BuildAssignment(threading.Thread):
                     self._membership.look()
                     if not self._membership.is_away:
                         self._hand_out()
-                    for number, answer in self._calls.finished(_BUILD_ASSIGNMENT_GLANCE_SECONDS):
+                    for number, answer in self._calls.finished(_GLANCE_SECONDS):
                         self._answered(number, answer)
         except BaseException as error:  # noqa: BLE001 - whoever reads the events raises it
             self._events.put(End(None, error))
@@ -270,11 +251,10 @@ class BuildAssignment(threading.Thread):
 
     def _begin(self, member: Member, item: Item) -> None:
         self._by[item.digest] = member.name
-        call = BuildCall(self._maker, item.digest, self._topic, self._home.settings.files)
-        self._ask(member, item, f"ktrial builds {item.order.build.name}", worker_side.build, call)
-
-    def _ask(self, member: Member, item: Item, name: str, function: Any, argument: object) -> None:
-        self._work[self._calls.begin(member.address, name, function, argument)] = member, item
+        name = f"ktrial builds {item.order.build.name}"
+        call = BuildCall(self._maker, item.digest, self._topic, self._home.files)
+        number = self._calls.begin(member.address, name, worker_side.build, call, (item.digest,))
+        self._work[number] = member, item
 
     def _answered(self, number: int, answer: object) -> None:
         if number not in self._work:
@@ -285,13 +265,7 @@ class BuildAssignment(threading.Thread):
             problem = answer.problem.strip().splitlines()[-1]
             raise FleetError(f"Worker {member.name}: {problem}") from RuntimeError(answer.problem)
         if isinstance(answer, Built):
-            item.archive, item.arrived = answer, 0
-            if not (answer.in_store and self._taken(item, answer)):
-                self._fetch(member, item)
-            else:
-                self._arrived(member, item)
-        elif isinstance(answer, Piece):
-            self._piece(member, item, answer)
+            self._take(member, item, answer)
         elif isinstance(answer, NotBuilt):
             self._end(item, self._as_here(item, answer))
         else:
@@ -299,7 +273,6 @@ class BuildAssignment(threading.Thread):
 
     def _again(self, member: Member, item: Item, answer: object) -> None:
         """Somebody else has to build it, or this system."""
-        item.archive = None
         if isinstance(answer, Unable):
             self._can[member.address] = set()
             advice = f": {answer.advice}" if answer.advice else ""
@@ -318,52 +291,19 @@ class BuildAssignment(threading.Thread):
         self._unended -= 1
         self._events.put(End(item, had))
 
-    def _taken(self, item: Item, built: Built) -> bool:
-        """Whether all of it came from the fleet's store of files."""
+    def _take(self, member: Member, item: Item, built: Built) -> None:
+        """What was built, from the fleet's place of files."""
         try:
-            store = FileStore(self._home.settings.files)
-            return store.take(built.digest, lambda *part: self._kept.receive(built.digest, *part))
-        except (FileStoreFailed, TransferDamaged) as error:
-            self._events.put(f"{error.message}: what was built comes from its worker")
-            return False
-
-    def _fetch(self, member: Member, item: Item) -> None:
-        assert item.archive
-        self._ask(
-            member,
-            item,
-            f"ktrial takes {item.order.build.name}",
-            worker_side.hand_over,
-            HandOver(item.archive.digest, item.arrived, _PIECE_BYTES),
-        )
-
-    def _piece(self, member: Member, item: Item, piece: Piece) -> None:
-        built = item.archive
-        assert built
-        try:
-            if not piece.data:
-                raise TransferDamaged(digest=built.digest, found="shorter")
-            self._kept.receive(built.digest, item.arrived, piece.data, built.size)
-        except TransferDamaged as error:
-            self._again(member, item, Unable(error.message))
-            return
-        item.arrived += len(piece.data)
-        if item.arrived < built.size:
-            self._fetch(member, item)
-        else:
-            self._arrived(member, item)
-
-    def _arrived(self, member: Member, item: Item) -> None:
-        assert item.archive
-        archive = self._kept.place(item.archive.digest, "content")
-        try:
+            if not self._kept.take(FileStore(self._home.files), built.digest):
+                self._again(member, item, Unable(f"what it built is not in {self._home.files}"))
+                return
+            archive = self._kept.place(built.digest, "content")
             kernel = self._builds.take(item.order, archive)
-        except KernelError as error:
+            archive.unlink(missing_ok=True)
+        except (TransferDamaged, KernelError) as error:
             self._again(member, item, Unable(error.message))
         else:
             self._end(item, kernel)
-        finally:
-            archive.unlink(missing_ok=True)
 
     def _as_here(self, item: Item, said: NotBuilt) -> KernelError:
         """The error as it would be here, with the log in this system's cache."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.executor import (
@@ -28,18 +28,15 @@ from ktrial.experiment.executor import (
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.trial import run_trial, without_running
 from ktrial.fleet import worker_side
-from ktrial.fleet.connection import Connection
-from ktrial.fleet.contents import Package, packed
+from ktrial.fleet.contents import packed
 from ktrial.fleet.errors import FleetError
-from ktrial.fleet.membership import Calls, Membership, join_check_of
+from ktrial.fleet.membership import Calls, Home, Membership, join_check_of
 from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Order, Preparation, Several, Unable
-from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import (
     Check,
     Checks,
     Entry,
     Member,
-    Pace,
     Waiting,
     compared,
     for_member,
@@ -58,23 +55,6 @@ _GLANCE_SECONDS = 0.05
 
 _MOST_DEATHS = 3
 """Of workers, while they perform one trial: then it is the trial's doing."""
-
-
-class Home(Protocol):
-    """What executors of one fleet share."""
-
-    settings: FleetSettings
-    members: dict[str, Member]
-    packages: dict[str, Package]
-    pace: Pace
-
-    @property
-    def connection(self) -> Connection:
-        """To the scheduler."""
-        ...
-
-
-# What one call on a worker is for.
 
 
 @dataclass(frozen=True)
@@ -108,7 +88,7 @@ class FleetExecutor:
         """`machine`: the client's own, which says who is right where workers disagree."""
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
         self._events = EventQueue()
-        self._calls = Calls(home.connection, home.packages, home.settings.files, self._tell)
+        self._calls = Calls(home, self._tell)
         self._membership = Membership(home, join_check_of(machine, bench), self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
         self._waiting = Waiting()
@@ -244,7 +224,8 @@ class FleetExecutor:
         planned, more = entries[0].planned, f" and {len(entries) - 1} more" if len(entries) > 1 else ""
         what = "check" if check else "trial"
         name = f"ktrial {what} {planned.treatment.label} {planned.perturbation.number}{more}"
-        self._begin(Work(member, entries, check), name, worker_side.perform, orders)
+        digests = dict.fromkeys(digest for entry in entries for digest in entry.package.digests)
+        self._begin(Work(member, entries, check), name, worker_side.perform, orders, tuple(digests))
 
     def _prepare(self, member: Member, entry: Entry) -> None:
         ready = member.prepared.setdefault(self._bench.key, set())
@@ -254,11 +235,13 @@ class FleetExecutor:
         self._events.put(Preparing(boot, f"preparing on {member.name}"))
         order = Preparation(self._bench, entry.package.digest, number)
         name = f"ktrial prepares {boot.kernel.name}"
-        self._begin(Work(member, boot=boot), name, worker_side.prepare, order)
+        self._begin(Work(member, boot=boot), name, worker_side.prepare, order, entry.package.digests)
 
-    def _begin(self, work: Work, name: str, function: Callable[..., object], order: object) -> None:
+    def _begin(
+        self, work: Work, name: str, function: Callable[[Any], object], order: object, digests: Sequence[str]
+    ) -> None:
         work.member.busy += 1
-        self._work[self._calls.begin(work.member.address, name, function, order)] = work
+        self._work[self._calls.begin(work.member.address, name, function, order, digests)] = work
 
     def _answered(self, number: int, answer: object) -> None:
         if number not in self._work:

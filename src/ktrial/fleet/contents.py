@@ -3,11 +3,10 @@
 <cache>/fleet/files/<sha256>/content      what has this digest
 <cache>/fleet/files/<sha256>/<name>       the same file under a name that somebody needs it to have
 <cache>/fleet/kernels/<digest>/<name>     a kernel's parts, beside which its symbols are kept
-<cache>/fleet/arriving/<sha256>.<pid>     not all of it has arrived
+<cache>/fleet/arriving/<sha256>.<pid>.…   not all of it has arrived
 """
 
 import contextlib
-import errno
 import os
 import pickle
 import threading
@@ -17,16 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ktrial.experiment.jobs import Job
+from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_bytes, digest_of_file, has_digest
+from ktrial.file_store import FileStore
 from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
 from ktrial.installation import cache_directory
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
 
 _CONTENT = "content"
-
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 _STALE_SECONDS = 3600.0
@@ -39,35 +37,43 @@ class Contents:
     def __init__(self, directory: Path | None = None) -> None:
         """`directory`: another place than below the user's cache."""
         self._root = directory or cache_directory() / "fleet"
-        self._arrived: dict[str, dict[int, int]] = {}
-        """Digest → offset → length, of the parts of files that are not complete."""
-        self._lock = threading.Lock()
         self._remove_stale()
 
     def lacking(self, digests: Iterable[str]) -> tuple[str, ...]:
         """Those that are not here, or not whole: what is damaged is taken away."""
         return tuple(digest for digest in digests if not self._is_here(digest))
 
-    def receive(self, digest: str, offset: int, data: bytes, size: int) -> None:
-        """Take a part of a file of `size` bytes; with the last part it is verified, and is here.
+    def take(self, store: FileStore, digest: str) -> bool:
+        """Copy the file from the fleet's place of files, and verify it. Whether it was there.
 
-        Raises WorkerDiskFull, TransferDamaged.
+        Raises WorkerDiskFull, TransferDamaged, FileStoreFailed.
         """
-        place = self._root / "arriving" / f"{digest}.{os.getpid()}"
+        arriving = self._root / "arriving" / f"{digest}.{os.getpid()}.{threading.get_ident()}"
+        arriving.parent.mkdir(parents=True, exist_ok=True)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with self._lock:
-                _write(place, offset, data)
-                parts = self._arrived.setdefault(digest, {})
-                parts[offset] = len(data)
-                complete = sum(parts.values()) >= size
-            if complete:
-                self._complete(digest, place)
-        except OSError as error:
-            self._forget(digest, place)
-            if error.errno not in _FULL:
-                raise
-            raise WorkerDiskFull(directory=self._root, problem=error.strerror) from None
+            with arriving.open("wb") as file:
+
+                def write(_offset: int, data: bytes, _size: int) -> None:
+                    try:
+                        file.write(data)
+                        file.flush()
+                    except OSError as error:
+                        problem = error.strerror or str(error)
+                        raise WorkerDiskFull(directory=self._root, problem=problem) from None
+                    fault_point("fleet: part of a file received")
+
+                if not store.take(digest, write):
+                    return False
+            actual = digest_of_file(arriving, anew=True)
+            if actual != digest:
+                raise TransferDamaged(digest=digest, found=actual)
+            content = self._root / "files" / digest / _CONTENT
+            content.parent.mkdir(parents=True, exist_ok=True)
+            arriving.replace(content)
+        finally:
+            with contextlib.suppress(OSError):
+                arriving.unlink(missing_ok=True)
+        return True
 
     def place(self, digest: str, name: str) -> Path:
         """Where the content is, under this name. Raises KeyError where it is not here."""
@@ -97,16 +103,6 @@ class Contents:
             return False
         return False
 
-    def _complete(self, digest: str, place: Path) -> None:
-        actual = digest_of_file(place, anew=True)
-        if actual != digest:
-            self._forget(digest, place)
-            raise TransferDamaged(digest=digest, found=actual)
-        home = self._root / "files" / digest
-        home.mkdir(parents=True, exist_ok=True)
-        place.replace(home / _CONTENT)
-        self._arrived.pop(digest, None)
-
     def _remove_stale(self) -> None:
         """Take away what workers that were killed had received in part."""
         now = time.time()
@@ -115,21 +111,6 @@ class Contents:
                 with contextlib.suppress(OSError):
                     if now - place.stat().st_mtime > _STALE_SECONDS:
                         place.unlink()
-
-    def _forget(self, digest: str, place: Path) -> None:
-        self._arrived.pop(digest, None)
-        with contextlib.suppress(OSError):
-            place.unlink(missing_ok=True)
-
-
-def _write(place: Path, offset: int, data: bytes) -> None:
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        written = 0
-        while written < len(data):
-            written += os.pwrite(descriptor, data[written:], offset + written)
-    finally:
-        os.close(descriptor)
 
 
 def _linked(content: Path, wanted: Path) -> Path:
@@ -194,12 +175,6 @@ def unpacked(data: bytes, contents: Contents) -> tuple[Job, ...]:
         if job.boot not in places:
             places[job.boot] = _placed(job.boot, digests, contents)
     return tuple(replace(job, boot=places[job.boot]) for job in jobs)
-
-
-def digests_in(data: bytes) -> tuple[str, ...]:
-    """Of the files that the packed jobs need."""
-    _, digests = pickle.loads(data)
-    return tuple(dict.fromkeys(digests.values()))
 
 
 def _paths(boot: Boot) -> Iterator[Path]:

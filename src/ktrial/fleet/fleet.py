@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ class Fleet:
         self._session = uuid.uuid4().hex
         self._open = contextlib.ExitStack()
         self._connection: Connection | None = None
+        self._files = ""
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +64,7 @@ class Fleet:
     def close(self) -> None:
         """Leave it; end its workers, where they are this process's own."""
         self._open.close()
-        self._connection = None
+        self._connection, self._files = None, ""
 
     @property
     def connection(self) -> Connection:
@@ -74,6 +76,17 @@ class Fleet:
             self._connection = connected(self.settings, address, self._say)
             self._open.callback(self._connection.close)
         return self._connection
+
+    @property
+    def files(self) -> str:
+        """Its place of files: where none is named, a directory in this system's cache, until it is left."""
+        if not self._files:
+            self._files = self.settings.files
+        if not self._files:
+            cache = cache_directory() / "fleet"
+            cache.mkdir(parents=True, exist_ok=True)
+            self._files = self._open.enter_context(TemporaryDirectory(prefix="files-", dir=cache))
+        return self._files
 
     def at_once(self, machine: Machine, jobs: int | None) -> int:
         """As many as its workers take; never more than `jobs`."""

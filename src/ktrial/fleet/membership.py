@@ -2,41 +2,49 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ktrial.file_store import FileStore, FileStoreFailed
+from ktrial.file_store import FileStore
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
 from ktrial.fleet.contents import Package
 from ktrial.fleet.errors import FleetError, FleetOutOfReach
-from ktrial.fleet.messages import Bench, Failed, Gone, Introduction, Lacking, Taken, Unable
+from ktrial.fleet.messages import Bench, Failed, Gone, Introduction, Lacking, Unable
 from ktrial.fleet.settings import FleetSettings
-from ktrial.fleet.trial_queue import Member
+from ktrial.fleet.trial_queue import Member, Pace
 from ktrial.installation import VERSION
 from ktrial.machines import Machine, PortableMachine
 
 _LOOK_SECONDS = 0.25
-
-
 _AGAIN_SECONDS = 2.0
-
-
 _GONE = "it is gone"
+_MOST_DELIVERIES = 5
+"""For one call: a worker that lacks the same again and again does not keep what it takes."""
+_PLACE_ADVICE = (
+    "files in the fleet's file names a place that this system and all workers reach: ktrial help fleet"
+)
 
 
 class Home(Protocol):
-    """What is looked at."""
+    """What executors of one fleet share."""
 
     settings: FleetSettings
     members: dict[str, Member]
+    packages: dict[str, Package]
+    pace: Pace
 
     @property
     def connection(self) -> Connection:
         """To the scheduler."""
+        ...
+
+    @property
+    def files(self) -> str:
+        """The fleet's place of files."""
         ...
 
 
@@ -53,6 +61,8 @@ class JoinCheck:
     """Why a member that answered so cannot work, and advice; empty: it can."""
     keeps_out: bool = True
     """Who cannot do this gets nothing else to do."""
+    digests: tuple[str, ...] = ()
+    """Of the contents that the function needs."""
 
     def has_passed(self, member: Member) -> bool:
         """Whether it has answered, in a way that does not keep it out."""
@@ -74,107 +84,50 @@ def join_check_of(machine: Machine, bench: Bench) -> JoinCheck:
 class _Call:
     worker: str
     name: str
-    function: Callable[..., object]
+    function: Callable[[Any], object]
     argument: object
+    digests: tuple[str, ...]
+    """Of the contents that the worker needs for it."""
     future: Pending | None = None
     deliveries: int = 0
 
 
-_Part = tuple[str, int, bytes, int]
-"""Digest of a file, offset, content there, size of the file."""
-
-
-@dataclass
-class _Delivery:
-    """All that goes to one worker now: in order, each file once."""
-
-    digests: set[str] = field(default_factory=set)
-    parts: Iterator[_Part] = field(default_factory=lambda: iter(()))
-    sent: dict[int, Pending] = field(default_factory=dict)
-    waiting: list[int] = field(default_factory=list)
-    """Calls that begin again after it."""
-
-
 class Calls:
-    """Of one thread."""
+    """Calls on workers, of one thread; what is lost is answered with `Gone`.
 
-    def __init__(
-        self,
-        connection: Connection,
-        packages: Mapping[str, Package],
-        files: str = "",
-        tell: Callable[[str], None] = lambda _text: None,
-    ) -> None:
-        """`packages`: by their digests; where files are taken from that workers lack.
+    What a worker needs for a call lies in the fleet's place of files before the worker is called, and the
+    worker takes from there what it lacks.
+    """
 
-        `files`: the fleet's store of files. `tell`: what a person has to know. Raises BadFileStore.
-        """
-        self._connection = connection
-        self._packages = packages
-        self._tell = tell
-        self._store = self._reached(files) if files else None
-        self._taken: set[tuple[str, str]] = set()
-        """Which worker was asked to take which file from the store."""
+    def __init__(self, home: Home, tell: Callable[[str], None] = lambda _text: None) -> None:
+        """`tell`: what a person has to know."""
+        self._home, self._tell = home, tell
+        self._put: set[str] = set()
+        """Digests of what lies in the place of files."""
         self._calls: dict[int, _Call] = {}
-        self._deliveries: dict[str, _Delivery] = {}
         self._numbers = itertools.count()
-        self._ended: SimpleQueue[tuple[str, int]] = SimpleQueue()
+        self._ended: SimpleQueue[int] = SimpleQueue()
         self._answers: list[tuple[int, object]] = []
 
-    def begin(self, worker: str, name: str, function: Callable[..., object], argument: object) -> int:
-        """Have the worker at the address call the function; return the call's number."""
+    def begin(
+        self,
+        worker: str,
+        name: str,
+        function: Callable[[Any], object],
+        argument: object,
+        digests: Sequence[str] = (),
+    ) -> int:
+        """Have the worker at the address call the function, with these contents at hand; the call's number.
+
+        Raises FileStoreFailed.
+        """
         number = next(self._numbers)
-        self._calls[number] = _Call(worker, name, function, argument)
+        self._calls[number] = _Call(worker, name, function, argument, tuple(digests))
         self._submit(number)
         return number
 
     def finished(self, seconds: float) -> list[tuple[int, object]]:
         """Numbers and answers of the calls that have ended; waits so long for the first."""
-        self._collect(seconds)
-        answers, self._answers = self._answers, []
-        return [(number, answer) for number, answer in answers if self._calls.pop(number, None)]
-
-    def lose(self, workers: Iterable[str], *, died: bool = False) -> None:
-        """What these workers were asked is answered with Gone. `died`: they are not there any more."""
-        gone = set(workers)
-        lost = {number: one for number, one in self._calls.items() if one.worker in gone}
-        futures = [one.future for one in lost.values() if one.future]
-        for worker in gone:
-            if delivery := self._deliveries.pop(worker, None):
-                futures += delivery.sent.values()
-        # Dask would keep them, with what they carry, for a worker of this address.
-        if futures:
-            self._connection.give_up(futures)
-        self._answers += [(number, Gone(died)) for number in lost]
-
-    def look_for_lost(self) -> None:
-        """What the scheduler has forgotten is answered with Gone."""
-        lost = {one.worker for one in self._calls.values() if one.future and is_lost(one.future)}
-        lost |= {
-            worker
-            for worker, delivery in self._deliveries.items()
-            if any(is_lost(one) for one in delivery.sent.values())
-        }
-        self.lose(lost)
-
-    def give_up(self, numbers: Iterable[int] | None = None) -> None:
-        """Nobody waits for these calls any more; None: for any."""
-        calls = [
-            self._calls.pop(number, None) for number in (list(self._calls) if numbers is None else numbers)
-        ]
-        self._connection.give_up(one.future for one in calls if one and one.future)
-
-    def _submit(self, number: int) -> None:
-        call = self._calls[number]
-        name = f"{call.name} #{number}.{call.deliveries}"
-        call.future = self._connection.call(call.worker, name, call.function, call.argument)
-        self._tell_end(call.future, "call", number)
-
-    def _tell_end(self, future: Pending, kind: str, number: int) -> None:
-        ended = self._ended
-        future.add_done_callback(lambda _future: ended.put((kind, number)))
-
-    def _collect(self, seconds: float) -> None:
         ended = []
         try:
             ended.append(self._ended.get(timeout=0 if self._answers else seconds))
@@ -184,120 +137,83 @@ class Calls:
             pass
         futures = {
             number: call.future
-            for kind, number in ended
-            if kind == "call"
+            for number in ended
             if (call := self._calls.get(number)) and call.future and call.future.done()
         }
-        for number, result in zip(futures, self._connection.results(futures.values()), strict=True):
+        for number, result in zip(futures, self._home.connection.results(futures.values()), strict=True):
             self._answered(number, result)
-        for kind, number in ended:
-            if kind != "call":
-                self._part_arrived(kind, number)
+        answers, self._answers = self._answers, []
+        return [(number, answer) for number, answer in answers if self._calls.pop(number, None)]
+
+    def lose(self, workers: Iterable[str], *, died: bool = False) -> None:
+        """What these workers were asked is answered with Gone. `died`: they are not there any more."""
+        addresses = set(workers)
+        lost = {number: call for number, call in self._calls.items() if call.worker in addresses}
+        # Dask would keep them, with what they carry, for a worker of this address.
+        if futures := [call.future for call in lost.values() if call.future]:
+            self._home.connection.give_up(futures)
+        self._answers += [(number, Gone(died)) for number in lost]
+
+    def look_for_lost(self) -> None:
+        """What the scheduler has forgotten is answered with Gone."""
+        self.lose({call.worker for call in self._calls.values() if call.future and is_lost(call.future)})
+
+    def give_up(self) -> None:
+        """Nobody waits for any of the calls any more."""
+        self._home.connection.give_up(call.future for call in self._calls.values() if call.future)
+        self._calls.clear()
+
+    def _submit(self, number: int) -> None:
+        call, ended = self._calls[number], self._ended
+        name = f"{call.name} #{number}.{call.deliveries}"
+        if call.digests:
+            self._supply(call.digests)
+            arguments = (self._home.files, call.digests, call.function, call.argument)
+            call.future = self._home.connection.call(call.worker, name, worker_side.supplied, *arguments)
+        else:
+            call.future = self._home.connection.call(call.worker, name, call.function, call.argument)
+        call.future.add_done_callback(lambda _future: ended.put(number))
 
     def _answered(self, number: int, result: object) -> None:
         call = self._calls[number]
         if isinstance(result, Lacking):
             self._deliver(number, call, result)
         elif isinstance(result, BaseException):
-            problem = f"{type(result).__name__}: {result}"
-            self._answers.append((number, Failed(problem)))
+            self._answers.append((number, Failed(f"{type(result).__name__}: {result}")))
         else:
             self._answers.append((number, Gone() if result is None else result))
 
     def _deliver(self, number: int, call: _Call, lacking: Lacking) -> None:
+        """Once more: with what the worker did not ask for before, or has not found whole."""
         call.deliveries += 1
         if call.deliveries > _MOST_DELIVERIES:
-            self._answers.append((number, Unable("it does not keep the files that it is given")))
+            problem = f"it does not find in {self._home.files} what lies there, or does not keep it"
+            self._answers.append((number, Unable(problem, _PLACE_ADVICE)))
             return
-        delivery = self._deliveries.setdefault(call.worker, _Delivery())
-        new = [digest for digest in lacking.digests if digest not in delivery.digests]
-        delivery.digests.update(new)
-        delivery.waiting.append(number)
-        # What is not in the store, or is damaged there, is lacking a second time.
-        taken = [digest for digest in new if (call.worker, digest) not in self._taken]
-        if taken and self._put(taken):
-            self._have_taken(call.worker, delivery, tuple(taken))
-            new = [digest for digest in new if digest not in taken]
-        delivery.parts = itertools.chain(delivery.parts, self._parts(new))
-        self._send(call.worker, delivery)
+        for digest in lacking.digests:
+            if digest in call.digests:
+                self._tell(
+                    f"{digest[:12]} is not what a worker finds in {self._home.files}: it is put there anew"
+                )
+                self._put.discard(digest)
+                self._supply([digest], anew=True)
+        call.digests = tuple(dict.fromkeys((*call.digests, *lacking.digests)))
+        self._submit(number)
 
-    def _reached(self, files: str) -> FileStore | None:
-        try:
-            return FileStore(files)
-        except FileStoreFailed as error:
-            self._tell(f"{error.message}: files go to workers from here")
-            return None
-
-    def _put(self, digests: Iterable[str], *, anew: bool = False) -> bool:
-        """Have the contents in the fleet's store; whether they are."""
-        if self._store is None:
-            return False
-        try:
-            for digest in digests:
-                self._store.put(digest, self._content(digest), anew=anew)
-        except FileStoreFailed as error:
-            self._tell(f"{error.message}: files go to workers from here")
-            self._store = None
-        return self._store is not None
-
-    def _have_taken(self, worker: str, delivery: _Delivery, digests: tuple[str, ...]) -> None:
-        assert self._store is not None
-        self._taken.update((worker, digest) for digest in digests)
-        number = next(self._numbers)
-        name = f"ktrial takes {len(digests)} files #{number}"
-        future = self._connection.call(worker, name, worker_side.take, self._store.url, digests)
-        delivery.sent[number] = future
-        self._tell_end(future, worker, number)
-
-    def _send(self, worker: str, delivery: _Delivery) -> None:
-        while len(delivery.sent) < _PARTS_AT_ONCE and (part := next(delivery.parts, None)):
-            number = next(self._numbers)
-            digest, offset, data, size = part
-            name = f"ktrial file {digest[:12]} #{number}"
-            future = self._connection.call(worker, name, worker_side.receive, digest, offset, data, size)
-            delivery.sent[number] = future
-            self._tell_end(future, worker, number)
-        if not delivery.sent:
-            self._deliveries.pop(worker, None)
-            for number in delivery.waiting:
-                if number in self._calls:
-                    self._submit(number)
-
-    def _part_arrived(self, worker: str, number: int) -> None:
-        delivery = self._deliveries.get(worker)
-        future = delivery.sent.get(number) if delivery else None
-        if delivery is None or future is None:
-            return
-        (result,) = self._connection.results([future])
-        if result is None:
-            self.lose([worker])
-        elif isinstance(result, BaseException | Unable | Failed):
-            self._deliveries.pop(worker, None)
-            problem = result if isinstance(result, Unable) else Unable(str(result))
-            self._answers += [(waiting, problem) for waiting in delivery.waiting]
-        else:
-            if isinstance(result, Taken) and result.problem:
-                self._tell(f"a worker takes files from here, not from the fleet's store: {result.problem}")
-                self._put(result.damaged, anew=True)
-            del delivery.sent[number]
-            self._send(worker, delivery)
+    def _supply(self, digests: Iterable[str], *, anew: bool = False) -> None:
+        """Have the contents in the fleet's place of files."""
+        missing = [digest for digest in digests if digest not in self._put]
+        store = FileStore(self._home.files) if missing else None
+        for digest in missing:
+            assert store is not None
+            store.put(digest, self._content(digest), anew=anew)
+            self._put.add(digest)
 
     def _content(self, digest: str) -> Path | bytes:
-        package = self._packages.get(digest)
-        if package:
-            return package.data
-        return next(each.files[digest] for each in self._packages.values() if digest in each.files)
-
-    def _parts(self, digests: Iterable[str]) -> Iterator[_Part]:
-        for digest in digests:
-            content = self._content(digest)
-            if isinstance(content, bytes):
-                yield from _in_parts(digest, content)
-                continue
-            size = content.stat().st_size
-            with content.open("rb") as file:
-                for offset in range(0, max(size, 1), _PART_BYTES):
-                    yield digest, offset, file.read(_PART_BYTES), size
+        packages = self._home.packages
+        if digest in packages:
+            return packages[digest].data
+        return next(package.files[digest] for package in packages.values() if digest in package.files)
 
 
 class Membership:
@@ -323,7 +239,7 @@ class Membership:
         return any(not one.out and self._join_check.has_passed(one) for one in self._home.members.values())
 
     def look(self) -> None:
-        """See who has come and who is gone. Raises FleetOutOfReach, FleetEmpty, after patience."""
+        """See who has come and who is gone. Raises FleetOutOfReach, FleetError, after patience."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
@@ -378,7 +294,9 @@ class Membership:
     def _ask(self, member: Member) -> None:
         join_check = self._join_check
         name = f"ktrial meets {member.name}"
-        number = self._calls.begin(member.address, name, join_check.function, join_check.argument)
+        number = self._calls.begin(
+            member.address, name, join_check.function, join_check.argument, join_check.digests
+        )
         self._asked[number] = member
 
     def _lose(self, member: Member) -> None:
@@ -438,20 +356,3 @@ def _difference(expected: dict[str, str], there: dict[str, str]) -> str:
 
 def _last_line(text: str) -> str:
     return text.strip().splitlines()[-1] if text.strip() else "nothing is known"
-
-
-# Calls on workers. What a worker lacks for one is sent to it first; what is lost is told as `Gone`.
-
-_PART_BYTES = 2 << 20
-
-
-_PARTS_AT_ONCE = 4
-
-
-_MOST_DELIVERIES = 5
-"""For one call: a worker that lacks the same again and again does not keep what it is given."""
-
-
-def _in_parts(digest: str, data: bytes) -> Iterator[_Part]:
-    for offset in range(0, max(len(data), 1), _PART_BYTES):
-        yield digest, offset, data[offset : offset + _PART_BYTES], len(data)

@@ -42,19 +42,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Lacking:
-    """The worker needs these contents first."""
+    """The worker needs these contents first: it has not found them, or something else in their place."""
 
     digests: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """The worker has looked for contents in the fleet's store of files."""
-
-    problem: str = ""
-    """Why it did not get all of them."""
-    damaged: tuple[str, ...] = ()
-    """Digests of those that are something else there."""
 
 
 @dataclass(frozen=True)
@@ -124,19 +114,15 @@ class BuildCall:
     """The digest of a pickled BuildOrder."""
     topic: str
     """Under which the client hears how far it is."""
-    files: str = ""
-    """The fleet's store of files, which takes the kernel; empty: the client asks for it."""
+    files: str
+    """The fleet's place of files, which takes the kernel."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """The kernel is built; an archive of it can be had."""
+    """The kernel is built; an archive of it lies in the fleet's place of files."""
 
     digest: str
-    size: int
-    in_store: bool
-    problem: str = ""
-    """Why it is not in the fleet's store of files."""
 
 
 @dataclass(frozen=True)
@@ -146,22 +132,6 @@ class NotBuilt:
     error: KernelError
     log: bytes = b""
     """The end of what make printed."""
-
-
-@dataclass(frozen=True)
-class HandOver:
-    """A piece of an archive is asked for."""
-
-    digest: str
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Piece:
-    """It."""
-
-    data: bytes
 
 
 @dataclass(frozen=True)

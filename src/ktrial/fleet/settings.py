@@ -67,7 +67,8 @@ class FleetSettings:
     patience: float = 60.0
     """Seconds that a fleet without workers, or without its scheduler, is waited for."""
     files: str = ""
-    """The fleet's store of files: a directory's path or a URL of fsspec's; empty: the client sends them."""
+    """The fleet's store of files: a directory's path or a URL of fsspec's; empty: a directory
+    of the client's cache, which workers of the same system see."""
     asked: bool = True
     """On the command line, or by a program; not by the configuration or the environment."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import HOST_PROBLEMS
@@ -20,8 +21,8 @@ from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_file
 from ktrial.file_store import BadFileStore, FileStore, FileStoreFailed
 from ktrial.fleet.connection import is_wanted, report
-from ktrial.fleet.contents import Contents, digests_in, unpacked
-from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
+from ktrial.fleet.contents import Contents, unpacked
+from ktrial.fleet.errors import FleetError, TransferDamaged
 from ktrial.fleet.messages import (
     Bench,
     BuildCall,
@@ -29,18 +30,15 @@ from ktrial.fleet.messages import (
     CanBuild,
     Completed,
     Failed,
-    HandOver,
     Introduction,
     Lacking,
     NotBuilt,
     Order,
-    Piece,
     Preparation,
     Question,
     Reply,
     Several,
     Stopped,
-    Taken,
     Unable,
 )
 from ktrial.installation import VERSION
@@ -91,43 +89,34 @@ def introduce(bench: Bench) -> Introduction:
     return Introduction(agrees)
 
 
-def receive(digest: str, offset: int, data: bytes, size: int) -> Reply:
-    """Take a part of a file."""
+def supplied(
+    files: str, digests: tuple[str, ...], function: Callable[[Any], object], argument: object
+) -> object:
+    """Take what this worker lacks of these contents from the fleet's place of files; then do it."""
+    taken = _answered(partial(_take, files, digests))
+    return function(argument) if isinstance(taken, Completed) else taken
 
-    def done() -> Completed:
-        contents().receive(digest, offset, data, size)
-        fault_point("fleet: part of a file received")
+
+def _take(files: str, digests: tuple[str, ...]) -> Completed | Lacking:
+    lacking = contents().lacking(digests)
+    if not lacking:
         return Completed()
-
-    return _answered(done)
-
-
-def take(url: str, digests: tuple[str, ...]) -> Taken | Reply:
-    """Take files from the fleet's store, as far as they are there."""
-    damaged: list[str] = []
-    problems: list[str] = []
-    try:
-        store = FileStore(url)
-        for digest in digests:
-            try:
-                if not store.take(digest, partial(contents().receive, digest)):
-                    problems.append(f"{digest[:12]} is not there")
-            except TransferDamaged as error:
-                damaged.append(digest)
-                problems.append(error.message)
-    except WorkerDiskFull as error:
-        return Unable(error.message, error.advice)
-    except (BadFileStore, FileStoreFailed) as error:
-        problems.append(error.message)
-    return Taken(problems[0] if problems else "", tuple(damaged))
+    _jobs.cache_clear()  # what was damaged gets its names anew
+    store = FileStore(files)
+    missing: list[str] = []
+    for digest in lacking:
+        try:
+            if not contents().take(store, digest):
+                missing.append(digest)
+        except TransferDamaged:
+            missing.append(digest)
+    return Lacking(tuple(missing)) if missing else Completed()
 
 
 def prepare(preparation: Preparation) -> Reply:
     """Boot the system once, and keep it."""
 
-    def done() -> Completed | Lacking:
-        if lacking := _lacking(preparation.package):
-            return lacking
+    def done() -> Completed:
         jobs = _jobs(preparation.package)
         boot = tuple(dict.fromkeys(job.boot for job in jobs))[preparation.boot]
         place = _place(preparation.bench)
@@ -145,10 +134,6 @@ def prepare(preparation: Preparation) -> Reply:
 
 def perform(orders: tuple[Order, ...]) -> Reply:
     """Run the trials to their ends, whatever their outcomes, one after another."""
-    for package in dict.fromkeys(order.package for order in orders):
-        lacking = _answered(partial(_lacking_or_done, package))
-        if not isinstance(lacking, Completed):
-            return lacking
     replies: list[Completed | Unable | Stopped | Failed] = []
     for order in orders:
         reply = _answered(partial(_perform, order))
@@ -157,10 +142,6 @@ def perform(orders: tuple[Order, ...]) -> Reply:
         if not isinstance(reply, Completed):
             break
     return Several(tuple(replies))
-
-
-def _lacking_or_done(package: str) -> Lacking | Completed:
-    return _lacking(package) or Completed()
 
 
 def _perform(order: Order) -> Completed:
@@ -195,7 +176,7 @@ def _answered(done: Callable[[], Reply]) -> Reply:
     except MachineStopped:
         return Stopped()
     except KtrialError as error:
-        if isinstance(error, (*HOST_PROBLEMS, FleetError)):
+        if isinstance(error, (*HOST_PROBLEMS, FleetError, BadFileStore, FileStoreFailed)):
             return Unable(error.message, error.advice)
         return Failed(traceback.format_exc())
     except OSError as error:
@@ -212,21 +193,6 @@ def _place(bench: Bench) -> _Place:
             machine: Machine = pickle.loads(bench.maker)()
             _places[bench.key] = _Place(machine, KernelSymbols(wanted=bench.symbols))
         return _places[bench.key]
-
-
-def _lacking(package: str) -> Lacking | None:
-    """What of the package is not here; None: all is."""
-    if contents().lacking((package,)):
-        return Lacking((package,))
-    missing = contents().lacking(_digests(package))
-    if missing:
-        _jobs.cache_clear()  # what is damaged has its names anew
-    return Lacking(missing) if missing else None
-
-
-@lru_cache(maxsize=_MOST_PACKAGES)
-def _digests(package: str) -> tuple[str, ...]:
-    return digests_in(contents().read(package))
 
 
 @lru_cache(maxsize=_MOST_PACKAGES)
@@ -249,21 +215,15 @@ _MOST_LOG_BYTES = 1 << 20
 _MOST_ORDERS = 64
 
 
-_OF_THE_WORKER: tuple[type[KtrialError], ...] = (*HOST_PROBLEMS, BuildDiffers)
-
-
-_built: dict[str, Path] = {}
-"""Digest → an archive that is handed over in pieces."""
+_OF_THE_WORKER: tuple[type[KtrialError], ...] = (*HOST_PROBLEMS, BuildDiffers, BadFileStore, FileStoreFailed)
 
 
 class _Dropped(Exception):
     """Nobody waits for the build any more."""
 
 
-def can_build(question: Question) -> CanBuild | Lacking | Failed:
+def can_build(question: Question) -> CanBuild | Failed:
     """Say of each order why it cannot be built here."""
-    if lacking := contents().lacking(question.orders):
-        return Lacking(lacking)
     try:
         builds: PortableBuilds = pickle.loads(question.maker)()
         problems = tuple(builds.problem(_order(one)) for one in question.orders)
@@ -273,9 +233,7 @@ def can_build(question: Question) -> CanBuild | Lacking | Failed:
 
 
 def build(call: BuildCall) -> Built | NotBuilt | Lacking | Unable | Stopped | Failed:
-    """Build the kernel, and keep an archive of it for whoever asks."""
-    if lacking := contents().lacking((call.order,)):
-        return Lacking(lacking)
+    """Build the kernel, and put an archive of it into the fleet's place of files."""
     try:
         builds: PortableBuilds = pickle.loads(call.maker)()
         order = _order(call.order)
@@ -294,31 +252,15 @@ def build(call: BuildCall) -> Built | NotBuilt | Lacking | Unable | Stopped | Fa
         return Failed(traceback.format_exc())
 
 
-def hand_over(wanted: HandOver) -> Piece | Unable:
-    """A piece of a kernel's archive."""
-    try:
-        with _built[wanted.digest].open("rb") as file:
-            file.seek(wanted.offset)
-            return Piece(file.read(wanted.size))
-    except (KeyError, OSError) as error:
-        return Unable(f"what it built is gone ({error})")
-
-
 def _made(builds: PortableBuilds, order: BuildOrder, call: BuildCall) -> Built:
     fault_point("fleet build: begins")
     teller = _Teller(call)
     archive = builds.make(order, _build_side_place, teller)
     fault_point("fleet build: kernel is built")
     digest = digest_of_file(archive)
-    _built[digest] = archive
-    problem = ""
-    if call.files:
-        try:
-            FileStore(call.files).put(digest, archive)
-        except (BadFileStore, FileStoreFailed) as error:
-            problem = error.message
+    FileStore(call.files).put(digest, archive)
     fault_point("fleet build: kernel can be had")
-    return Built(digest, archive.stat().st_size, in_store=bool(call.files and not problem), problem=problem)
+    return Built(digest)
 
 
 def _build_side_place(digest: str) -> Path:

@@ -49,7 +49,7 @@ def stored(store: Path) -> int:
 IN_A_TRIAL = "fleet: trial begins"
 POINTS = [
     pytest.param(one, marks=() if one == IN_A_TRIAL else pytest.mark.nightly)
-    for one in declared("fleet/worker_side.py")
+    for one in declared("fleet/worker_side.py", "fleet/contents.py")
     if one.startswith("fleet: ")
 ]
 

@@ -127,7 +127,7 @@ def test_a_call_of_the_same_name_as_one_that_a_lost_worker_has_is_another_call(f
 def test_nothing_is_left_with_the_scheduler_of_what_a_lost_worker_was_asked(
     fleet: Fleet, address: str
 ) -> None:
-    nobody, calls = "tcp://127.0.0.1:9", Calls(fleet.connection, {})
+    nobody, calls = "tcp://127.0.0.1:9", Calls(fleet)
     number = calls.begin(nobody, "ktrial trial debian:6.1 0", len, "lost")
     with imported().Client(address, set_as_default=False) as client:
 
