@@ -52,13 +52,10 @@ def run_search(
     study = in_stored_order(study, store.find(number).study, observer or Observer())
     if (known := store.answer(number)) is not None:
         return known
-    # What an older ktrial has kept of a machine that failed is no answer: it is asked again.
-    stored = [
-        trial for trial in store.trials(number, counted=False) if trial.outcome is not Outcome.MACHINE_FAILED
-    ]
+    stored = store.trials(number, counted=False)
 
     def keep(trial: Trial) -> None:
-        store.add_trial(number, trial, replaces=frozenset({Outcome.MACHINE_FAILED}))
+        store.add_trial(number, trial)
 
     def forget(withdrawn: Sequence[PlannedTrial]) -> None:
         store.remove_trials_of(number, [one.key for one in withdrawn])
@@ -85,8 +82,8 @@ def ended(store: Store, stored: StoredStudy) -> Tuned | None:
 
 
 def _replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
-    """From its trials: those of an older ktrial have no answer beside them, and those of a search that ended
-    with an error have none at all. None where runs are missing, or are not what would be asked for today.
+    """From its trials: a search that ended with an error has no answer beside them. None where runs are
+    missing, or are not what would be asked for today.
     """
     mode = next((sample.mode for trial in trials for sample in trial.samples), Mode.TIMED)
     try:

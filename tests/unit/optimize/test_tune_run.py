@@ -128,7 +128,7 @@ def test_the_answer_is_stored_and_no_optimiser_is_asked_for_it_again(
     assert again == whole.tuned
 
 
-def test_of_an_older_ktrial_the_answer_follows_from_the_runs(whole: Whole, store: Store) -> None:
+def test_an_answer_that_is_not_stored_follows_from_the_runs(whole: Whole, store: Store) -> None:
     number = kept(store, whole.study, whole.trials)
     assert store.answer(number) is None
     assert ended(store, store.find(number)) == whole.tuned
