@@ -9,12 +9,12 @@ A fleet's file has a table with the system's name; its keys are dask-jobqueue's,
     memory = "8 GiB"
 """
 
+import importlib
 import inspect
 import signal
 import threading
-import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from ktrial.fleet.connection import imported, security_of
 from ktrial.fleet.errors import BadFleetFile, BatchSystemFailed, FleetError
-from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings
+from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings, table_of
 
 _OWN = {"workers"}
 _SET_HERE = {
@@ -55,43 +55,55 @@ class BatchJobs:
 def read(path: Path, system: str | None, workers: int | None = None) -> BatchJobs:
     """The jobs that a fleet's file describes; `system`: None where it describes those of one system only.
 
-    Raises BadFleetFile, FleetNotInstalled, JobqueueNotInstalled.
+    Raises BadFleetFile; FleetError where Dask or dask-jobqueue is not installed.
     """
-    tables = _tables(path)
+    document = table_of(path, str(path))
+    tables = {name: document[name] for name in BATCH_SYSTEMS if name in document}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise BadFleetFile(str(path), f"{name} is a table: [{name}], workers = 16, and so on")
     if system is None and len(tables) == 1:
         (system,) = tables
     if system is None or system not in tables:
-        told = f"it has {_listed(tables)}" if tables else f"it has none of {_listed(BATCH_SYSTEMS)}"
-        raise BadFleetFile(address=str(path), problem=f"which batch system? {told}")
+        there = f"it has {_listed(tables)}" if tables else f"it has none of {_listed(BATCH_SYSTEMS)}"
+        raise BadFleetFile(str(path), f"which batch system? {there}")
     table = {str(key).replace("-", "_"): value for key, value in tables[system].items()}
     count = workers or table.get("workers", 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise BadFleetFile(address=str(path), problem=f"[{system}] workers: a whole number from 1 is needed")
+        raise BadFleetFile(str(path), f"[{system}] workers: a whole number from 1 is needed")
     options = _DEFAULTS | {key: value for key, value in table.items() if key not in _OWN}
     allowed = _allowed(system)
     for key in options:
         if key not in allowed:
-            problem = f"[{system}] {key.replace('_', '-')} is not known; known: {_listed(_OWN | allowed)}"
-            raise BadFleetFile(address=str(path), problem=problem)
+            name, known = key.replace("_", "-"), _listed(_OWN | allowed)
+            raise BadFleetFile(str(path), f"[{system}] {name} is not known; known: {known}")
     return BatchJobs(system, count, options)
 
 
 def keep_up(jobs: BatchJobs, settings: FleetSettings, say: Callable[[str], None]) -> None:
     """Start the scheduler at the fleet's address, and the jobs; end both on SIGINT, SIGTERM or SIGHUP.
 
-    Raises FleetNotInstalled, FleetInClear, BatchSystemFailed.
+    Raises TrafficInClear, BatchSystemFailed; FleetError where something is not installed.
     """
-    asked = threading.Event()
+    ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: asked.set())
-    with _telling(jobs.system):
-        cluster = _cluster(jobs, settings)
+        signal.signal(number, lambda *_: ending.set())
+    place = urlsplit(settings.address)
+    scheduler = {
+        "host": f"{place.scheme}://{place.hostname}:{place.port}",
+        "dashboard_address": "127.0.0.1:0",
+        "security": security_of(settings),
+    }
+    with _as_batch_failure(jobs.system):
+        cluster = _class(jobs.system, "Cluster")(
+            name="ktrial", scheduler_options=scheduler, **_job_options(jobs, settings)
+        )
     try:
         for _ in range(jobs.workers):
             cluster.worker_spec.update(cluster.new_worker_spec())
         _submit_missing(cluster, jobs.system)
         say(f"{jobs.workers} jobs are submitted; the fleet is {cluster.scheduler_address}; Ctrl-C ends it")
-        _keep(cluster, jobs, asked, say)
+        _keep(cluster, jobs, ending, say)
     finally:
         say("cancelling the jobs")
         _drop_unsubmitted(cluster)
@@ -101,7 +113,7 @@ def keep_up(jobs: BatchJobs, settings: FleetSettings, say: Callable[[str], None]
 def _submit_missing(cluster: Any, system: str) -> None:
     """Submit a job for each worker that has none. Raises BatchSystemFailed."""
     _drop_unsubmitted(cluster)
-    with _telling(system):
+    with _as_batch_failure(system):
         # What Dask's scale() does, of which a job that cannot be submitted is a line in a log only.
         cluster.sync(cluster._correct_state)
 
@@ -112,74 +124,52 @@ def _drop_unsubmitted(cluster: Any) -> None:
         cluster.workers.pop(name).status = imported().Status.failed
 
 
-def _keep(cluster: Any, jobs: BatchJobs, asked: threading.Event, say: Callable[[str], None]) -> None:
-    """Submit again what ends, and tell who is there, until asked to end."""
-    there, told = -1, ""
-    while not asked.wait(_GLANCE_SECONDS):
-        if (now := len(cluster.scheduler_info["workers"])) != there:
-            say(f"{now} of {jobs.workers} workers are there")
-            there = now
+def _keep(cluster: Any, jobs: BatchJobs, ending: threading.Event, say: Callable[[str], None]) -> None:
+    """Submit again what ends, and tell who is there, until the end."""
+    workers, last_problem = -1, ""
+    while not ending.wait(_GLANCE_SECONDS):
+        if (count := len(cluster.scheduler_info["workers"])) != workers:
+            say(f"{count} of {jobs.workers} workers are there")
+            workers = count
         problem = ""
         try:
             _submit_missing(cluster, jobs.system)
         except BatchSystemFailed as error:
             problem = error.message
-        if problem and problem != told:
+        if problem and problem != last_problem:
             say(f"{problem}; trying again")
-        told = problem
+        last_problem = problem
 
 
 def script(jobs: BatchJobs, settings: FleetSettings) -> str:
     """What is submitted for each worker.
 
-    Raises FleetNotInstalled, JobqueueNotInstalled, FleetInClear, BatchSystemFailed.
+    Raises TrafficInClear, BatchSystemFailed; FleetError where something is not installed.
     """
-    with _telling(jobs.system, hint="dask-jobqueue made no job of the table in the fleet's file"):
+    with _as_batch_failure(jobs.system, "dask-jobqueue made no job of the table in the fleet's file"):
         job = _class(jobs.system, "Job")(settings.address, name="ktrial-0", **_job_options(jobs, settings))
         return str(job.job_script())
 
 
-def _cluster(jobs: BatchJobs, settings: FleetSettings) -> Any:
-    place = urlsplit(settings.address)
-    scheduler = {
-        "host": f"{place.scheme}://{place.hostname}:{place.port}",
-        "dashboard_address": "127.0.0.1:0",
-        "security": security_of(settings),
-    }
-    options = _job_options(jobs, settings)
-    return _class(jobs.system, "Cluster")(name="ktrial", scheduler_options=scheduler, **options)
-
-
 def _job_options(jobs: BatchJobs, settings: FleetSettings) -> dict[str, Any]:
-    own: dict[str, Any] = {"processes": 1, "nanny": False, "worker_command": "ktrial.fleet.serving"}
-    said = ["--once", "--tell", *(["--insecure"] if settings.insecure else [])]
-    own["worker_extra_args"] = [*jobs.options.get("worker_extra_args", ()), *said]
+    words = ["--once", "--tell", *(["--insecure"] if settings.insecure else [])]
     security = security_of(settings)
-    return {**jobs.options, **own} | ({"security": security, "protocol": "tls"} if security else {})
-
-
-def _tables(path: Path) -> dict[str, Mapping[str, Any]]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
-        raise BadFleetFile(address=str(path), problem=problem) from None
-    inside = document.get("fleet", document)
-    named = {name: inside[name] for name in BATCH_SYSTEMS if name in inside}
-    for name, table in named.items():
-        if not isinstance(table, Mapping):
-            raise BadFleetFile(
-                address=str(path), problem=f"{name} is a table: [{name}], workers = 16, and so on"
-            )
-    return named
+    return {
+        **jobs.options,
+        "processes": 1,
+        "nanny": False,
+        "worker_command": "ktrial.fleet.serving",
+        "worker_extra_args": [*jobs.options.get("worker_extra_args", ()), *words],
+        **({"security": security, "protocol": "tls"} if security else {}),
+    }
 
 
 def _allowed(system: str) -> set[str]:
     """The keywords of the job's class and of those that it is made of."""
     names: set[str] = set()
-    for one in _class(system, "Job").__mro__:
-        if one is not object and "__init__" in vars(one):
-            names |= set(inspect.signature(one.__init__).parameters)
+    for kind in _class(system, "Job").__mro__:
+        if kind is not object and "__init__" in vars(kind):
+            names |= set(inspect.signature(kind.__init__).parameters)
     return {name for name in names if not name.endswith("kwargs")} - {"self", *_SET_HERE}
 
 
@@ -195,22 +185,20 @@ def _class(system: str, kind: str) -> Any:
             hint="pip install 'ktrial[jobqueue]'",
         ) from None
     name = f"{BATCH_SYSTEMS[system]}{kind}"
-    return getattr(dask_jobqueue, name, None) or getattr(_module(system), name)
-
-
-def _module(system: str) -> Any:
-    import importlib
-
-    return importlib.import_module(f"dask_jobqueue.{system}")
+    module = (
+        dask_jobqueue if hasattr(dask_jobqueue, name) else importlib.import_module(f"dask_jobqueue.{system}")
+    )
+    return getattr(module, name)
 
 
 @contextmanager
-def _telling(system: str, **advice: str) -> Iterator[None]:
+def _as_batch_failure(system: str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError, TypeError) as error:
-        raise BatchSystemFailed(address=system, problem=" ".join(str(error).split()), **advice) from None
+        problem = " ".join(str(error).split())
+        raise BatchSystemFailed(f"The batch system {system} took no job: {problem}", hint=hint) from None
 
 
-def _listed(names: Any) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

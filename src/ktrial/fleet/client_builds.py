@@ -15,43 +15,46 @@ from ktrial.file_digests import digest_of_bytes
 from ktrial.file_store import FileStore
 from ktrial.fleet import worker_side
 from ktrial.fleet.contents import Contents, Package
-from ktrial.fleet.errors import FleetError, TransferDamaged
+from ktrial.fleet.errors import TransferDamaged
 from ktrial.fleet.membership import Calls, Home, JoinCheck, Membership
-from ktrial.fleet.messages import (
-    BuildCall,
-    Built,
-    CanBuild,
-    Failed,
-    Gone,
-    NotBuilt,
-    Question,
-    Unable,
-)
 from ktrial.fleet.trial_queue import Member
+from ktrial.fleet.worker_side import BuildCall, BuildQuestion, Built, CanBuild, Failed, Gone, NotBuilt, Unable
 from ktrial.installation import VERSION, cache_directory
 from ktrial.kernels.errors import KernelError
 from ktrial.model.kernel import Build, BuildOrder, Kernel
 
 _GLANCE_SECONDS = 0.05
+_MOST_LOSSES = 3
+"""Of workers, while they build one kernel: then this system builds it."""
 
 
 @dataclass(eq=False)
-class Item:
-    """A kernel that is to be built; `labels` are all that ask for it."""
+class _Item:
+    """A kernel that is to be built."""
 
     order: BuildOrder
     digest: str
     """Of the pickled order."""
     labels: list[str]
+    """All that ask for it."""
     losses: int = 0
 
 
 @dataclass
-class End:
-    """Of an item: its kernel, why there is none, or None: it is to be built here. Of all: an error."""
+class _End:
+    """Of an item: its kernel, why there is none, or None: it is to be built here."""
 
-    item: Item | None
-    had: Kernel | KernelError | BaseException | None = None
+    item: _Item
+    outcome: Kernel | KernelError | None
+
+
+@dataclass
+class _Step:
+    """How far an item is."""
+
+    item: _Item
+    progress: dict[str, Any]
+    worker: str
 
 
 class FleetBuilds:
@@ -62,11 +65,10 @@ class FleetBuilds:
         self._home, self._builder, self._listener = home, builder, listener
         self._elsewhere: PortableBuilds = builder.elsewhere()
         self._maker = pickle.dumps(builder.elsewhere)
-        self._events: SimpleQueue[BuildEvent] = SimpleQueue()
 
     def built(self, builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
         """Each kernel as it is had. To close it ends all builds."""
-        items: dict[str, Item] = {}
+        items: dict[str, _Item] = {}
         here: dict[str, Build] = {}
         for number, (label, build) in enumerate(builds.items(), 1):
             progress = numbered(self._listener.progress(label), number, len(builds))
@@ -81,104 +83,71 @@ class FleetBuilds:
                 items[order.content].labels.append(label)
             else:
                 data = pickle.dumps(order)
-                items[order.content] = Item(order, digest_of_bytes(data), [label])
+                items[order.content] = _Item(order, digest_of_bytes(data), [label])
                 package = Package(items[order.content].digest, data, dict(order.files), ())
                 self._home.packages[package.digest] = package
         yield from built_here(here, self._builder, self._listener)
         if items:
             yield from self._by_workers(list(items.values()), builds)
 
-    def _by_workers(self, items: list[Item], builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
-        with TemporaryDirectory(dir=_scratch()) as scratch:
-            assignment = BuildAssignment(
-                self._home, self._elsewhere, self._maker, items, Path(scratch), self._events
-            )
+    def _by_workers(self, items: list[_Item], builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
+        directory = cache_directory() / "fleet"
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=directory) as scratch:
+            assignment = _Assignment(self._home, self._elsewhere, self._maker, items, Path(scratch))
             assignment.start()
             try:
-                for end in self._ends(len(items)):
-                    yield from self._ended(end, builds)
+                for end in self._ends(assignment.events, len(items)):
+                    labels = end.item.labels
+                    if isinstance(end.outcome, KernelError):
+                        yield from ((label, end.outcome) for label in labels)
+                        continue
+                    if end.outcome:
+                        yield labels[0], end.outcome
+                        labels = labels[1:]  # in other words the same is taken from the cache
+                    again = {label: builds[label] for label in labels}
+                    yield from built_here(again, self._builder, self._listener)
             finally:
                 assignment.stop()
 
-    def _ends(self, count: int) -> Iterator[End]:
+    def _ends(self, events: "SimpleQueue[_End | _Step | str | BaseException]", count: int) -> Iterator[_End]:
         while count:
             try:
-                event = self._events.get(timeout=_GLANCE_SECONDS)  # signals are seen between
+                event = events.get(timeout=_GLANCE_SECONDS)  # signals are seen between
             except Empty:
                 continue
             if isinstance(event, str):
                 self._listener.notice(event)
-            elif isinstance(event, Step):
-                what = f"{event.said['what']} on {event.worker}"
-                self._listener.progress(event.item.labels[0])(
-                    what, int(event.said["done"]), int(event.said["total"])
-                )
-            elif event.item is None:
-                assert isinstance(event.had, BaseException)
-                raise event.had
+            elif isinstance(event, _Step):
+                what = f"{event.progress['what']} on {event.worker}"
+                done, total = int(event.progress["done"]), int(event.progress["total"])
+                self._listener.progress(event.item.labels[0])(what, done, total)
+            elif isinstance(event, BaseException):
+                raise event
             else:
                 count -= 1
                 yield event
 
-    def _ended(self, end: End, builds: Mapping[str, Build]) -> Generator[KernelOutcome]:
-        """For whoever asked for it. In other words the same is taken from the cache, or built here."""
-        assert end.item
-        labels = end.item.labels
-        if isinstance(end.had, Kernel):
-            yield labels[0], end.had
-            labels = labels[1:]
-        if isinstance(end.had, KernelError):
-            yield from ((label, end.had) for label in labels)
-        else:
-            yield from built_here({label: builds[label] for label in labels}, self._builder, self._listener)
 
+class _Assignment(threading.Thread):
+    """Says which worker builds what, and takes what was built.
 
-def _scratch() -> Path:
-    directory = cache_directory() / "fleet"
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
-
-
-# Who builds which kernel: a thread of the client's.
-#
-# A worker is asked first whether it can build these. It builds one at a time, and is given no more once
-# something of its own kept it from one. A kernel with which three workers were lost is built by the client.
-
-_MOST_LOSSES = 3
-
-
-@dataclass
-class Step:
-    """How far an item is."""
-
-    item: Item
-    said: dict[str, Any]
-    worker: str = ""
-
-
-BuildEvent = End | Step | str
-
-
-class BuildAssignment(threading.Thread):
-    """Says which worker builds what, and takes what was built."""
+    A worker is asked first whether it can build these. It builds one at a time, and is given no more once
+    something of its own kept it from one. A kernel with which three workers were lost is built by the client.
+    """
 
     def __init__(
-        self,
-        home: Home,
-        builds: PortableBuilds,
-        maker: bytes,
-        items: list[Item],
-        scratch: Path,
-        events: "SimpleQueue[BuildEvent]",
+        self, home: Home, builds: PortableBuilds, maker: bytes, items: list[_Item], scratch: Path
     ) -> None:
         super().__init__(name="fleet builds", daemon=True)
+        self.events: SimpleQueue[_End | _Step | str | BaseException] = SimpleQueue()
         self._home, self._builds, self._maker = home, builds, maker
         self._kept = Contents(scratch)
-        self._events, self._stopping = events, threading.Event()
-        self._waiting, self._items = list(items), {one.digest: one for one in items}
+        self._stopping = threading.Event()
+        self._waiting, self._items = list(items), {item.digest: item for item in items}
         self._topic = f"ktrial builds {uuid.uuid4().hex}"
-        self._calls = Calls(home, events.put)
-        question = Question(maker, tuple(self._items))
+        self._calls = Calls(home, self.events.put)
+        question = BuildQuestion(maker, tuple(self._items))
         join_check = JoinCheck(
             self._topic,
             worker_side.can_build,
@@ -187,11 +156,11 @@ class BuildAssignment(threading.Thread):
             keeps_out=False,
             digests=question.orders,
         )
-        self._membership = Membership(home, join_check, self._calls, events.put)
-        self._can: dict[str, set[str]] = {}
+        self._membership = Membership(home, join_check, self._calls, self.events.put)
+        self._can_build: dict[str, set[str]] = {}
         """By the workers' addresses: digests of the orders that they can build."""
-        self._work: dict[int, tuple[Member, Item]] = {}
-        self._by: dict[str, str] = {}
+        self._work: dict[int, tuple[Member, _Item]] = {}
+        self._builders: dict[str, str] = {}
         """Digest of an order → the name of the worker that builds it."""
         self._unended = len(items)
 
@@ -203,7 +172,7 @@ class BuildAssignment(threading.Thread):
     def run(self) -> None:
         """See Thread."""
         try:
-            with self._home.connection.listening(self._topic, self._heard):
+            with self._home.connection.listening(self._topic, self._report_step):
                 while self._unended and not self._stopping.is_set():
                     self._membership.look()
                     if not self._membership.is_away:
@@ -211,7 +180,7 @@ class BuildAssignment(threading.Thread):
                     for number, answer in self._calls.finished(_GLANCE_SECONDS):
                         self._answered(number, answer)
         except BaseException as error:  # noqa: BLE001 - whoever reads the events raises it
-            self._events.put(End(None, error))
+            self.events.put(error)
         finally:
             self._calls.give_up()
 
@@ -222,39 +191,35 @@ class BuildAssignment(threading.Thread):
         problems = answer.problems
         if answer.version != VERSION:
             problems = (f"ktrial is {answer.version} there, {VERSION} here",) * len(self._items)
-        can = {one for one, problem in zip(self._items, problems, strict=True) if not problem}
-        self._can[member.address] = can
+        able = {digest for digest, problem in zip(self._items, problems, strict=True) if not problem}
+        self._can_build[member.address] = able
         for problem in dict.fromkeys(filter(None, problems)):
-            self._events.put(f"worker {member.name} of the fleet is given no builds: {problem}")
-        return "" if can else problems[0], ""
+            self.events.put(f"worker {member.name} of the fleet is given no builds: {problem}")
+        return "" if able else problems[0], ""
 
-    def _heard(self, said: dict[str, Any]) -> None:
-        item = self._items.get(said.get("order", ""))
-        if item:
-            self._events.put(Step(item, said, self._by.get(item.digest, "a worker")))
+    def _report_step(self, progress: dict[str, Any]) -> None:
+        if item := self._items.get(progress.get("order", "")):
+            self.events.put(_Step(item, progress, self._builders.get(item.digest, "a worker")))
 
     def _hand_out(self) -> None:
         at_work = {member.address for member, _ in self._work.values()}
-        there = [one for one in self._home.members.values() if one.works_at(self._topic)]
-        for member in there:
-            can = self._can.get(member.address, set())
-            item = next((one for one in self._waiting if one.digest in can), None)
+        members = [member for member in self._home.members.values() if member.works_for(self._topic)]
+        for member in members:
+            able = self._can_build.get(member.address, set())
+            item = next((item for item in self._waiting if item.digest in able), None)
             if item and member.address not in at_work:
                 self._waiting.remove(item)
-                self._begin(member, item)
+                self._builders[item.digest] = member.name
+                name = f"ktrial builds {item.order.build.name}"
+                call = BuildCall(self._maker, item.digest, self._topic, self._home.files)
+                number = self._calls.begin(member.address, name, worker_side.build, call, (item.digest,))
+                self._work[number] = member, item
         if self._membership.expects_more or not self._membership.someone_came:
             return
-        possible = set[str]().union(*(self._can.get(one.address, set()) for one in there))
-        for item in [one for one in self._waiting if one.digest not in possible]:
+        possible = set[str]().union(*(self._can_build.get(member.address, set()) for member in members))
+        for item in [item for item in self._waiting if item.digest not in possible]:
             self._waiting.remove(item)
             self._end(item, None)
-
-    def _begin(self, member: Member, item: Item) -> None:
-        self._by[item.digest] = member.name
-        name = f"ktrial builds {item.order.build.name}"
-        call = BuildCall(self._maker, item.digest, self._topic, self._home.files)
-        number = self._calls.begin(member.address, name, worker_side.build, call, (item.digest,))
-        self._work[number] = member, item
 
     def _answered(self, number: int, answer: object) -> None:
         if number not in self._work:
@@ -262,36 +227,15 @@ class BuildAssignment(threading.Thread):
             return
         member, item = self._work.pop(number)
         if isinstance(answer, Failed):
-            problem = answer.problem.strip().splitlines()[-1]
-            raise FleetError(f"Worker {member.name}: {problem}") from RuntimeError(answer.problem)
+            raise answer.error(member.name)
         if isinstance(answer, Built):
             self._take(member, item, answer)
         elif isinstance(answer, NotBuilt):
-            self._end(item, self._as_here(item, answer))
+            self._end(item, _with_log_here(item, answer))
         else:
             self._again(member, item, answer)
 
-    def _again(self, member: Member, item: Item, answer: object) -> None:
-        """Somebody else has to build it, or this system."""
-        if isinstance(answer, Unable):
-            self._can[member.address] = set()
-            advice = f": {answer.advice}" if answer.advice else ""
-            self._events.put(
-                f"worker {member.name} of the fleet is given no more builds: "
-                f"{answer.problem.rstrip('.')}{advice}"
-            )
-        item.losses += not isinstance(answer, Unable) and not (isinstance(answer, Gone) and not answer.died)
-        if item.losses < _MOST_LOSSES:
-            self._waiting.append(item)
-        else:
-            self._events.put(f"{item.losses} workers were lost while they built {item.labels[0]}")
-            self._end(item, None)
-
-    def _end(self, item: Item, had: Kernel | KernelError | None) -> None:
-        self._unended -= 1
-        self._events.put(End(item, had))
-
-    def _take(self, member: Member, item: Item, built: Built) -> None:
+    def _take(self, member: Member, item: _Item, built: Built) -> None:
         """What was built, from the fleet's place of files."""
         try:
             if not self._kept.take(FileStore(self._home.files), built.digest):
@@ -305,17 +249,38 @@ class BuildAssignment(threading.Thread):
         else:
             self._end(item, kernel)
 
-    def _as_here(self, item: Item, said: NotBuilt) -> KernelError:
-        """The error as it would be here, with the log in this system's cache."""
-        error = said.error
-        if not said.log:
-            return error
-        log = cache_directory() / "fleet" / "logs" / f"{item.order.content[:32]}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_bytes(said.log)
-        there = str(error.facts["log"])
-        facts = {
-            name: value.replace(there, str(log)) if isinstance(value, str) else value
-            for name, value in error.facts.items()
-        }
-        return type(error)(**facts | {"log": log})
+    def _again(self, member: Member, item: _Item, answer: object) -> None:
+        """Somebody else has to build it, or this system."""
+        if isinstance(answer, Unable):
+            self._can_build[member.address] = set()
+            advice = f": {answer.advice}" if answer.advice else ""
+            self.events.put(
+                f"worker {member.name} of the fleet is given no more builds: "
+                f"{answer.problem.rstrip('.')}{advice}"
+            )
+        item.losses += not isinstance(answer, Unable) and not (isinstance(answer, Gone) and not answer.died)
+        if item.losses < _MOST_LOSSES:
+            self._waiting.append(item)
+        else:
+            self.events.put(f"{item.losses} workers were lost while they built {item.labels[0]}")
+            self._end(item, None)
+
+    def _end(self, item: _Item, outcome: Kernel | KernelError | None) -> None:
+        self._unended -= 1
+        self.events.put(_End(item, outcome))
+
+
+def _with_log_here(item: _Item, answer: NotBuilt) -> KernelError:
+    """The error as it would be here, with the log in this system's cache."""
+    error = answer.error
+    if not answer.log:
+        return error
+    log = cache_directory() / "fleet" / "logs" / f"{item.order.content[:32]}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(answer.log)
+    there = str(error.facts["log"])
+    facts = {
+        name: value.replace(there, str(log)) if isinstance(value, str) else value
+        for name, value in error.facts.items()
+    }
+    return type(error)(**facts | {"log": log})

@@ -31,7 +31,6 @@ from ktrial.fleet import worker_side
 from ktrial.fleet.contents import packed
 from ktrial.fleet.errors import FleetError
 from ktrial.fleet.membership import Calls, Home, Membership, join_check_of
-from ktrial.fleet.messages import Bench, Completed, Failed, Gone, Order, Preparation, Several, Unable
 from ktrial.fleet.trial_queue import (
     Check,
     Checks,
@@ -43,6 +42,7 @@ from ktrial.fleet.trial_queue import (
     next_group,
     short,
 )
+from ktrial.fleet.worker_side import Bench, Completed, Failed, Gone, Order, Preparation, Unable
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.machine import Boot
@@ -51,8 +51,6 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.target import Step
 
 _GLANCE_SECONDS = 0.05
-
-
 _MOST_DEATHS = 3
 """Of workers, while they perform one trial: then it is the trial's doing."""
 
@@ -72,11 +70,10 @@ class Work:
 
     def parts(self, answer: object) -> "Iterator[tuple[Work, object]]":
         """Each trial of it, with its own answer; what the worker did not come to is answered with Gone."""
-        if not isinstance(answer, Several):
+        if not isinstance(answer, tuple):
             yield self, answer
             return
-        replies: list[object] = [*answer.replies]
-        replies += [Gone()] * (len(self.entries) - len(replies))
+        replies = [*answer, *[Gone()] * (len(self.entries) - len(answer))]
         for entry, reply in zip(self.entries, replies, strict=True):
             yield replace(self, entries=(entry,)), reply
 
@@ -84,13 +81,13 @@ class Work:
 class FleetExecutor:
     """An Executor."""
 
-    def __init__(self, home: Home, machine: Machine, bench: Bench, wanted: TrialOptions) -> None:
+    def __init__(self, home: Home, machine: Machine, bench: Bench, options: TrialOptions) -> None:
         """`machine`: the client's own, which says who is right where workers disagree."""
-        self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
+        self._home, self._machine, self._bench, self._options = home, machine, bench, options
         self._events = EventQueue()
         self._calls = Calls(home, self._tell)
         self._membership = Membership(home, join_check_of(machine, bench), self._calls, self._tell)
-        self._checks = Checks(home.settings.share, wanted.scope)
+        self._checks = Checks(home.settings.check_share, options.scope)
         self._waiting = Waiting()
         self._work: dict[int, Work] = {}
         self._held: Ended | None = None
@@ -105,12 +102,17 @@ class FleetExecutor:
 
     def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
         """Hand everything over. `jobs` is by the treatments' keys."""
-        packages = {key: packed(jobs[key]) for key in dict.fromkeys(one.treatment.key for one in trials)}
-        self._home.packages.update({one.digest: one for one in packages.values()})
+        packages = {key: packed(jobs[key]) for key in dict.fromkeys(trial.treatment.key for trial in trials)}
+        self._home.packages.update({package.digest: package for package in packages.values()})
         for planned in trials:
             key = planned.treatment.key
-            steps = tuple(steps_of(job, self._machine, planned) for job in jobs[key])
-            self._waiting.add(Entry(planned, jobs[key], packages[key], steps, self._wanted.scope))
+            steps: list[tuple[Step, ...] | None] = []
+            for job in jobs[key]:
+                try:
+                    steps.append(job.steps(self._machine.mode, planned.perturbation))
+                except KtrialError:
+                    steps.append(None)  # the worker finds out why there are none
+            self._waiting.add(Entry(planned, jobs[key], packages[key], tuple(steps), self._options.scope))
         self._unended = len(trials)
         self._thread.start()
 
@@ -132,7 +134,7 @@ class FleetExecutor:
         if self._thread.is_alive():
             self._thread.join()
         self._give_up()
-        there = [one.address for one in self._home.members.values() if not one.out]
+        there = [member.address for member in self._home.members.values() if not member.out]
         self._home.connection.tell_all(there, worker_side.end, self._bench.key)
         self._machine.stop()
         self._here.shutdown(wait=True, cancel_futures=True)
@@ -175,23 +177,20 @@ class FleetExecutor:
 
     def _hand_out(self) -> None:
         """Give every worker that has room something to do, one thing each in turn."""
-        members = [one for one in self._home.members.values() if one.works_for(self._bench)]
-        slots = sum(one.slots for one in members)
+        members = [member for member in self._home.members.values() if member.works_for(self._bench.key)]
+        slots = sum(member.slots for member in members)
         ahead = 1 if len(self._waiting) > 2 * slots else 0
-        given = True
-        while given and self._may_give_more():
-            given = False
-            for member in sorted(members, key=lambda one: one.busy):
-                if member.busy < member.slots + ahead and self._may_give_more():
-                    given = self._give(member, members) or given
+        most = self._options.jobs
+        gives = True
+        while gives:
+            gives = False
+            for member in sorted(members, key=lambda member: member.busy):
+                if member.busy < member.slots + ahead and (most is None or len(self._work) < most):
+                    gives = self._give(member, members) or gives
         self._check_here(members)
 
-    def _may_give_more(self) -> bool:
-        jobs = self._wanted.jobs
-        return jobs is None or len(self._work) < jobs
-
     def _give(self, member: Member, members: Sequence[Member]) -> bool:
-        others = [one for one in members if one is not member]
+        others = [other for other in members if other is not member]
         group = next_group(member, self._bench, self._waiting, others, self._home.pace)
         checks = self._checks.open(self._members_believed())
         check = for_member(checks, member, self._bench, idle=group is None)
@@ -199,7 +198,7 @@ class FleetExecutor:
             self._checks.begin(check)
             self._perform(member, (check.entry,), check)
         elif group and member.has(self._bench, group):
-            slots = sum(one.slots for one in members)
+            slots = sum(each.slots for each in members)
             most = self._home.pace.at_a_time(len(self._waiting), slots)
             self._perform(member, self._waiting.take(group, most))
         elif member.busy >= member.slots:
@@ -213,14 +212,17 @@ class FleetExecutor:
         return True
 
     def _members_believed(self) -> list[Member]:
-        return [one for one in self._home.members.values() if one.done and not one.quarantined]
+        members = self._home.members.values()
+        return [member for member in members if member.performed and not member.quarantined]
 
     def _perform(self, member: Member, entries: tuple[Entry, ...], check: Check | None = None) -> None:
         for entry in entries:
             if not entry.started:
                 entry.started = True
                 self._events.put(Started(entry.planned))
-        orders = tuple(order_for(self._bench, entry) for entry in entries)
+        orders = tuple(
+            Order(self._bench, entry.package.digest, entry.planned, entry.steps) for entry in entries
+        )
         planned, more = entries[0].planned, f" and {len(entries) - 1} more" if len(entries) > 1 else ""
         what = "check" if check else "trial"
         name = f"ktrial {what} {planned.treatment.label} {planned.perturbation.number}{more}"
@@ -256,8 +258,7 @@ class FleetExecutor:
 
     def _settle(self, work: Work, answer: object) -> None:
         if isinstance(answer, Failed):
-            problem = answer.problem.strip().splitlines()[-1]
-            raise FleetError(f"Worker {work.member.name}: {problem}") from RuntimeError(answer.problem)
+            raise answer.error(work.member.name)
         if isinstance(answer, Completed):
             self._done(work, answer)
             return
@@ -297,10 +298,12 @@ class FleetExecutor:
 
     def _performed(self, member: Member, entry: Entry, trial: Trial) -> None:
         if trial.outcome is not Outcome.MACHINE_FAILED:
-            entry.told = short(trial)
-            member.done.append(entry)
+            entry.result = short(trial)
+            member.performed.append(entry)
             self._checks.performed(member, entry)
-        self._end(by_worker(trial, member.name, entry.warnings))
+        provenance = trial.provenance.model_copy(update={"worker": member.name})
+        warnings = (*trial.warnings, *entry.warnings)
+        self._end(trial.model_copy(update={"provenance": provenance, "warnings": warnings}))
 
     def _end(self, trial: Trial) -> None:
         if self._unended == 1:
@@ -321,7 +324,7 @@ class FleetExecutor:
             self._unended = 0
 
     def _performed_again(self, member: Member, check: Check, trial: Trial) -> None:
-        before = check.entry.told
+        before = check.entry.result
         if before is None or check.first.quarantined:
             self._checks.end(check)
             return
@@ -339,57 +342,51 @@ class FleetExecutor:
         if self._membership.expects_more or self._judged or len(self._waiting) or self._work:
             return
         for check in self._checks.open(self._members_believed()):
-            if [one for one in members if one is not check.first]:
+            if any(member is not check.first for member in members):
                 continue
             if self._home.settings.local_workers:
                 check.first.confirmed = True
                 self._checks.forget(check.first)
-            elif check.entry.told:
+            elif check.entry.result:
                 self._checks.begin(check)
-                self._ask_this_system(check, [(check.first, check.entry.told)])
+                self._ask_this_system(check, [(check.first, check.entry.result)])
             return
 
     def _ask_this_system(self, check: Check, opinions: list[tuple[Member, Trial]]) -> None:
-        self._judged.append((check, opinions, self._here.submit(self._run_here, check.entry)))
-
-    def _run_here(self, entry: Entry) -> Trial:
-        return run_trial(self._machine, entry.planned, entry.jobs, audited=False)
+        entry = check.entry
+        rerun = self._here.submit(run_trial, self._machine, entry.planned, entry.jobs, audited=False)
+        self._judged.append((check, opinions, rerun))
 
     def _judge(self) -> None:
-        """What this system found about trials of which workers told different digits."""
-        for check, opinions, rerun in [one for one in self._judged if one[2].done()]:
+        """What this system says to trials of which workers told different digits."""
+        for check, opinions, rerun in [judged for judged in self._judged if judged[2].done()]:
             entry = check.entry
-            self._judged = [one for one in self._judged if one[2] is not rerun]
+            self._judged = [judged for judged in self._judged if judged[2] is not rerun]
             self._checks.end(check)
             try:
                 trial = rerun.result()
+                problem = trial.reason if trial.outcome is Outcome.MACHINE_FAILED else None
             except KtrialError as error:
+                problem = error.message
+            if problem is not None:
                 raise FleetError(
                     f"Workers told different digits for {entry.planned.key}, and this system could not say "
-                    f"which are right: {error.message}",
-                    hint="trials that ended before are stored; ktrial doctor says what this system lacks",
-                ) from error
-            if trial.outcome is Outcome.MACHINE_FAILED:
-                raise FleetError(
-                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
-                    f"which are right: {trial.reason}",
+                    f"which are right: {problem}",
                     hint="trials that ended before are stored; ktrial doctor says what this system lacks",
                 )
-            wrong = [(member, told) for member, told in opinions if compared(told, trial)]
-            for member, _ in opinions:
-                member.confirmed = True
             entry.settled = True
-            for member, told in wrong:
-                if not member.quarantined:
-                    self._quarantine(member, entry, told, trial)
+            for member, opinion in opinions:
+                member.confirmed = True
+                if compared(opinion, trial) and not member.quarantined:
+                    self._quarantine(member, entry, opinion, trial)
 
-    def _quarantine(self, member: Member, entry: Entry, told: Trial, right: Trial) -> None:
-        first = compared(told, right)[0]
+    def _quarantine(self, member: Member, entry: Entry, opinion: Trial, right: Trial) -> None:
+        first = compared(opinion, right)[0]
         why = f"{first.fact} was {first.before} there, and is {first.repeated}"
         member.quarantined = True
         self._membership.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
         self._checks.forget(member)
-        again = [one for one in member.done if one.scope == self._wanted.scope]
+        again = [entry for entry in member.performed if entry.scope == self._options.scope]
         text = f"worker {member.name} of the fleet told wrong digits ({why}): it was quarantined"
         warning = DataWarning(
             kind=WarningKind.WORKER_QUARANTINED,
@@ -397,36 +394,19 @@ class FleetExecutor:
             advice="find out what is wrong with that system (memory?); ktrial verify runs any trial again",
         )
         self._unsaid += [] if again else [warning]
-        for one in again:
-            one.warnings, one.told, one.settled = (*one.warnings, warning), None, False
+        for entry in again:
+            entry.warnings, entry.result, entry.settled = (*entry.warnings, warning), None, False
         self._withdraw(again, text)
 
     def _withdraw(self, entries: Sequence[Entry], text: str) -> None:
         """Their trials have ended; one of them may be held. Those of an earlier executor are stored."""
         held, self._held = self._held, None
-        ended = tuple(one.planned for one in entries if held is None or one.planned != held.trial.planned)
+        ended = tuple(
+            entry.planned for entry in entries if held is None or entry.planned != held.trial.planned
+        )
         self._unended += len(ended)
         self._events.put(Withdrawn(ended, text) if ended else Notice(text))
-        if held and all(one.planned != held.trial.planned for one in entries):
+        if held and len(ended) == len(entries):
             self._end(held.trial)
-        for one in entries:
-            self._waiting.add(one)
-
-
-def order_for(bench: Bench, entry: Entry) -> Order:
-    """What a worker is told, to perform the trial."""
-    return Order(bench, entry.package.digest, entry.planned, entry.steps)
-
-
-def steps_of(job: Job, machine: Machine, planned: PlannedTrial) -> tuple[Step, ...] | None:
-    """None: the worker finds out why there are none."""
-    try:
-        return job.steps(machine.mode, planned.perturbation)
-    except KtrialError:
-        return None
-
-
-def by_worker(trial: Trial, worker: str, warnings: tuple[DataWarning, ...]) -> Trial:
-    """The trial, with who performed it."""
-    provenance = trial.provenance.model_copy(update={"worker": worker})
-    return trial.model_copy(update={"provenance": provenance, "warnings": (*trial.warnings, *warnings)})
+        for entry in entries:
+            self._waiting.add(entry)

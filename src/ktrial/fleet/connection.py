@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from ktrial.fleet.errors import FleetError, FleetOutOfReach, FleetUsageError
+from ktrial.fleet.errors import FleetError, FleetOutOfReach, FleetUsageError, TrafficInClear
 from ktrial.fleet.settings import FleetSettings
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Pending(Protocol):
         """Whether it has ended, or was lost."""
         ...
 
-    def add_done_callback(self, told: Callable[[Any], object]) -> None:
-        """Call `told`, in some thread, once it has."""
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call `callback`, in some thread, once it has."""
         ...
 
     def result(self, timeout: float) -> Any:
@@ -54,7 +54,7 @@ class _Lost:
         """See Pending."""
         return True
 
-    def add_done_callback(self, told: Callable[[Any], object]) -> None:
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Nothing comes of it: it is found among those that are lost."""
 
     def result(self, timeout: float) -> Any:
@@ -78,7 +78,7 @@ class Connection:
     def __init__(self, settings: FleetSettings, address: str, patience: float | None = None) -> None:
         """`address`: the scheduler's. `patience`: seconds that it may take until it answers, or as usual.
 
-        Raises FleetNotInstalled, FleetOutOfReach, FleetInClear.
+        Raises FleetOutOfReach, TrafficInClear; FleetError where Dask is not installed.
         """
         self._settings = settings
         self.address = address
@@ -93,9 +93,9 @@ class Connection:
             self._client.subscribe_topic(topic, heard)
 
     @contextlib.contextmanager
-    def listening(self, topic: str, told: Callable[[dict[str, Any]], None]) -> Iterator[None]:
-        """Inside, what workers `report` on the topic is told, in some thread."""
-        self._listeners[topic] = heard = lambda event: told(event[1])
+    def listening(self, topic: str, listener: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+        """Inside, the listener gets what workers `report` on the topic, in some thread."""
+        self._listeners[topic] = heard = lambda event: listener(event[1])
         self._client.subscribe_topic(topic, heard)
         try:
             yield
@@ -109,14 +109,10 @@ class Connection:
         self._wait_until_it_listens(patience)
         try:
             return distributed.Client(
-                self.address,
-                timeout=patience,
-                security=security,
-                set_as_default=False,
-                name="ktrial",
+                self.address, timeout=patience, security=security, set_as_default=False, name="ktrial"
             )
         except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+            raise FleetOutOfReach(self.address, _in_a_line(error)) from None
 
     def _wait_until_it_listens(self, patience: float) -> None:
         """Before there is a client of Dask's: one that Ctrl-C takes by surprise delays the end by minutes."""
@@ -127,24 +123,24 @@ class Connection:
                 socket.create_connection((place.hostname, place.port or 0), timeout=patience).close()
             except (OSError, ValueError) as error:
                 if time.monotonic() > until:
-                    raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+                    raise FleetOutOfReach(self.address, _in_a_line(error)) from None
             else:
                 return
             time.sleep(_GLANCE_SECONDS)
 
     def workers(self) -> dict[str, Seen]:
         """By address. Raises FleetOutOfReach where the scheduler does not answer."""
-        told: dict[str, Any] = self.answer("identity", n_workers=-1)
+        identity: dict[str, Any] = self.answer("identity", n_workers=-1)
         return {
-            address: Seen(address, str(one.get("name", address)), int(one.get("nthreads", 1)))
-            for address, one in told.get("workers", {}).items()
+            address: Seen(address, str(worker.get("name", address)), int(worker.get("nthreads", 1)))
+            for address, worker in identity.get("workers", {}).items()
         }
 
-    def answer(self, asked: str, **arguments: object) -> Any:
+    def answer(self, request: str, **arguments: object) -> Any:
         """The scheduler's, to one of Dask's requests. Raises FleetOutOfReach where it does not answer."""
         with self.reached():
-            request = getattr(self._client.scheduler, asked)
-            return self._client.sync(request, **arguments, callback_timeout=SCHEDULER_SECONDS)
+            method = getattr(self._client.scheduler, request)
+            return self._client.sync(method, **arguments, callback_timeout=SCHEDULER_SECONDS)
 
     @contextlib.contextmanager
     def reached(self) -> Iterator[None]:
@@ -152,7 +148,7 @@ class Connection:
         try:
             yield
         except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+            raise FleetOutOfReach(self.address, _in_a_line(error)) from None
 
     def call(self, worker: str, name: str, function: Callable[..., object], *arguments: object) -> Pending:
         """Have the worker at this address call the function; lost at once where no scheduler is there.
@@ -161,12 +157,12 @@ class Connection:
         """
         key = f"{name} {uuid.uuid4().hex[:12]}"
         try:
-            made: Pending = self._client.submit(
+            future: Pending = self._client.submit(
                 function, *arguments, key=key, workers=[worker], allow_other_workers=False, pure=False
             )
         except Exception:  # noqa: BLE001 - Dask has many ways to say that a client is closed
             return _Lost()
-        return made
+        return future
 
     def semaphore(self, name: str, silence_seconds: float) -> Any:
         """Dask's, of this name, for one holder at a time, who loses it when he has been silent so long.
@@ -178,44 +174,29 @@ class Connection:
 
         # Dask reads it here alone: as it makes the semaphore, and as it tells the scheduler of it.
         with self.reached(), dask.config.set({_LEASE_TIMEOUT: f"{silence_seconds} s"}):
-            made = distributed.Semaphore(
+            semaphore = distributed.Semaphore(
                 1, name, scheduler_rpc=self._client.scheduler, loop=self._client.loop
             )
-            made.register()
-        return made
+            semaphore.register()
+        return semaphore
 
     def results(self, futures: Iterable[Pending]) -> list[object | None]:
         """Of calls that have ended, in order: None where it was lost, else what it returned or raised."""
-        wanted = list(futures)
-        if all(one.status == "finished" for one in wanted):
+        calls = list(futures)
+        if all(call.status == "finished" for call in calls):
+            # All in one request: one for each would take longer than many a trial.
+            def gathering() -> Any:
+                return self._client.gather(calls, asynchronous=True)
+
             with contextlib.suppress(Exception):
-                return self._gathered(wanted)
-        return [self._result(one) for one in wanted]
-
-    def _gathered(self, wanted: list[Pending]) -> list[object | None]:
-        """All in one request: one for each would take longer than many a trial. Raises whatever happens."""
-
-        def gathering() -> Any:
-            return self._client.gather(wanted, asynchronous=True)
-
-        return list(self._client.sync(gathering, callback_timeout=_RESULT_SECONDS))
-
-    def _result(self, future: Pending) -> object | None:
-        if is_lost(future):
-            return None
-        try:
-            returned: object = future.result(timeout=_RESULT_SECONDS)
-        except (CancelledError, TimeoutError, OSError):
-            return None
-        except Exception as error:  # noqa: BLE001 - whatever a worker's Python raises
-            return None if type(error).__name__ in {"KilledWorker", "FutureCancelledError"} else error
-        return returned
+                return list(self._client.sync(gathering, callback_timeout=_RESULT_SECONDS))
+        return [_result(call) for call in calls]
 
     def give_up(self, futures: Iterable[Pending]) -> None:
         """Their results are of no interest any more: what has not begun will not."""
         with contextlib.suppress(Exception):
-            made = [one for one in futures if not isinstance(one, _Lost)]
-            self._client.cancel(made, asynchronous=False)
+            calls = [call for call in futures if not isinstance(call, _Lost)]
+            self._client.cancel(calls, asynchronous=False)
 
     def tell_all(self, workers: Iterable[str], function: Callable[..., object], *arguments: object) -> None:
         """Have the workers call the function at once, whatever they do; what comes of it is not told."""
@@ -238,13 +219,25 @@ class Connection:
     def under_way(self) -> dict[str, tuple[str, ...]]:
         """The names of the calls that each worker has, by address."""
         with self.reached():
-            told = self._client.processing()
-        return {address: tuple(str(key) for key in keys) for address, keys in told.items()}
+            calls = self._client.processing()
+        return {address: tuple(map(str, keys)) for address, keys in calls.items()}
 
     def close(self) -> None:
         """Leave the fleet."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=2)
+
+
+def _result(future: Pending) -> object | None:
+    if is_lost(future):
+        return None
+    try:
+        returned: object = future.result(timeout=_RESULT_SECONDS)
+    except (CancelledError, TimeoutError, OSError):
+        return None
+    except Exception as error:  # noqa: BLE001 - whatever a worker's Python raises
+        return None if type(error).__name__ in {"KilledWorker", "FutureCancelledError"} else error
+    return returned
 
 
 def connected(settings: FleetSettings, address: str, say: Callable[[str], None]) -> Connection:
@@ -284,7 +277,7 @@ def is_lost(future: Pending) -> bool:
 
 
 def imported() -> Any:
-    """Dask distributed, without the messages that it logs. Raises FleetNotInstalled."""
+    """Dask distributed, without the messages that it logs. Raises FleetError where it is not there."""
     try:
         import distributed
     except ImportError as error:
@@ -292,42 +285,35 @@ def imported() -> Any:
             f"A fleet needs Dask distributed, which is not installed here ({error!s}).",
             hint="pip install 'ktrial[fleet]'",
         ) from None
-    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
-    for name in (*known, "distributed", "tornado.application", "asyncio"):
+    loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in (*loggers, "distributed", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return distributed
 
 
 def security_of(settings: FleetSettings) -> "Security | None":
-    """What Dask needs to encrypt its traffic; None: it does not. Raises FleetInClear, CertificateMissing."""
+    """What Dask needs to encrypt its traffic; None: it does not. Raises TrafficInClear, FleetUsageError."""
     settings.check()
-    if settings.tls is None:
+    files = (settings.tls_ca, settings.tls_cert, settings.tls_key)
+    if settings.tls_ca is None:
         if settings.address.startswith("tls://"):
-            raise FleetUsageError(
-                f"Fleet {settings.address}: its traffic is not encrypted, and leaves this system.",
-                hint=(
-                    "give certificates (tls-ca, tls-cert and tls-key in the fleet's file, and tls:// in "
-                    "its address); or where the network is trusted insecure = true in the file (--insecure "
-                    "of ktrial fleet): who reaches the scheduler runs programs on all workers"
-                ),
-            )
+            raise TrafficInClear(settings.address)
         return None
-    for file in settings.tls:
-        if not file.is_file():
+    for file in files:
+        if not (file and file.is_file()):
             raise FleetUsageError(
                 f"Fleet {settings.address}: there is no file {file}.",
                 hint="tls-ca, tls-cert and tls-key in the fleet's file say where they are, beside that file",
             )
-    security: Any = imported().security.Security
-    ca, cert, key = map(str, settings.tls)
+    ca, cert, key = map(str, files)
     own = {
         f"tls_{who}_{what}": value
         for who in ("client", "worker", "scheduler")
         for what, value in (("cert", cert), ("key", key))
     }
-    made: Security = security(tls_ca_file=ca, require_encryption=True, **own)
-    return made
+    security: Security = imported().security.Security(tls_ca_file=ca, require_encryption=True, **own)
+    return security
 
 
-def _said(error: BaseException) -> str:
+def _in_a_line(error: BaseException) -> str:
     return " ".join((str(error) or type(error).__name__).split())

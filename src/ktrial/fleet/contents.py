@@ -19,14 +19,11 @@ from ktrial.experiment.jobs import Job
 from ktrial.fault_points import fault_point
 from ktrial.file_digests import digest_of_bytes, digest_of_file, has_digest
 from ktrial.file_store import FileStore
-from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
+from ktrial.fleet.errors import FleetError, TransferDamaged
 from ktrial.installation import cache_directory
-from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
 
 _CONTENT = "content"
-
-
 _STALE_SECONDS = 3600.0
 """Since a part was written: who received the file has ended. (A shared cache has other hosts' processes.)"""
 
@@ -46,7 +43,7 @@ class Contents:
     def take(self, store: FileStore, digest: str) -> bool:
         """Copy the file from the fleet's place of files, and verify it. Whether it was there.
 
-        Raises WorkerDiskFull, TransferDamaged, FileStoreFailed.
+        Raises FleetError, TransferDamaged, FileStoreFailed.
         """
         arriving = self._root / "arriving" / f"{digest}.{os.getpid()}.{threading.get_ident()}"
         arriving.parent.mkdir(parents=True, exist_ok=True)
@@ -59,14 +56,17 @@ class Contents:
                         file.flush()
                     except OSError as error:
                         problem = error.strerror or str(error)
-                        raise WorkerDiskFull(directory=self._root, problem=problem) from None
+                        raise FleetError(
+                            f"Worker: {self._root} takes no more files: {problem}",
+                            hint="free some space there, or start the worker with another --cache",
+                        ) from None
                     fault_point("fleet: part of a file received")
 
                 if not store.take(digest, write):
                     return False
             actual = digest_of_file(arriving, anew=True)
             if actual != digest:
-                raise TransferDamaged(digest=digest, found=actual)
+                raise TransferDamaged(f"What arrived of {digest} is something else: {actual}.")
             content = self._root / "files" / digest / _CONTENT
             content.parent.mkdir(parents=True, exist_ok=True)
             arriving.replace(content)
@@ -95,12 +95,10 @@ class Contents:
 
     def _is_here(self, digest: str) -> bool:
         content = self._root / "files" / digest / _CONTENT
-        try:
+        with contextlib.suppress(OSError):
             if has_digest(content, digest):
                 return True
             content.unlink(missing_ok=True)
-        except OSError:
-            return False
         return False
 
     def _remove_stale(self) -> None:
@@ -113,22 +111,22 @@ class Contents:
                         place.unlink()
 
 
-def _linked(content: Path, wanted: Path) -> Path:
+def _linked(content: Path, place: Path) -> Path:
     """The content under another name: one file, so that it need not be read again."""
     try:
-        if wanted.samefile(content):
-            return wanted
+        if place.samefile(content):
+            return place
     except FileNotFoundError:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-    new = wanted.with_name(f".{wanted.name}.{os.getpid()}.{threading.get_ident()}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         os.link(content, new)
-        new.replace(wanted)
+        new.replace(place)
     except OSError as error:
-        raise FleetError(address="worker", problem=f"{wanted}: {error.strerror}") from None
+        raise FleetError(f"Fleet worker: {place}: {error.strerror}") from None
     finally:
         new.unlink(missing_ok=True)
-    return wanted
+    return place
 
 
 # What a treatment's trials do, packed for another system: jobs, and the digests of files that they need.
@@ -160,52 +158,44 @@ def packed(jobs: Sequence[Job]) -> Package:
     import cloudpickle  # Dask brings it
 
     boots = tuple(dict.fromkeys(job.boot for job in jobs))
-    paths = {path for boot in boots for path in _paths(boot)}
-    digests = {path: digest_of_file(path) for path in sorted(paths)}
+    digests = {path: digest_of_file(path) for boot in boots for path in _paths(boot)}
     data = cloudpickle.dumps((tuple(jobs), digests))
     files = {digest: path for path, digest in digests.items()}
     return Package(digest_of_bytes(data), data, files, boots)
-
-
-def unpacked(data: bytes, contents: Contents) -> tuple[Job, ...]:
-    """The jobs, with the places where this worker has the files. Raises KeyError where one is not here."""
-    jobs, digests = pickle.loads(data)
-    places: dict[Boot, Boot] = {}
-    for job in jobs:
-        if job.boot not in places:
-            places[job.boot] = _placed(job.boot, digests, contents)
-    return tuple(replace(job, boot=places[job.boot]) for job in jobs)
 
 
 def _paths(boot: Boot) -> Iterator[Path]:
     parts = (getattr(boot.kernel, name) for name in _KERNEL_PARTS)
     yield from (part for part in parts if part and part.is_file())
     yield from boot.modules
-    yield from (each.host for each in boot.files if not (each.directory or each.link))
+    yield from (file.host for file in boot.files if not (file.directory or file.link))
+
+
+def unpacked(data: bytes, contents: Contents) -> tuple[Job, ...]:
+    """The jobs, with the places where this worker has the files. Raises KeyError where one is not here."""
+    jobs, digests = pickle.loads(data)
+    boots = {boot: _placed(boot, digests, contents) for boot in dict.fromkeys(job.boot for job in jobs)}
+    return tuple(replace(job, boot=boots[job.boot]) for job in jobs)
 
 
 def _placed(boot: Boot, digests: dict[Path, str], contents: Contents) -> Boot:
+    """A kernel's part that the client did not have is not here either; of its modules only those loaded."""
+
     def here(path: Path) -> Path:
         return contents.place(digests[path], path.name)
 
+    parts = {
+        name: contents.kernel_part(boot.kernel.digest, digests[path], path.name)
+        for name in _KERNEL_PARTS
+        if (path := getattr(boot.kernel, name)) in digests
+    }
     return boot.model_copy(
         update={
-            "kernel": _kernel_placed(boot.kernel, digests, contents),
+            "kernel": boot.kernel.model_copy(update=parts | {"modules": None}),
             "modules": tuple(here(path) for path in boot.modules),
             "files": tuple(
-                each if each.directory or each.link else each.model_copy(update={"host": here(each.host)})
-                for each in boot.files
+                file if file.directory or file.link else file.model_copy(update={"host": here(file.host)})
+                for file in boot.files
             ),
         }
     )
-
-
-def _kernel_placed(kernel: Kernel, digests: dict[Path, str], contents: Contents) -> Kernel:
-    """A part that the client did not have is not here either; of its modules only those that are loaded."""
-    parts = {name: path for name in _KERNEL_PARTS if (path := getattr(kernel, name))}
-    places = {
-        name: contents.kernel_part(kernel.digest, digests[path], path.name)
-        for name, path in parts.items()
-        if path in digests
-    }
-    return kernel.model_copy(update=places | {"modules": None})

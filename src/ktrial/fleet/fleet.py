@@ -22,9 +22,9 @@ from ktrial.fleet.connection import Connection, connected, imported
 from ktrial.fleet.contents import Package
 from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
 from ktrial.fleet.held_machines import HeldMachines
-from ktrial.fleet.messages import Bench
 from ktrial.fleet.settings import VARIABLE, FleetSettings
 from ktrial.fleet.trial_queue import Member, Pace
+from ktrial.fleet.worker_side import Bench
 from ktrial.installation import CACHE, cache_directory
 from ktrial.machines import LeasedMachine, Machine, PortableMachine
 from ktrial.model.kernel import Build
@@ -37,7 +37,7 @@ class Fleet:
     def __init__(self, settings: FleetSettings, say: Callable[[str], None] = lambda _text: None) -> None:
         """`say`: told, in some thread, that the scheduler is waited for.
 
-        Raises FleetNotInstalled, FleetInClear.
+        Raises TrafficInClear; FleetError where Dask is not installed.
         """
         settings.check()
         imported()
@@ -80,8 +80,7 @@ class Fleet:
     @property
     def files(self) -> str:
         """Its place of files: where none is named, a directory in this system's cache, until it is left."""
-        if not self._files:
-            self._files = self.settings.files
+        self._files = self._files or self.settings.files
         if not self._files:
             cache = cache_directory() / "fleet"
             cache.mkdir(parents=True, exist_ok=True)
@@ -92,11 +91,13 @@ class Fleet:
         """As many as its workers take; never more than `jobs`."""
         if not self._performs(machine):
             return ThisSystem().at_once(machine, jobs)
-        slots = sum(one.slots for one in self.connection.workers().values()) or self.settings.local_workers
+        slots = (
+            sum(worker.slots for worker in self.connection.workers().values()) or self.settings.local_workers
+        )
         return max(1, min(slots, jobs) if jobs else slots)
 
     def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
-        """A machine that runs one trial at a time is one resource of it. Raises NotForFleet."""
+        """A machine that runs one trial at a time is one resource of it. Raises FleetUsageError."""
         if self._performs(machine) or not isinstance(machine, LeasedMachine) or self.settings.local_workers:
             return ()
         self._holds = True
@@ -104,27 +105,31 @@ class Fleet:
         self._open.callback(place.close)
         return (place,)
 
-    def executor(self, machine: Machine, wanted: TrialOptions) -> Executor:
-        """What performs trials there; those in real time are performed here. Raises NotForFleet."""
+    def executor(self, machine: Machine, options: TrialOptions) -> Executor:
+        """What performs trials there; those in real time are performed here. Raises FleetUsageError."""
         if not self._performs(machine):
-            return ThisSystem().executor(machine, wanted)
+            return ThisSystem().executor(machine, options)
         assert isinstance(machine, PortableMachine)
-        return FleetExecutor(self, machine, self._bench(machine.elsewhere(), wanted), wanted)
+        # The same for the same machine: what is ready on it stays so from executor to executor.
+        symbols = options.symbols.wanted if options.symbols else True
+        maker = pickle.dumps(machine.elsewhere())
+        bench = Bench(f"{self._session} {len(maker)} {hash((maker, symbols))}", maker, symbols)
+        return FleetExecutor(self, machine, bench, options)
 
     def built(
         self, builds: Mapping[str, Build], builder: Builder, listener: Listener
     ) -> Generator[KernelOutcome]:
         """By its workers; not by those of this system, which would only share its cores."""
-        if self.settings.local_workers or not (builds and builder.elsewhere) or self._only_holds():
+        if self.settings.local_workers or not (builds and builder.elsewhere):
             return built_here(builds, builder, listener)
+        if self._holds:  # a machine elsewhere, for which no workers are waited for
+            try:
+                workers = self.connection.workers()
+            except FleetOutOfReach:  # which was told
+                workers = {}
+            if not workers:
+                return built_here(builds, builder, listener)
         return FleetBuilds(self, builder, listener).built(builds)
-
-    def _only_holds(self) -> bool:
-        """Whether it holds a machine elsewhere, and has no workers: none is waited for, as for trials."""
-        try:
-            return self._holds and not self.connection.workers()
-        except FleetOutOfReach:
-            return True  # which was told
 
     def _performs(self, machine: Machine) -> bool:
         if machine.mode in EXACT_MODES and isinstance(machine, PortableMachine):
@@ -142,25 +147,13 @@ class Fleet:
             )
         return False
 
-    def _bench(self, maker: Callable[[], Machine], wanted: TrialOptions) -> Bench:
-        """The same for the same machine: what is ready on it stays so from executor to executor."""
-        symbols = wanted.symbols.wanted if wanted.symbols else True
-        pickled = pickle.dumps(maker)
-        return Bench(f"{self._session} {len(pickled)} {hash((pickled, symbols))}", pickled, symbols)
-
 
 # `local:N`: a scheduler in this process, and N workers, each a process of its own with caches of its own.
 
 _HERE = "127.0.0.1"
-
-
 _MOST_STARTS = 5
 """Of one worker that ends again and again."""
-
-
 _GLANCE_SECONDS = 0.5
-
-
 _PATIENCE_SECONDS = 10.0
 
 
@@ -168,7 +161,7 @@ class LocalWorkers:
     """Runs as long as the block. A worker that ends (killed, out of memory) is started again."""
 
     def __init__(self, count: int) -> None:
-        """Raises FleetNotInstalled, FleetOutOfReach."""
+        """Raises FleetOutOfReach; FleetError where Dask is not installed."""
         distributed = imported()
         try:
             self._cluster: Any = distributed.LocalCluster(
@@ -181,7 +174,7 @@ class LocalWorkers:
                 silence_logs=False,
             )
         except (OSError, RuntimeError) as error:
-            raise FleetOutOfReach(address=f"local:{count}", problem=str(error)) from None
+            raise FleetOutOfReach(f"local:{count}", error) from None
         self.address = str(self._cluster.scheduler_address)
         self._closing = threading.Event()
         self._starts = dict.fromkeys(range(count), 0)
@@ -202,14 +195,13 @@ class LocalWorkers:
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
-            _end(process)
+            try:
+                process.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         with contextlib.suppress(Exception):
             self._cluster.close(timeout=_PATIENCE_SECONDS)
-
-    @property
-    def processes(self) -> tuple[int, ...]:
-        """Their ids, in the workers' order."""
-        return tuple(self._processes[number].pid for number in sorted(self._processes))
 
     def _keep(self) -> None:
         while not self._closing.wait(_GLANCE_SECONDS):
@@ -221,25 +213,12 @@ class LocalWorkers:
         self._starts[number] += 1
         cache = cache_directory() / "fleet-local" / str(number)
         arguments = [self.address, "--name", f"local-{number}", "--cache", str(cache), "--once"]
+        modules = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._processes[number] = subprocess.Popen(
             [sys.executable, "-m", "ktrial.fleet.serving", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            env=_environment(cache),
+            env=environment | {"PYTHONPATH": modules, CACHE: str(cache)},
             start_new_session=True,  # Ctrl-C is the client's, which ends its workers
         )
-
-
-def _environment(cache: Path) -> dict[str, str]:
-    """This process's, with its modules found in the same places."""
-    paths = [path or str(Path.cwd()) for path in sys.path]
-    kept = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    return kept | {"PYTHONPATH": os.pathsep.join(paths), CACHE: str(cache)}
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        process.wait(_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -20,14 +20,17 @@ from ktrial.model.machine import MachineLease
 from ktrial.store.leases import HeldLease, Taking, has_ended
 
 _LOOK_SECONDS = 1.0
-
-
+SILENCE_SECONDS = 30.0
+"""Dask's own client tells the scheduler again and again that it is there. Who is silent for so long, as one
+is who was killed, has the machine no more; Dask's scheduler looks for such every ten seconds."""
 _FORGETFUL_SECONDS = 60.0
 """Beyond the holder's silence: until a scheduler must have noticed it."""
+_NOTES = "ktrial machines"
+"""Where the scheduler keeps notes of who has what, by the resources' names."""
 
 
 class Resource:
-    """One, as one process sees it."""
+    """What one process has at a time, as one of them sees it: a semaphore of the scheduler's, and a note."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         """Raises FleetOutOfReach."""
@@ -77,9 +80,9 @@ class HeldMachines:
         self._is_given_up = False
         """Nothing more is told there: somebody else has the machine, or this run has ended."""
 
-    def take_machine(self, asked: MachineLease) -> Taking:
-        """See LeasePlace. Raises HolderUnknown; FleetOutOfReach where the fleet was asked for."""
-        lease = asked.model_copy(update={"silence_seconds": SILENCE_SECONDS})
+    def take_machine(self, lease: MachineLease) -> Taking:
+        """See LeasePlace. Raises FleetError; FleetOutOfReach where the fleet was asked for."""
+        lease = lease.model_copy(update={"silence_seconds": SILENCE_SECONDS})
         try:
             return self._taken(lease, self._opened(lease.machine))
         except FleetOutOfReach as error:
@@ -132,23 +135,20 @@ class HeldMachines:
 
     def _opened(self, machine: str) -> Resource:
         if self._connection is None:
-            self._connection = self._connected(self._settings.address)
+            if self._settings.asked:
+                self._connection = connected(self._settings, self._settings.address, self._say)
+            else:  # a fleet that is a preference is not waited for: the run goes on without it
+                self._connection = Connection(self._settings, self._settings.address)
         if self._resource is None:
             self._resource = Resource(self._connection, machine)
         return self._resource
 
-    def _connected(self, address: str) -> Connection:
-        """A fleet that is a preference is not waited for: the run goes on without it."""
-        if self._settings.asked:
-            return connected(self._settings, address, self._say)
-        return Connection(self._settings, address)
-
-    def _taken(self, lease: MachineLease, asked: Resource) -> Taking:
+    def _taken(self, lease: MachineLease, resource: Resource) -> Taking:
         """The machine is waited for where its holder is gone: the scheduler will notice."""
         until = time.monotonic() + SILENCE_SECONDS + _FORGETFUL_SECONDS
         seconds, is_told = 0.0, False
-        while not asked.take(seconds):
-            holder = _read(asked.noted())
+        while not resource.take(seconds):
+            holder = _read(resource.noted())
             if holder is not None and not has_ended(holder):
                 return Taking(holder, is_taken=False)
             if time.monotonic() > until:
@@ -163,8 +163,8 @@ class HeldMachines:
                     f"its scheduler notices that within {SILENCE_SECONDS + 10:g} s: waiting for it"
                 )
             seconds, is_told = _LOOK_SECONDS, holder is not None
-        before = _read(asked.noted())
-        asked.note(_written(lease))
+        before = _read(resource.noted())
+        resource.note(_written(lease))
         return Taking(lease, is_taken=True, before=before)
 
     def _taken_again(self, lease: MachineLease) -> bool | None:
@@ -197,14 +197,6 @@ class HeldMachines:
         self._is_away = True
 
 
-def held_machines(scheduler: Connection) -> tuple[HeldLease, ...]:
-    """Who has which machine there. Raises FleetOutOfReach."""
-    leases = [lease for text in notes_of_held(scheduler) if (lease := _read(text))]
-    now = datetime.now(UTC)
-    silent = (max(0.0, (now - one.heard).total_seconds()) for one in leases)
-    return tuple(HeldLease(one, seconds, has_ended(one)) for one, seconds in zip(leases, silent, strict=True))
-
-
 def _written(lease: MachineLease) -> str:
     """By the clock of its holder: the scheduler tells of none."""
     return lease.model_copy(update={"heard": datetime.now(UTC)}).model_dump_json()
@@ -215,28 +207,6 @@ def _read(text: str) -> MachineLease | None:
         return MachineLease.model_validate_json(text) if text else None
     except ValidationError:
         return None  # of a ktrial of another version
-
-
-# What one process of a fleet has at a time: a semaphore of its scheduler's, with a note of whose it is.
-#
-# Dask's own client tells the scheduler again and again that it is there. Who is silent for SILENCE_SECONDS,
-# as one is who was killed, has it no more; Dask's scheduler looks for such every ten seconds.
-
-SILENCE_SECONDS = 30.0
-
-
-_NOTES = "ktrial machines"
-"""Where the scheduler keeps notes, by the resources' names."""
-
-
-def notes_of_held(connection: Connection) -> list[str]:
-    """Those of resources that somebody has. Raises FleetOutOfReach."""
-    notes = connection.answer("get_metadata", keys=[_NOTES], default={})
-    return [
-        str(text)
-        for name, text in sorted(notes.items())
-        if text and connection.answer("semaphore_value", name=_semaphore(name))
-    ]
 
 
 def _semaphore(name: str) -> str:
@@ -259,38 +229,34 @@ class WorkerStatus:
     under_way: tuple[str, ...]
     """What it was asked and has not ended: `trial debian:6.1 0`."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "address": self.address,
-            "slots": self.slots,
-            "standing": self.standing,
-            "under_way": list(self.under_way),
-        }
-
 
 def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[HeldLease, ...]]:
-    """All workers, by name, and the machines that are held. Raises FleetOutOfReach, FleetNotInstalled."""
+    """All workers, by name, and the machines that are held. Raises FleetOutOfReach."""
     connection = Connection(settings, settings.address)
     try:
-        seen, notes, calls = connection.workers(), connection.notes(), connection.under_way()
-        machines = held_machines(connection)
+        workers, notes, calls = connection.workers(), connection.notes(), connection.under_way()
+        held = [
+            lease
+            for name, text in sorted(connection.answer("get_metadata", keys=[_NOTES], default={}).items())
+            if text and connection.answer("semaphore_value", name=_semaphore(name)) and (lease := _read(text))
+        ]
     finally:
         connection.close()
     statuses = [
         WorkerStatus(
-            name=one.name,
+            name=worker.name,
             address=address,
-            slots=one.slots,
+            slots=worker.slots,
             standing=notes.get(address, "there"),
-            under_way=tuple(_shown(call) for call in calls.get(address, ())),
+            # Without what tells calls apart: `ktrial trial debian:6.1 0 #12.0`.
+            under_way=tuple(
+                call.removeprefix("ktrial ").partition(" #")[0] for call in calls.get(address, ())
+            ),
         )
-        for address, one in seen.items()
+        for address, worker in workers.items()
     ]
-    return tuple(sorted(statuses, key=lambda one: one.name)), machines
-
-
-def _shown(call: str) -> str:
-    """Without what tells calls apart: `ktrial trial debian:6.1 0 #12.0`."""
-    return call.removeprefix("ktrial ").partition(" #")[0]
+    now = datetime.now(UTC)
+    leases = tuple(
+        HeldLease(lease, max(0.0, (now - lease.heard).total_seconds()), has_ended(lease)) for lease in held
+    )
+    return tuple(sorted(statuses, key=lambda status: status.name)), leases

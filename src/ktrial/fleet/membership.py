@@ -13,9 +13,9 @@ from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
 from ktrial.fleet.contents import Package
 from ktrial.fleet.errors import FleetError, FleetOutOfReach
-from ktrial.fleet.messages import Bench, Failed, Gone, Introduction, Lacking, Unable
 from ktrial.fleet.settings import FleetSettings
 from ktrial.fleet.trial_queue import Member, Pace
+from ktrial.fleet.worker_side import Bench, Failed, Gone, Introduction, Lacking, Unable
 from ktrial.installation import VERSION
 from ktrial.machines import Machine, PortableMachine
 
@@ -74,8 +74,13 @@ def join_check_of(machine: Machine, bench: Bench) -> JoinCheck:
     agrees = machine.has_to_agree() if isinstance(machine, PortableMachine) else {}
     expected = {"ktrial": VERSION} | agrees
 
-    def problem(_member: Member, said: Introduction) -> tuple[str, str]:
-        return said.problem or _difference(expected, said.agrees), said.advice
+    def problem(_member: Member, answer: Introduction) -> tuple[str, str]:
+        differences = [
+            f"{what} is {answer.agrees.get(what, 'unknown')} there, {value} here"
+            for what, value in expected.items()
+            if answer.agrees.get(what) != value
+        ]
+        return answer.problem or "; ".join(differences), answer.advice
 
     return JoinCheck(bench.key, worker_side.introduce, bench, problem)
 
@@ -141,7 +146,12 @@ class Calls:
             if (call := self._calls.get(number)) and call.future and call.future.done()
         }
         for number, result in zip(futures, self._home.connection.results(futures.values()), strict=True):
-            self._answered(number, result)
+            if isinstance(result, Lacking):
+                self._deliver(number, result)
+            elif isinstance(result, BaseException):
+                self._answers.append((number, Failed(f"{type(result).__name__}: {result}")))
+            else:
+                self._answers.append((number, Gone() if result is None else result))
         answers, self._answers = self._answers, []
         return [(number, answer) for number, answer in answers if self._calls.pop(number, None)]
 
@@ -174,17 +184,9 @@ class Calls:
             call.future = self._home.connection.call(call.worker, name, call.function, call.argument)
         call.future.add_done_callback(lambda _future: ended.put(number))
 
-    def _answered(self, number: int, result: object) -> None:
-        call = self._calls[number]
-        if isinstance(result, Lacking):
-            self._deliver(number, call, result)
-        elif isinstance(result, BaseException):
-            self._answers.append((number, Failed(f"{type(result).__name__}: {result}")))
-        else:
-            self._answers.append((number, Gone() if result is None else result))
-
-    def _deliver(self, number: int, call: _Call, lacking: Lacking) -> None:
+    def _deliver(self, number: int, lacking: Lacking) -> None:
         """Once more: with what the worker did not ask for before, or has not found whole."""
+        call = self._calls[number]
         call.deliveries += 1
         if call.deliveries > _MOST_DELIVERIES:
             problem = f"it does not find in {self._home.files} what lies there, or does not keep it"
@@ -203,17 +205,17 @@ class Calls:
     def _supply(self, digests: Iterable[str], *, anew: bool = False) -> None:
         """Have the contents in the fleet's place of files."""
         missing = [digest for digest in digests if digest not in self._put]
-        store = FileStore(self._home.files) if missing else None
+        if not missing:
+            return
+        store, packages = FileStore(self._home.files), self._home.packages
         for digest in missing:
-            assert store is not None
-            store.put(digest, self._content(digest), anew=anew)
+            content = packages[digest].data if digest in packages else self._file(digest)
+            store.put(digest, content, anew=anew)
             self._put.add(digest)
 
-    def _content(self, digest: str) -> Path | bytes:
-        packages = self._home.packages
-        if digest in packages:
-            return packages[digest].data
-        return next(package.files[digest] for package in packages.values() if digest in package.files)
+    def _file(self, digest: str) -> Path:
+        packages = self._home.packages.values()
+        return next(package.files[digest] for package in packages if digest in package.files)
 
 
 class Membership:
@@ -221,7 +223,7 @@ class Membership:
 
     def __init__(self, home: Home, join_check: JoinCheck, calls: Calls, tell: Callable[[str], None]) -> None:
         self._home, self._join_check, self._calls, self._tell = home, join_check, calls, tell
-        self._asked: dict[int, Member] = {}
+        self._meeting: dict[int, Member] = {}
         self._looked = self._tried = 0.0
         self.is_away = False
         """Whether the scheduler does not answer: nobody can be given anything."""
@@ -231,12 +233,14 @@ class Membership:
     @property
     def expects_more(self) -> bool:
         """Whether there are workers that have not introduced themselves yet."""
-        return bool(self._asked)
+        return bool(self._meeting)
 
     @property
     def someone_came(self) -> bool:
         """Whether there is a worker that has introduced itself."""
-        return any(not one.out and self._join_check.has_passed(one) for one in self._home.members.values())
+        return any(
+            not member.out and self._join_check.has_passed(member) for member in self._home.members.values()
+        )
 
     def look(self) -> None:
         """See who has come and who is gone. Raises FleetOutOfReach, FleetError, after patience."""
@@ -255,26 +259,28 @@ class Membership:
         for address, worker in seen.items():
             if address not in members or members[address].out == _GONE:
                 members[address] = Member(address, worker.name, worker.slots)
-        gone = [one for one in members.values() if one.address not in seen and one.out != _GONE]
-        for member in gone:
-            self._lose(member)
-        self._calls.look_for_lost()
         for member in members.values():
-            if (
-                not member.out
-                and self._join_check.key not in member.passed
-                and member not in self._asked.values()
-            ):
-                self._ask(member)
+            if member.address not in seen and member.out != _GONE:
+                if not member.out:
+                    self._tell(f"worker {member.name} of the fleet is gone: others do what it had to do")
+                member.out = _GONE
+                self._calls.lose([member.address], died=True)
+        self._calls.look_for_lost()
+        check = self._join_check
+        for member in members.values():
+            if not member.out and check.key not in member.passed and member not in self._meeting.values():
+                name = f"ktrial meets {member.name}"
+                arguments = (check.function, check.argument, check.digests)
+                self._meeting[self._calls.begin(member.address, name, *arguments)] = member
         self._check_someone_is_there(now)
 
     def answered(self, number: int, answer: object) -> None:
         """A worker has introduced itself."""
-        member = self._asked.pop(number, None)
+        member = self._meeting.pop(number, None)
         if member is None or isinstance(answer, Gone):
             return
         if isinstance(answer, Failed):
-            self.dismiss(member, f"it cannot introduce itself ({_last_line(answer.problem)})", "")
+            self.dismiss(member, f"it cannot introduce itself ({answer.last_line})", "")
         else:
             problem, advice = self._join_check.problem(member, answer)
             member.passed[self._join_check.key] = not problem
@@ -290,20 +296,6 @@ class Membership:
         self._home.connection.note(member.address, f"{kind}: {member.out}")
         if not member.quarantined:
             self._tell(f"worker {member.name} of the fleet is refused: {member.out}")
-
-    def _ask(self, member: Member) -> None:
-        join_check = self._join_check
-        name = f"ktrial meets {member.name}"
-        number = self._calls.begin(
-            member.address, name, join_check.function, join_check.argument, join_check.digests
-        )
-        self._asked[number] = member
-
-    def _lose(self, member: Member) -> None:
-        if not member.out:
-            self._tell(f"worker {member.name} of the fleet is gone: others do what it had to do")
-        member.out = _GONE
-        self._calls.lose([member.address], died=True)
 
     def _come_back(self, error: FleetOutOfReach, now: float) -> None:
         if self._without_since is None:
@@ -325,15 +317,15 @@ class Membership:
 
     def _check_someone_is_there(self, now: float) -> None:
         members = self._home.members.values()
-        if self.someone_came or self._asked:
+        if self.someone_came or self._meeting:
             self._without_since = None
             return
         if self._without_since is None:
             self._without_since = now
-        refused = [f"{one.name}: {one.out}" for one in members if one.out and one.out != _GONE]
-        still = [one for one in members if one.out != _GONE]
+        here = [member for member in members if member.out != _GONE]
+        refused = [f"{member.name}: {member.out}" for member in here if member.out]
         patient = now - self._without_since <= self._home.settings.patience
-        if not patient or (refused and len(refused) == len(still)):
+        if not patient or (refused and len(refused) == len(here)):
             problem = f" ({'; '.join(refused)})" if refused else ""
             raise FleetError(
                 f"Fleet {self._home.settings.address} has no worker that can be used{problem}",
@@ -342,17 +334,3 @@ class Membership:
                     "command again"
                 ),
             )
-
-
-def _difference(expected: dict[str, str], there: dict[str, str]) -> str:
-    """What does not agree, with both sides; empty where all does."""
-    other = [
-        f"{what} is {there.get(what, 'unknown')} there, {value} here"
-        for what, value in expected.items()
-        if there.get(what) != value
-    ]
-    return "; ".join(other)
-
-
-def _last_line(text: str) -> str:
-    return text.strip().splitlines()[-1] if text.strip() else "nothing is known"

@@ -24,7 +24,6 @@ from ktrial.installation import CACHE, cache_directory
 _AGAIN_SECONDS = 2.0
 _SCHEDULER_SECONDS = 20.0
 _HERE = "127.0.0.1"
-_TLS = ("ca-file", "cert", "key")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def use_cache(directory: Path | None) -> None:
 
 
 def serve(service: Service, say: Callable[[str], None]) -> None:
-    """Be a worker until SIGINT, SIGTERM or SIGHUP. Raises FleetNotInstalled, FleetOutOfReach."""
+    """Be a worker until SIGINT, SIGTERM or SIGHUP. Raises FleetOutOfReach, FleetError."""
     imported()
     try:
         asyncio.run(_serve(service, say))
@@ -63,24 +62,24 @@ def serve(service: Service, say: Callable[[str], None]) -> None:
 
 
 async def _serve(service: Service, say: Callable[[str], None]) -> None:
-    asked = asyncio.Event()
+    ending = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
     waiting = False
-    while not asked.is_set():
+    while not ending.is_set():
         worker = await _registered(service)
         if worker is None and service.once:
-            raise FleetOutOfReach(address=service.settings.address, problem="no scheduler answers there")
+            raise FleetOutOfReach(service.settings.address, "no scheduler answers there")
         if worker is None:
             if not waiting:
                 say(f"waiting for the scheduler at {service.settings.address}")
             waiting = True
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asked.wait(), _AGAIN_SECONDS)
+                await asyncio.wait_for(ending.wait(), _AGAIN_SECONDS)
             continue
         waiting = False
         say(f"worker {service.name} of {service.settings.address}: {service.slots} at once")
-        await _until_the_end(worker, asked)
+        await _until_the_end(worker, ending)
         if service.once:
             return
 
@@ -106,14 +105,14 @@ async def _registered(service: Service) -> Any | None:
         return None
 
 
-async def _until_the_end(worker: Any, asked: asyncio.Event) -> None:
-    ends = [asyncio.ensure_future(worker.finished()), asyncio.ensure_future(asked.wait())]
+async def _until_the_end(worker: Any, ending: asyncio.Event) -> None:
+    ends = [asyncio.ensure_future(worker.finished()), asyncio.ensure_future(ending.wait())]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     worker_side.end_all()
     with contextlib.suppress(Exception):
         await worker.close(timeout=_AGAIN_SECONDS)
-    for one in ends:
-        one.cancel()
+    for end in ends:
+        end.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -128,31 +127,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # What dask-jobqueue says to the workers that it submits.
     parser.add_argument("--nthreads", type=int, default=1)
     parser.add_argument("--interface")
-    for part in _TLS:
+    for part in ("ca-file", "cert", "key"):
         parser.add_argument(f"--tls-{part}", type=Path)
     for unused in ("--memory-limit", "--death-timeout", "--protocol"):
         parser.add_argument(unused)
-    given = parser.parse_args(arguments)
-    use_cache(given.cache)
-    service = Service(_settings(given), given.name, given.nthreads, given.once, given.interface)
-    say = _say if given.tell else lambda _text: None
+    options = parser.parse_args(arguments)
+    use_cache(options.cache)
+    if options.tls_ca_file:
+        settings = FleetSettings(options.address, options.tls_ca_file, options.tls_cert, options.tls_key)
+    else:
+        settings = fleet(options.address, insecure=options.insecure)
+
+    def say(text: str) -> None:
+        if options.tell:
+            print(text, file=sys.stderr, flush=True)
+
     try:
-        serve(service, say)
+        serve(Service(settings, options.name, options.nthreads, options.once, options.interface), say)
     except FleetOutOfReach as error:
         say(error.message)
     os._exit(0)  # threads that wait for a guest that was ended keep nobody
-
-
-def _settings(given: argparse.Namespace) -> FleetSettings:
-    ca, cert, key = (getattr(given, f"tls_{part.replace('-', '_')}") for part in _TLS)
-    if not ca:
-        return fleet(given.address, insecure=given.insecure)
-    return FleetSettings(given.address, tls=(ca, cert, key))
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.stored_trials import Difference, differences
 from ktrial.fleet.contents import Package
-from ktrial.fleet.messages import Bench
+from ktrial.fleet.worker_side import Bench
 from ktrial.model.design import PlannedTrial
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
@@ -17,8 +17,6 @@ from ktrial.target import Step
 
 _CALL_SECONDS = 1.0
 """That a call may take which is for several trials: as much is lost with a worker at most."""
-
-
 _MOST_AT_A_TIME = 100
 
 
@@ -36,7 +34,7 @@ class Entry:
     """How many workers were lost while they performed it."""
     warnings: tuple[DataWarning, ...] = ()
     """What the next trial of it is stored with."""
-    told: Trial | None = None
+    result: Trial | None = None
     """What came of it, without what is long: another performance is compared with this."""
     settled: bool = False
     """Performed twice, and the same both times; or by this system."""
@@ -63,19 +61,15 @@ class Member:
     preparing: set[Boot] = field(default_factory=set)
     busy: int = 0
     """Calls under way."""
-    done: list[Entry] = field(default_factory=list)
+    performed: list[Entry] = field(default_factory=list)
     """All that it performed, in the order in which that ended."""
     quarantined: bool = False
     """It told wrong digits: nothing that it told is believed."""
     confirmed: bool = False
     """It told the same as somebody else at least once."""
 
-    def works_for(self, bench: Bench) -> bool:
-        """Whether it may be given trials of the bench."""
-        return self.works_at(bench.key)
-
-    def works_at(self, key: str) -> bool:
-        """The same of whatever it was met for."""
+    def works_for(self, key: str) -> bool:
+        """Whether it may be given what it was met for: a bench's trials, builds."""
         return not self.out and self.passed.get(key, False)
 
     def has(self, bench: Bench, boots: Sequence[Boot]) -> bool:
@@ -112,10 +106,10 @@ class Waiting:
         """The same, and it stays."""
         return self._by_boots[boots][0]
 
-    def remove(self, wanted: Callable[[Entry], bool]) -> None:
-        """Take away what is wanted."""
+    def remove(self, is_withdrawn: Callable[[Entry], bool]) -> None:
+        """Take away those."""
         for boots, entries in self._by_boots.items():
-            self._by_boots[boots] = deque(entry for entry in entries if not wanted(entry))
+            self._by_boots[boots] = deque(entry for entry in entries if not is_withdrawn(entry))
 
 
 @dataclass
@@ -162,17 +156,16 @@ def next_group(
     Those that are ready on it come first, then those that the fewest others have or prepare, and where many
     wait: a snapshot is used where it lies, as long as nobody waits for that.
     """
-    groups = [(boots, count) for boots, count in waiting.groups() if not member.preparing.intersection(boots)]
-    ready = [(boots, count) for boots, count in groups if member.has(bench, boots)]
-    if ready:
-        return max(ready, key=lambda one: one[1])[0]
+    groups = {boots: count for boots, count in waiting.groups() if not member.preparing.intersection(boots)}
+    if ready := [boots for boots in groups if member.has(bench, boots)]:
+        return max(ready, key=lambda boots: groups[boots])
 
     def helpers(boots: tuple[Boot, ...]) -> list[Member]:
-        return [one for one in others if one.has(bench, boots) or one.preparing.intersection(boots)]
+        return [other for other in others if other.has(bench, boots) or other.preparing.intersection(boots)]
 
-    for boots, count in sorted(groups, key=lambda one: (len(helpers(one[0])), -one[1])):
-        slots = sum(one.slots for one in helpers(boots))
-        if not slots or pace.is_worth_preparing(count, slots):
+    for boots in sorted(groups, key=lambda boots: (len(helpers(boots)), -groups[boots])):
+        slots = sum(helper.slots for helper in helpers(boots))
+        if not slots or pace.is_worth_preparing(groups[boots], slots):
             return boots
     return None
 
@@ -181,8 +174,6 @@ def next_group(
 
 _LATEST = 8
 """Of an unconfirmed worker's trials, so many are looked at for one that another worker can soon perform."""
-
-
 _OF_THE_HOST = frozenset({"reason"})
 """What may name a place of the worker's own."""
 
@@ -206,32 +197,34 @@ class Checks:
         self.under_way: list[Check] = []
 
     def performed(self, member: Member, entry: Entry) -> None:
-        """A worker has performed a trial: perhaps it is one of those."""
-        if _draw(entry.planned.key) < self._share:
+        """A worker has performed a trial: perhaps it is one of those, the same whenever it is run."""
+        draw = hashlib.sha256(entry.planned.key.encode()).digest()[:8]
+        if int.from_bytes(draw, "big") / 2**64 < self._share:
             self._drawn.append(Check(entry, member))
 
     def forget(self, member: Member) -> None:
         """The member is out: what it told is not believed anyway."""
-        self._drawn = [one for one in self._drawn if one.first is not member]
-        self.under_way = [one for one in self.under_way if one.first is not member]
+        self._drawn = [check for check in self._drawn if check.first is not member]
+        self.under_way = [check for check in self.under_way if check.first is not member]
 
     def open(self, members: Sequence[Member]) -> list[Check]:
         """What is still to be begun: those that were drawn, and for each worker that nobody confirmed one.
 
         Of an unconfirmed worker any trial will do: all of its latest scope are named, the last first.
         """
-        unconfirmed = [one for one in members if not one.confirmed and not self._is_looked_at(one)]
-        any_of = (
-            Check(entry, one)
-            for one in unconfirmed
-            for entry in reversed(one.done[-_LATEST:])
+        looked_at = {id(check.first) for check in (*self._drawn, *self.under_way)}
+        any_trial = (
+            Check(entry, member)
+            for member in members
+            if not (member.confirmed or id(member) in looked_at)
+            for entry in reversed(member.performed[-_LATEST:])
             if entry.scope == self._scope
         )
-        return [*self._drawn, *any_of]
+        return [*self._drawn, *any_trial]
 
     def begin(self, check: Check) -> None:
         """It is being made."""
-        self._drawn = [one for one in self._drawn if one.entry is not check.entry]
+        self._drawn = [drawn for drawn in self._drawn if drawn.entry is not check.entry]
         self.under_way.append(check)
 
     def abandon(self, check: Check) -> None:
@@ -245,30 +238,24 @@ class Checks:
         if check in self.under_way:
             self.under_way.remove(check)
 
-    def _is_looked_at(self, member: Member) -> bool:
-        return any(one.first is member for one in (*self._drawn, *self.under_way))
-
 
 def for_member(checks: Sequence[Check], member: Member, bench: Bench, *, idle: bool) -> Check | None:
     """One that the member can make: where its systems are ready, or, with nothing else to do, any."""
-    of_others = [one for one in checks if one.first is not member]
-    ready = [one for one in of_others if member.has(bench, one.entry.boots)]
-    if ready:
+    of_others = [check for check in checks if check.first is not member]
+    if ready := [check for check in of_others if member.has(bench, check.entry.boots)]:
         return ready[0]
-    possible = [one for one in of_others if not member.preparing.intersection(one.entry.boots)]
-    return possible[0] if idle and possible and not member.preparing else None
+    if idle and not member.preparing and of_others:
+        return of_others[0]
+    return None
 
 
 def compared(first: Trial, second: Trial) -> tuple[Difference, ...]:
     """What is not the same to the last digit, apart from texts that may name places."""
-    return tuple(one for one in differences(first, second) if one.fact not in _OF_THE_HOST)
+    return tuple(
+        difference for difference in differences(first, second) if difference.fact not in _OF_THE_HOST
+    )
 
 
 def short(trial: Trial) -> Trial:
     """The trial, without what is long and not compared."""
     return trial.model_copy(update={"profiles": (), "sampled": (), "console": ""})
-
-
-def _draw(key: str) -> float:
-    """From 0 to 1, the same for the same trial."""
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") / 2**64

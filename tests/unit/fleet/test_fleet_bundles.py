@@ -5,8 +5,8 @@ from tests.support.fleets import study_of
 
 from ktrial.fleet.client_executor import Work
 from ktrial.fleet.contents import Package
-from ktrial.fleet.messages import Completed, Gone, Several, Unable
 from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
+from ktrial.fleet.worker_side import Completed, Gone, Unable
 from ktrial.model.study import plan
 
 BOOTS = ()
@@ -51,7 +51,7 @@ def test_a_trial_with_which_a_worker_was_lost_is_taken_alone() -> None:
 def test_each_trial_of_a_call_has_its_own_answer_and_those_after_a_failure_have_none() -> None:
     member, three = Member("tcp://127.0.0.1:1", "worker-1", 1), tuple(entries(3))
     done, unable = Completed(b"{}"), Unable("its disk is full")
-    parts = list(Work(member, three).parts(Several((done, unable))))
+    parts = list(Work(member, three).parts((done, unable)))
     assert [(part.entries, type(reply)) for part, reply in parts] == [
         ((three[0],), Completed),
         ((three[1],), Unable),

@@ -20,8 +20,8 @@ from ktrial.fleet.connection import imported
 from ktrial.fleet.errors import FleetError
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.membership import Calls
-from ktrial.fleet.messages import Gone
 from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.worker_side import Gone
 from ktrial.model.warnings import WarningKind
 from ktrial.store.store import Store
 
@@ -38,7 +38,7 @@ def test_comparisons_are_the_same_as_without_a_fleet(workers: int, store: Store,
 
 
 def test_each_worker_is_checked_by_another(address: str, store: Store, logs: Path) -> None:
-    with Fleet(FleetSettings(address, share=0.0)) as fleet:
+    with Fleet(FleetSettings(address, check_share=0.0)) as fleet:
         record = run_on(fleet, study_of(6), store)
         members = list(fleet.members.values())
     who = {one.provenance.worker for one in record.trials}

@@ -77,8 +77,12 @@ def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
         "check-share = 0.1\npatience = 5\n"
     )
     read = fleet(str(file))
-    assert read.tls == (tmp_path / "ca.pem", tmp_path / "me.pem", tmp_path / "me.key")
-    assert (read.share, read.patience) == (0.1, 5)
+    assert (read.tls_ca, read.tls_cert, read.tls_key) == (
+        tmp_path / "ca.pem",
+        tmp_path / "me.pem",
+        tmp_path / "me.key",
+    )
+    assert (read.check_share, read.patience) == (0.1, 5)
 
 
 def test_a_certificate_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:

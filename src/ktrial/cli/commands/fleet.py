@@ -1,5 +1,6 @@
 """`ktrial fleet`: be a worker of a fleet, and see who does what in one, and who has which machine."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,7 +130,7 @@ def status(
         print_json(
             {
                 "address": settings.address,
-                "workers": [worker.as_json() for worker in workers],
+                "workers": [asdict(worker) for worker in workers],
                 "machines": [_lease_data(lease) for lease in leases],
             }
         )
@@ -193,5 +194,4 @@ def _print_leases(leases: "tuple[HeldLease, ...]") -> None:
 def _check_has_scheduler(settings: "FleetSettings") -> None:
     """Raise BadFleet where the fleet is one of local processes."""
     if settings.local_workers:
-        problem = "workers come to a scheduler, which has an address"
-        raise BadFleet(address=settings.address, problem=problem)
+        raise BadFleet(settings.address, "workers come to a scheduler, which has an address")
