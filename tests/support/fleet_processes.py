@@ -5,11 +5,10 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 from tests.support.fleets import BEHAVIOUR, logged, run_on, study_of
-from tests.support.places import ROOT
 
 from ktrial.experiment.resources import Resources
 from ktrial.fault_points import VARIABLE
@@ -29,6 +27,43 @@ from ktrial.store.store import open_store
 
 PERTURBATIONS = 6
 """Of the study that a client runs: twelve trials."""
+_SERVER = multiprocessing.get_context("forkserver")
+"""Processes are forked from one that has imported what they need: two hundred of them cost a minute."""
+_SERVER.set_forkserver_preload(
+    ["ktrial.fleet.serving", "distributed.cli.dask_scheduler", "tests.support.fleets"]
+)
+
+
+def _run(name: str, arguments: tuple[str, ...], environment: dict[str, str], directory: str) -> None:
+    """Be a scheduler, a worker or a client."""
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(quiet, descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    tempfile.tempdir = None
+    if name == "scheduler":
+        from distributed.cli.dask_scheduler import main
+
+        main(arguments)
+    elif name == "worker":
+        from ktrial.fleet import serving
+
+        serving.main(arguments)
+    else:
+        address, store = arguments
+        with Fleet(FleetSettings(address, patience=120)) as fleet, open_store(store) as opened:
+            run_on(fleet, study_of(PERTURBATIONS), opened)
+
+
+def started(name: str, arguments: Sequence[str], directory: Path, **environment: str) -> ForkServerProcess:
+    """One of them, as a process of its own."""
+    inherited = dict(os.environ) | environment
+    process = _SERVER.Process(target=_run, args=(name, tuple(arguments), inherited, str(directory)))
+    process.daemon = True
+    process.start()
+    return process
 
 
 @dataclass
@@ -37,8 +72,8 @@ class FleetProcesses:
 
     directory: Path
     port: int
-    scheduler: "subprocess.Popen[bytes] | None" = None
-    others: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    scheduler: ForkServerProcess | None = None
+    others: list[ForkServerProcess] = field(default_factory=list)
     tls: tuple[Path, Path, Path] | None = None
     """The authority's certificate, the scheduler's, its key."""
 
@@ -47,51 +82,38 @@ class FleetProcesses:
         return f"{'tls' if self.tls else 'tcp'}://127.0.0.1:{self.port}"
 
     def start_scheduler(self) -> None:
-        program = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port)]
+        arguments = ["--host", "127.0.0.1", "--port", str(self.port)]
         if self.tls:
             names = ("--tls-ca-file", "--tls-cert", "--tls-key")
             files = [word for name, file in zip(names, self.tls, strict=True) for word in (name, str(file))]
-            program += ["--protocol", "tls", *files]
-        self.scheduler = self._started([*program, "--no-dashboard", "--dashboard-address", "127.0.0.1:0"], {})
+            arguments += ["--protocol", "tls", *files]
+        arguments += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+        self.scheduler = started("scheduler", arguments, self.directory)
 
-    def start_worker(self, number: int, fault_point: str = "", fleet: str = "") -> "subprocess.Popen[bytes]":
+    def start_worker(self, number: int, fault_point: str = "", fleet: str = "") -> ForkServerProcess:
         """A worker whose cache is called as its number; killed at the point where one is named.
 
         `fleet`: the fleet's file, in place of the address.
         """
         armed = {VARIABLE: fault_point} if fault_point else {}
-        cache = {CACHE: str(self.directory / "caches" / str(number))}
-        program = ["-m", "ktrial.fleet.serving", fleet or self.address, "--name", f"worker-{number}"]
-        return self._other(program, armed | cache)
+        arguments = [fleet or self.address, "--name", f"worker-{number}"]
+        cache = str(self.directory / "caches" / str(number))
+        self.others.append(started("worker", arguments, self.directory, **armed, **{CACHE: cache}))
+        return self.others[-1]
 
-    def start_client(self) -> "subprocess.Popen[bytes]":
+    def start_client(self) -> ForkServerProcess:
         """Runs the study on this fleet, into `client.db`."""
-        return self._other(["-m", "tests.support.fleet_processes", self.address, str(self.store)], {})
+        self.others.append(started("client", [self.address, str(self.store)], self.directory))
+        return self.others[-1]
 
     @property
     def store(self) -> Path:
         return self.directory / "client.db"
 
-    def kill(self, process: "subprocess.Popen[bytes] | None") -> None:
+    def kill(self, process: ForkServerProcess | None) -> None:
         assert process
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def _other(self, arguments: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-        self.others.append(self._started(arguments, environment))
-        return self.others[-1]
-
-    def _started(self, arguments: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-        paths = os.pathsep.join(map(str, (ROOT, ROOT / "src")))
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            env=os.environ | {"PYTHONPATH": paths} | environment,
-            cwd=self.directory,
-            stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
-        )
+        process.kill()
+        process.join()
 
 
 @contextmanager
@@ -106,8 +128,7 @@ def fleet_processes(directory: Path, tls: tuple[Path, Path, Path] | None = None)
         yield processes
     finally:
         for process in [*processes.others, processes.scheduler]:
-            if process and process.poll() is None:
-                processes.kill(process)
+            processes.kill(process)
 
 
 def connected(processes: FleetProcesses, patience: float = 120) -> Fleet:
@@ -115,59 +136,25 @@ def connected(processes: FleetProcesses, patience: float = 120) -> Fleet:
     return Fleet(FleetSettings(processes.address, patience=patience))
 
 
-def _client(address: str, store: str) -> None:
-    with Fleet(FleetSettings(address, patience=120)) as fleet, open_store(store) as opened:
-        run_on(fleet, study_of(PERTURBATIONS), opened)
-
-
-if __name__ == "__main__":
-    _client(*sys.argv[1:])
-
-
 # Kills workers of a fleet at random instants, while they do what the killer waits for, and starts others.
-#
-# Workers are forked from a process that has imported what they need: two hundred of them cost a minute.
 
 Doing = Literal["transfer", "snapshot", "trial", "build", "anything"]
 
 
 DOINGS: tuple[Doing, ...] = ("transfer", "snapshot", "trial", "anything")
 """While a study's trials are performed."""
-
-
 BUILDING: tuple[Doing, ...] = ("transfer", "build", "build", "anything")
 """While kernels are built."""
-
-
 _LOGS = {
     "snapshot": ("preparing", "prepared"),
     "trial": ("begun", "ended"),
     "build": ("building", "compiled"),
 }
 """What workers log when they begin it and when they have done it."""
-
-
-_SERVER = multiprocessing.get_context("forkserver")
-
-
-_SERVER.set_forkserver_preload(["ktrial.fleet.serving", "distributed", "tests.support.fleets"])
-
-
 _LONGEST_SECONDS = 0.04
 """From when a worker is seen doing something until it is killed."""
-
-
 _PATIENCE_SECONDS = 5.0
 """Then no worker does what was waited for: one is killed at whatever it does."""
-
-
-def _be_worker(address: str, name: str, cache: str, behaviour: str, fault_point: str) -> None:
-    os.environ |= {CACHE: cache, BEHAVIOUR: behaviour}
-    if fault_point:
-        os.environ[VARIABLE] = fault_point
-    from ktrial.fleet import serving
-
-    serving.main([address, "--name", name])
 
 
 @dataclass
@@ -186,11 +173,10 @@ class Workers:
         """Start those that are missing."""
         while len(self.running) < self.wanted:
             number = next(self._numbers)
-            places = str(self.cache(number)), str(self.directory)
-            arguments = (self.address, f"worker-{number}", *places, self.fault_point)
-            process = _SERVER.Process(target=_be_worker, args=arguments, daemon=True)
-            process.start()
-            self.running[number] = process
+            environment = {CACHE: str(self.cache(number)), BEHAVIOUR: str(self.directory)}
+            environment |= {VARIABLE: self.fault_point} if self.fault_point else {}
+            arguments = (self.address, "--name", f"worker-{number}")
+            self.running[number] = started("worker", arguments, self.directory, **environment)
 
     def cache(self, number: int) -> Path:
         """Where it keeps what it is given; its number is its name."""

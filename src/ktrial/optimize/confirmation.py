@@ -27,8 +27,6 @@ from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 BASELINE, CANDIDATE = "baseline", "candidate"
-
-
 _ADVICE = {
     WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial revalidate measures it again",
     WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
@@ -181,17 +179,11 @@ def change_in_words(one: Comparison) -> str:
 _DRIFT_ADVICE = (
     "it falls on the baseline and the finalists alike: their runs are in random order within blocks"
 )
-
-
 _APART = 2.6
 """Standard errors between what the search let expect and what fresh runs show that are told: chance makes as
 many in one of a hundred."""
-
-
 _FAILURES = 2
 """Failed runs of every finalist that end confirmation."""
-
-
 _APART_ADVICE = (
     "the interval is wider for it, and fresh runs count for most; where the machine changed meanwhile, "
     "ktrial revalidate measures the answer again"
@@ -415,8 +407,6 @@ class _Measured:
 # `ktrial.stats.sequential.interim_analysis.look`), so that the error of all together is held.
 
 _MOST_POINTS, _FEWEST_BLOCKS = 3, 6
-
-
 _FEWEST_POINTS = 2
 
 

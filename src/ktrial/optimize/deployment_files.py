@@ -12,7 +12,7 @@ from ktrial.installation import VERSION
 from ktrial.knobs.catalogue import lenient_reference
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
-from ktrial.studyfile.errors import AnswerNotWritten
+from ktrial.studyfile.errors import SearchFailed
 from ktrial.studyfile.search import BOOT, KERNEL, OPTION
 
 _SYSCTL = "/proc/sys/"
@@ -143,7 +143,7 @@ def dotted(path: str) -> str:
 
 
 def write_answer(answer: Answer, directory: Path) -> tuple[Path, ...]:
-    """Write the files that the answer needs, and `undo.sh`, `answer.json`. Raises AnswerNotWritten."""
+    """Write the files that the answer needs, and `undo.sh`, `answer.json`. Raises SearchFailed."""
     directory = directory.expanduser().absolute()
     written = []
     try:
@@ -155,7 +155,10 @@ def write_answer(answer: Answer, directory: Path) -> tuple[Path, ...]:
                 path.chmod(_EXECUTABLE)
             written.append(path)
     except OSError as error:
-        raise AnswerNotWritten(path=directory, problem=error.strerror) from error
+        raise SearchFailed(
+            f"The answer cannot be written to {directory}: {error.strerror}.",
+            hint="name another directory: --answer DIR",
+        ) from error
     return tuple(written)
 
 

@@ -136,7 +136,7 @@ class Encoding:
             kept = {name: value for name, value in drawn.items() if rng.random() >= at_default}
             if kept and self.space.holds(kept):
                 return kept
-        raise NoValidConfiguration(constraints="; ".join(map(str, self.space.constraints)))
+        raise NoValidConfiguration(self.space.constraints)
 
     def draw_with(
         self, rng: np.random.Generator, fixed: Mapping[str, str], *, at_default: float = 0.0
@@ -146,7 +146,7 @@ class Encoding:
             drawn = self.space.only_changes({**self.draw(rng, at_default=at_default), **fixed})
             if drawn and self.space.holds(drawn):
                 return drawn
-        raise NoValidConfiguration(constraints="; ".join(map(str, self.space.constraints)))
+        raise NoValidConfiguration(self.space.constraints)
 
     def random_point(self, rng: np.random.Generator) -> Point:
         """Anywhere; constraints are not looked at."""

@@ -1,7 +1,7 @@
 """What was asked and what came of it: budget, order, and the answers of an interrupted search."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ktrial.model.base import Model
 from ktrial.model.tuning import Budget, Configuration, Goal, Guard, Observation, Purpose
 from ktrial.model.workload import Direction, Mode
-from ktrial.studyfile.errors import NotTheSameSearch
+from ktrial.studyfile.errors import NotTheSameSearch, TuningError
 
 
 class Ask(Model):
@@ -146,7 +146,7 @@ class EvaluationLog:
         if seen is None:
             return None
         if any(getattr(seen, name) != getattr(ask, name) for name in Ask.model_fields):
-            raise NotTheSameSearch(order=ask.order)
+            raise NotTheSameSearch(ask.order)
         return seen
 
 
@@ -195,6 +195,18 @@ class ObjectiveFunction:
             (exceeded(each, values[each.metric]) for each in self.goal.guards if each.metric in values),
             default=0.0,
         )
+
+
+def check_measured(goal: Goal, values: Mapping[str, float]) -> None:
+    """Raise TuningError where one of the goal's metrics is not among the values of a run."""
+    for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
+        if metric not in values:
+            printed = ", ".join(map(repr, values)) or "nothing"
+            raise TuningError(
+                f"The workload does not measure '{metric}'.",
+                hint=f"it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric "
+                "NAME=json:PATH",
+            )
 
 
 def exceeded(guard: Guard, value: float) -> float:

@@ -13,20 +13,14 @@ from enum import Enum
 
 import numpy as np
 
-from ktrial.model.tuning import Configuration, Dimension, Goal, Observation, Purpose
+from ktrial.model.tuning import Configuration, Dimension, Purpose
 from ktrial.optimize.ablation import BOLD, Pruning, losses, pruned, without
 from ktrial.optimize.budget import EVERY
 from ktrial.optimize.encoding import Encoding, choices_of, place_of, value_at
-from ktrial.optimize.evaluation_log import EvaluationLog, ObjectiveFunction, RunRequest
+from ktrial.optimize.evaluation_log import EvaluationLog, ObjectiveFunction, RunRequest, check_measured
 from ktrial.optimize.response_model import Surrogate
 from ktrial.optimize.samplers import Evaluation, Optimiser
-from ktrial.studyfile.errors import (
-    GuardsNeverMet,
-    NotPositive,
-    NoValidConfiguration,
-    TuneBaselineFailed,
-    TuningError,
-)
+from ktrial.studyfile.errors import BaselineFailed, NoValidConfiguration, SearchFailed
 
 
 class _Look(Enum):
@@ -49,38 +43,22 @@ class _Look(Enum):
 
 _ENOUGH = 12
 """Configurations after which a guard that none has kept is given up."""
-
-
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
-
-
 _TRIES = 12
-
-
 _REFUSALS, _MOST_REFUSALS = 2, 6
 """Times that a knob's value is refused, and none is taken, until it is tried only beside values of other
 knobs that it was not refused beside (one of these may let it be set), and until it is left as it is."""
-
-
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
-
-
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-
-
 _LOOKS = tuple(map(_Look, ("around", "others", "roughly", "others", "around", "smallest", "others", "best")))
 """In turn."""
-
-
 _LAST_LOOKS = tuple(
     map(_Look, ("doubted", "roughly", "doubted", "others", "doubted", "around", "doubted", "others"))
 )
 """After so many of the contenders, as a part of them:"""
-
-
 _EARLY = 0.4
 
 
@@ -88,31 +66,23 @@ _Choose = Callable[[int], list[Configuration]]
 
 
 def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
-    """Runs of the baseline. Raises TuneBaselineFailed, ObjectiveMissing, NotPositive after the first."""
+    """Runs of the baseline. Raises BaselineFailed, TuningError, SearchFailed after the first."""
     (first,) = log.run([RunRequest({})], Purpose.CALIBRATE, "the baseline")
-    _usable(first, scores.goal)
+    if first.failure:
+        raise BaselineFailed(first.failure)
+    check_measured(scores.goal, first.values)
+    for objective in scores.goal.objectives:
+        value = first.values[objective.metric]
+        if not value > 0:
+            raise SearchFailed(
+                f"The metric {objective.metric} is {value:g}: what is to be improved has to be above zero.",
+                hint="its changes are told as ratios: take another metric for the objective, or make it a "
+                "guard",
+            )
     rest = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
     problems = [problem for each in rest if (problem := scores.failure(each))]
     if len(problems) > runs // 2:
-        raise TuneBaselineFailed(problem=problems[0])
-
-
-def _usable(first: Observation, goal: Goal) -> None:
-    if first.failure:
-        raise TuneBaselineFailed(problem=first.failure)
-    printed = ", ".join(map(repr, first.values)) or "nothing"
-    for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
-        if metric not in first.values:
-            raise TuningError(
-                f"The workload does not measure '{metric}'.",
-                hint=(
-                    f"it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric "
-                    "NAME=json:PATH"
-                ),
-            )
-    for each in goal.objectives:
-        if not first.values[each.metric] > 0:
-            raise NotPositive(metric=each.metric, value=f"{first.values[each.metric]:g}")
+        raise BaselineFailed(problems[0])
 
 
 class Explorer:
@@ -131,12 +101,12 @@ class Explorer:
         self._scores = scores
         self._optimiser = chosen
         self._rng = rng
-        self._told = self._turn = 0
+        self._evaluated = self._turn = 0
         self._covering = Covering(encoding, rng)
         self._screening = Screening(encoding, self._covering, rng)
 
     def explore(self, runs: int) -> None:
-        """So many runs at most. Raises GuardsNeverMet."""
+        """So many runs at most. Raises SearchFailed."""
         size = max(self._log.measuring.at_once, _DEAR_BATCH if self._encoding.costly else 1)
         self._in_batches(runs, Purpose.EXPLORE, self._covering_or_asked, size)
         self._look_at_guards()
@@ -177,35 +147,30 @@ class Explorer:
 
     def _tell(self) -> None:
         """The optimiser, of all runs since it was told last; the baseline is a configuration like others."""
-        seen = self._log.observations
-        self._optimiser.tell(list(map(self._told_of, seen[self._told :])))
-        self._told = len(seen)
+        runs = self._log.observations
+        self._optimiser.tell(
+            [
+                Evaluation(run.configuration, self._scores.of(run), self._scores.excess(run))
+                for run in runs[self._evaluated :]
+            ]
+        )
+        self._evaluated = len(runs)
 
     def _covering_or_asked(self, count: int) -> list[Configuration]:
-        self._tell()
-
-        def chosen(some: int, fixed: Configuration) -> list[Configuration]:
-            asked: list[Configuration] = []
-            for _ in range(some):
-                covers = self._covering.open > 0
-                asked += [self._covering.next(fixed)] if covers else self._optimiser.ask(1, fixed)
-            return asked
-
-        return self._sharing(count, chosen)
-
-    def _sharing(
-        self, count: int, choose: Callable[[int, Configuration], list[Configuration]]
-    ) -> list[Configuration]:
         """Some at a time have what is dear to change in common: one boot or build serves all of them."""
+        self._tell()
         configurations: list[Configuration] = []
         while len(configurations) < count:
-            configurations += choose(1, {})
-            if self._encoding.costly and (more := min(_SHARING - 1, count - len(configurations))):
-                configurations += choose(more, self._encoding.dear_values(configurations[-1]))
+            configurations += self._next({})
+            if self._encoding.costly:
+                shared = self._encoding.dear_values(configurations[-1])
+                for _ in range(min(_SHARING - 1, count - len(configurations))):
+                    configurations += self._next(shared)
         return configurations
 
-    def _told_of(self, seen: Observation) -> Evaluation:
-        return Evaluation(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
+    def _next(self, fixed: Configuration) -> list[Configuration]:
+        covers = self._covering.open > 0
+        return [self._covering.next(fixed)] if covers else self._optimiser.ask(1, fixed)
 
     def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose, most: int) -> None:
         """Batches of as many as run at once, the baseline among them where it is due."""
@@ -269,7 +234,10 @@ class Explorer:
         nearest = min(good, key=self._scores.excess)
         guard = next(each for each in self._scores.goal.guards if not each.keeps(nearest.values[each.metric]))
         shown = f"{nearest.values[guard.metric]:g}{guard.unit and ' '}{guard.unit}"
-        raise GuardsNeverMet(count=len(tried), guard=str(guard), nearest=shown)
+        raise SearchFailed(
+            f"None of the first {len(tried)} configurations meets {guard}: the nearest had {shown}.",
+            hint="relax it, or search other knobs; what was measured is kept",
+        )
 
 
 def _may_be_taken(name: str, configuration: Configuration, refused: list[Configuration]) -> bool:
@@ -289,12 +257,8 @@ def _may_be_taken(name: str, configuration: Configuration, refused: list[Configu
 # pair.
 
 _THIRDS = 3
-
-
 _CANDIDATES = 20
 """Rows of which the one that covers most new pairs is taken."""
-
-
 _UNCHANGED = 0.5
 """How often a range is left as it is where its default lies in the third that is wanted."""
 
@@ -383,30 +347,18 @@ class Covering:
 
 _SURE = Pruning(1.5, 0.5)
 """What is not taken back so is sure."""
-
-
 _CERTAIN = Pruning(2.5, 1.0)
 """What is not taken back so is not looked at again: a model that does not fit is sure of a knob now and then
 that does nothing."""
-
-
 _SUBSETS = 64
-
-
 _UNDECIDED, _NEAR = 3.0, 1.5
 """Standard deviations of what a knob does, within which it is looked at; and from the border of what stays,
 within which it weighs most."""
-
-
 _CREDIBLE = 1.0
 """Standard deviations of the model that the best must lie above the baseline before anything of it is."""
-
-
 _STEP, _STEPPED = 0.08, 0.6
 """Standard deviation of a step along a range that is sure, as a part of it, and how often there is one: its
 best place is looked for as well."""
-
-
 _ROWS = 15
 """Of a covering design, after which a new one begins: beside what is kept some pairs never meet."""
 

@@ -18,20 +18,10 @@ from ktrial.optimize.gaussian_process import Array
 from ktrial.optimize.response_model import PRICE, Numbers, Surrogate
 from ktrial.optimize.term_model import TermModel
 
-# The finalists of a search, and which of those that fresh runs confirm is the answer.
-#
-# What brings much with few knobs, chosen once boldly and once with caution; and the best that was run,
-# where the model expects more of it. They are confirmed beside each other, so that what taking back costs
-# is measured, and a good configuration that was seen is not thrown away.
-
 _ALL = 3
 """Finalists at most."""
-
-
 _AS_GOOD = 1.5
 """Margins by which the smallest answer may fall behind the best."""
-
-
 _WORSE = 0.1
 """And the part of the best one's gain."""
 
@@ -105,11 +95,7 @@ def answer_among(surrogate: Surrogate, confirmed: Sequence[Configuration]) -> Co
 
 _BOLD, _CAUTIOUS = 0.3, 0.05
 """What a knob that does nothing costs, in margins."""
-
-
 _STEPS = 12
-
-
 _TINY = 1e-6
 
 

@@ -27,30 +27,11 @@ from numpy.typing import NDArray
 
 from ktrial.optimize.encoding import Encoding, place_of
 
-# The search's model of what the settings do: a Gaussian process whose prior says that most do little.
-#
-# The logarithm of the objective, so that effects multiply, is
-#
-#     level + drift(time) + f(settings) + noise
-#
-# and f's covariance is s² [∏ (1 + b_i k_i) − 1], the product over all knobs: so f is a sum of one function
-# for each knob, each pair, each three… (the analysis-of-variance kernel: Stitson and others 1999; Durrande
-# and others, J. Multivariate Analysis 115, 2013). Every k_i is anchored at the defaults: it is 0 where the
-# knob is unchanged (Rabitz and Alis, J. Math. Chem. 25, 1999). So f *is* the gain, and runs of the baseline
-# speak of level and drift only. A knob's weight b_i and, of a range, the length over which it keeps its
-# direction are estimated from the data (automatic relevance determination), with a prior by which most
-# weights are small: that is the shrinkage that keeps a lucky run from winning. Interactions inherit their
-# size from their knobs (effect heredity), and two knobs that act only together cost the model no more than
-# two that act alone. Runs that lie where the rest cannot explain them count as less (outliers, by their
-# leave-one-out residuals: Rasmussen and Williams 2006, section 5.4.2).
-
 Array = NDArray[np.float64]
 
 
 _DRIFT_LENGTH = 0.15
 """Of the whole search."""
-
-
 _SLOPE = 0.05
 """Standard deviation of what a steady drift comes to over the whole search, as a logarithm."""
 
@@ -321,45 +302,23 @@ class OnLevels:
 
 _LEVEL = 1.0
 """Prior standard deviation of the level: anything."""
-
-
 _SCALE, _SCALE_SPREAD = 0.1, 0.8
-
-
 WEIGHT, _WEIGHT_SPREAD = 0.12, 1.3
-
-
 _LENGTH, _LENGTH_SPREAD = 0.4, 0.5
 """Medians of the priors, and the standard deviations of their logarithms; a weight's is that of its product
 with the scale, which says how strong interactions are: these do not grow with the scale."""
-
-
 _DRIFT, _DRIFT_SPREAD = 0.003, 0.8
 """The same of the machine's level over the search."""
-
-
 _NOISE_SPREAD = 0.25
-
-
 _OUTLYING = 3.0
 """Standard deviations from what the other runs say."""
-
-
 _STEPS = 25
 """Steps of the fit at most, from where the last one ended."""
-
-
 _FAR = 3.0
 """Standard deviations of the prior within which the free numbers stay."""
-
-
 _TINY = 1e-9
-
-
 _SHORT = 0.4
 """Of the usual length: where a fit begins that looks for narrow effects."""
-
-
 _ROUGHER = 0.5
 """Of the likeliest lengths: those of a process that takes what ranges do for less smooth."""
 
@@ -544,23 +503,13 @@ class Fit:
 
 _SLOPES = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0)
 """Of the oblique line, in parts of the ranges."""
-
-
 _SLOPE_SPREAD = 0.5
 """Standard deviation of the binary logarithm of a slope's size: ranges that go together go alike."""
-
-
 _LIKELIER = 4.0
 """By so much must the logarithm of the likelihood be larger with a projection."""
-
-
 _FEWEST_RUNS = 12
-
-
 _TRIED = 2
 """Projections that are fitted, of those that look likeliest as they begin."""
-
-
 _ALONG, _BEGIN = 0.2, 1.0
 """Where their fit begins."""
 

@@ -26,19 +26,10 @@ from ktrial.optimize.gaussian_process import (
     rougher,
 )
 
-# A space as a finite lattice: every dimension's values numbered, so that thousands of configurations are
-# one table.
-#
-# A choice has its values, a range up to 41 places from end to end, and every dimension its default as
-# number 0. Here configurations are drawn, changed a little, and checked against the constraints, all at
-# once.
-
 Numbers = NDArray[np.int64]
 
 
 _FINEST = 41
-
-
 _NEAR = 0.08
 """Standard deviation of a small step along a range."""
 
@@ -196,21 +187,11 @@ def _number(text: str) -> float:
 
 PRICE = 0.2
 """What each changed knob must bring, in margins, before the search changes it."""
-
-
 _RISKY, _FAILING = 0.3, 0.1
-
-
 _POOL, _PARENTS, _CHILDREN, _CLIMBS, _STEPS = 400, 6, 100, 3, 12
-
-
 _AT_DEFAULT = 0.6
-
-
 _SAFE = 0.8
 """Probability of keeping the guards from which a configuration may be the answer."""
-
-
 _USUAL = 0.05
 """What the model takes for the usual size of an effect: a guard's metric is scaled to it."""
 

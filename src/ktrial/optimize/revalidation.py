@@ -55,9 +55,7 @@ def measured_again(study: Study, tuned: Tuned) -> Configuration:
     """The answer, or else the candidate that is undecided. Raises NothingTuned where there is neither."""
     again = tuned.confirmed or tuned.undecided
     if not again or not tuned.comparisons:
-        raise NothingTuned(
-            study=study.name, problem="no settings were confirmed as better, and none promised a gain"
-        )
+        raise NothingTuned(study.name, "no settings were confirmed as better, and none promised a gain")
     return again
 
 
@@ -69,7 +67,7 @@ def revalidation_of(study: Study, tuned: Tuned, *, blocks: int) -> Study:
     space, answer = tuned.space, measured_again(study, tuned)
     if forgotten := [name for name in answer if space[name].back]:
         problem = f"{forgotten[0]} was 0, and is that only where the same limit is set in another unit"
-        raise NothingTuned(study=study.name, problem=problem)
+        raise NothingTuned(study.name, problem)
     two = study_of(study, space, answer)
     goal = study.search.goal if study.search else None
     workload = goal.workload if goal else ""

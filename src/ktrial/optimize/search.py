@@ -28,7 +28,6 @@ from ktrial.optimize.evaluation_log import (
     Evaluator,
     ObjectiveFunction,
     Progress,
-    Stage,
     robust_spread,
 )
 from ktrial.optimize.exploration import Explorer, calibrate
@@ -36,17 +35,13 @@ from ktrial.optimize.finalists import answer_among, fitting, shortlist, smallest
 from ktrial.optimize.response_model import Surrogate, front
 from ktrial.optimize.samplers import optimiser
 from ktrial.optimize.term_model import term_model
-from ktrial.studyfile.errors import MostRunsFailed
+from ktrial.studyfile.errors import SearchFailed
 
 QUIET = 0.001
 """What the model takes for noise where there is none: so much do irrelevant changes move an exact number."""
 _LEAST_NOISE = 0.0005
 _MORE = 4
 """Runs after which a search that goes on looks for its finalists again."""
-
-
-def _silent(_stage: Stage) -> None:
-    pass
 
 
 def _knobs(configuration: Configuration) -> str:
@@ -60,15 +55,15 @@ def tune(
     measuring: Evaluator,
     seed: int = 1,
     done: Sequence[Observation] = (),
-    progress: Progress = _silent,
+    progress: Progress = lambda _stage: None,
     optimiser_name: str = "tpe",
 ) -> Tuned:
     """Search, take back what does not matter, confirm on fresh runs.
 
     `done` holds the observations of an interrupted search with the same arguments: what they answer is not
-    measured again. Raises SpaceEmpty, NoValidConfiguration, BudgetTooSmall and UnknownOptimiser
-    before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after the first run;
-    GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
+    measured again. Raises TuningError before anything is measured, and where the workload lacks a metric;
+    SearchFailed after the first run, and after exploring where no guard is met; NotTheSameSearch; and
+    whatever `measuring` raises.
 
     Algebra has one thread: of matrices so small more are no faster, their threads wait busily, beside what is
     measured, and sums depend on how many there are.
@@ -136,14 +131,19 @@ class _TuningSearch:
         return self._tuned(surrogate, explored, candidate, confirmation, shared)
 
     def _require_knowledge(self, confirmation: Confirmation | None) -> None:
-        """Raise MostRunsFailed where there is no answer because most of what was tried did not run.
+        """Raise SearchFailed where there is no answer because most of what was tried did not run.
 
         What the kernel refused to set is known: it is no setting.
         """
         tried = [each for each in self.log.observations if each.configuration and not each.refused]
         failed = [problem for each in tried if (problem := self.scores.failure(each))]
         if 2 * len(failed) > len(tried) and not (confirmation and confirmation.better):
-            raise MostRunsFailed(failed=len(failed), tried=len(tried), problem=failed[0])
+            raise SearchFailed(
+                f"Of {len(tried)} runs with other settings {len(failed)} failed, so that it is not known "
+                f"whether any of them is better. The first: {failed[0]}",
+                hint="search narrower ranges, or raise what they failed by (memory, limit_seconds), and "
+                "search again",
+            )
 
     def _calibrated(self) -> tuple[Shares, float]:
         """The shares, and the noise as the first runs show it; 0 in noise-free mode."""

@@ -25,7 +25,7 @@ from ktrial.model.notation import nearest
 from ktrial.model.references import filled
 from ktrial.model.study import LeftOut, Search, Study, kernel_of
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Range, Relation, Space
-from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
+from ktrial.studyfile.errors import BadKnobSpace, SpaceEmpty, TuningError
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import BOOT, KERNEL, OPTION, SearchedKnob, in_another_unit, searched_knobs, stem
 from ktrial.target import Failure, Read, Step, StepResult, Target, Write
@@ -46,7 +46,7 @@ below the other; kernel/sched/rt.c refuses)."""
 def with_space(study: Study, machine: Machine, sources: Resources, observer: Observer) -> Study:
     """The study, its search with the space as the system is now.
 
-    Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, KnobNotOnMachine,
+    Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, TuningError,
     BadKnobSpace, KernelError where an option does not take a value, and what reading a guest raises.
     """
     search = study.search
@@ -65,8 +65,7 @@ def with_space(study: Study, machine: Machine, sources: Resources, observer: Obs
     names = [each.name for each in wanted]
     dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
     if not dimensions:
-        reasons = _commonest(made.left_out)
-        raise SpaceEmpty(**({"hint": reasons} if reasons else {}))
+        raise SpaceEmpty(hint=_commonest(made.left_out))
     space = Space(dimensions=dimensions, constraints=constraints_of(dimensions, in_force))
     update = {"space": space, "left_out": tuple(made.left_out)}
     return study.model_copy(update={"search": search.model_copy(update=update)})
@@ -267,8 +266,10 @@ class _SpaceBuilder:
             self._refuse(wanted, problem, "take --machine exact or kvm, or a knob that is set at run time")
 
     def _refuse(self, wanted: SearchedKnob, problem: str, advice: str) -> NoReturn:
-        facts = {"machine": self.study.machine.kind, "problem": problem, "advice": advice}
-        raise KnobNotOnMachine(knob=wanted.name, **facts)
+        raise TuningError(
+            f"{wanted.name} cannot be searched on the machine {self.study.machine.kind}: {problem}.",
+            hint=advice,
+        )
 
     def _add(self, wanted: SearchedKnob, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
         booted = "the kernel that is booted" if cost is Cost.KERNEL else ""
@@ -357,19 +358,11 @@ def _said(error: KnobError) -> str:
 
 AROUND = 16
 """Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""
-
-
 _WIDE = 100
 """From here on the factor between two values matters, not their difference."""
-
-
 _MODES = ("1", "0", "2")
 """Of a knob that is 1, whose largest value is not known: 0 is off."""
-
-
 _SWITCHES = (("0", "1"), ("N", "Y"), ("n", "y"), ("false", "true"), ("off", "on"))
-
-
 _WHY_UNSAFE = {
     Safety.SECURITY: "some of its values open the system to attacks",
     Safety.DURABILITY: "some of its values lose data or the system when power, memory or a task fails",
@@ -486,14 +479,8 @@ NOT_SET = "n"
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
 """What has to be known to say why something is not there."""
-
-
 _ABSENT = Failure(errno=2, name="ENOENT", text="No such file or directory")
-
-
 _WRITABLE = 0o222
-
-
 AS_IT_IS = Treatment(levels={})
 """The treatment that changes nothing."""
 

@@ -141,8 +141,6 @@ def _interrupted(store: Store, number: int) -> Interrupted:
 
 _FEWEST = 5
 """Runs of one treatment that say something of their noise."""
-
-
 _STUDIES = 20
 """The newest ones that are looked into."""
 

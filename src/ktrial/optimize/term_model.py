@@ -15,12 +15,6 @@ from numpy.typing import NDArray
 from ktrial.optimize.gaussian_process import Array, GaussianProcess, InputScaling
 from ktrial.stats.typical_groups import EarlierEstimate
 
-# Simple shapes of what a knob does, and how likely each is before any run.
-#
-# Along a range a bump or a step; of a choice, one value beside all others; over two ranges a ridge, which
-# is high where what they come to together is right. What knobs do is a sum of a few products of such shapes
-# (ktrial.optimize.term_model).
-
 Ints = NDArray[np.int64]
 
 
@@ -29,24 +23,14 @@ Flags = NDArray[np.bool_]
 
 _BUMPS, _RIDGES = 0.6, 0.12
 """How often a shape along a range is a bump and no step; and how often two ranges make a ridge."""
-
-
 _BEYOND = 0.1
 """Of a range, by which a bump's top may lie outside."""
-
-
 _WIDTHS, _SHARP = (0.08, 0.6), (0.02, 0.4)
 """A bump's standard deviation and a step's, as parts of a range."""
-
-
 _APART, _STEEP = 0.25, 0.5
 """Standard deviations of where a ridge lies, and of the binary logarithm of its slope."""
-
-
 _EXACT = 1e-3
 """A choice's width: no other number is within."""
-
-
 NONE, BUMP, STEP, RIDGE, VALUE = range(5)
 """What a shape looks like."""
 
@@ -191,45 +175,25 @@ def _slopes(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 TERMS, FACTORS = 8, 3
 """At most, in a sum and in a term."""
-
-
 _TERM, _KNOB = 0.5, 0.4
 """By how much each term makes a sum less likely, and each knob that is in any of its terms."""
-
-
 _SIZES = np.log([1.0, 0.55, 0.35, 0.1])
 """How likely a term is to have so many factors."""
-
-
 _HEIGHT = 0.1
 """Prior standard deviation of how high a term is, as a logarithm."""
-
-
 _NOISE, _LOUDER = 0.6, 0.4
 """Prior standard deviation of the logarithm of the noise's precision, and a step of it: what the baseline's
 runs say is uncertain, and a model that explains too much would take noise for effects."""
-
-
 _CHAINS = 256
-
-
 _RISING, _STAGES, _LEAST = 15, 40, 0.02
 """Steps a stage, while what the runs say is believed more and more, in so many stages, from this part on."""
-
-
 _EVEN = 0.5
 """The effective number of chains, as a part of all, below which the likelier ones go on in the place of
 others."""
-
-
 _STEPS, _KEPT = 300, 2
 """Steps when all of it is believed; and sums that are then kept of each chain."""
-
-
 _FEW = 10
 """Knobs up to which so many steps are enough; with more of them it takes as many times more."""
-
-
 _DEATH, _WALK, _REDRAW = 0.2, 0.65, 0.85
 """Of what is tried with a term, what takes it away, what moves a shape, what draws one anew; the rest makes
 it longer or shorter."""

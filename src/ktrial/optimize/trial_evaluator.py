@@ -4,10 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from ktrial import interruption
-from ktrial.errors import KtrialError
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.executor import (
     Broken,
@@ -40,60 +38,25 @@ from ktrial.kernels.errors import (
 from ktrial.machines import Machine
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import BuildChange, Kernel
-from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, kernel_of, perturbation
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.tuning import Configuration, Observation, Purpose, Space
+from ktrial.model.tuning import Observation, Purpose, Space
 from ktrial.model.workload import EXACT_MODES, Mode
+from ktrial.optimize.evaluation_log import Ask, check_measured
 from ktrial.optimize.search_space import search_of
-from ktrial.studyfile.errors import MachineFailsSearch, SearchMisled, TuneBaselineFailed, TuningError
+from ktrial.studyfile.errors import BaselineFailed, SearchFailed, SearchMisled, TuningError
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import BOOT, KERNEL, OPTION
 
 _MUCH_SLOWER = 10
 """A configuration that takes so many times as long as the slowest baseline is hopeless: it is ended."""
-
-
 _SHORTEST_LIMIT_S = 5.0
-
-
 _ATTEMPTS = 3
 """How often a run is made that the machine does not bring to an end."""
-
-
 _LOOK_AROUND_S = 5.0
 """This host's environment is read no more often than so: reading it takes 40 ms."""
-
-
 _OF_CONFIGURATION = (BadBuildOption, BuildFailed, CompilerUnsuitable, ImageError, OptionNotTaken)
 """Why a configuration has no kernel. Other reasons (no network, for one) say nothing about it."""
-
-
-# From a configuration of a search to a treatment, and to the study that has just its factors.
-
-
-class Asked(Protocol):
-    """One run that a search wants (ktrial.optimize.evaluation_log.Ask)."""
-
-    @property
-    def configuration(self) -> Configuration:
-        """Dimension → value, for all that differ from their defaults."""
-
-    @property
-    def purpose(self) -> Purpose:
-        """What it is for."""
-
-    @property
-    def order(self) -> int:
-        """Running number, from 0."""
-
-    @property
-    def block(self) -> int | None:
-        """Runs of one block are compared with each other."""
-
-    @property
-    def perturbation(self) -> int:
-        """0 is the plain run."""
 
 
 @dataclass
@@ -118,7 +81,7 @@ class TrialEvaluator:
     _looked: float = -_LOOK_AROUND_S
     _clocked: set[str] = field(default_factory=set)
     """Keys of trials that the clock has ended once."""
-    _told: list[PlannedTrial] = field(default_factory=list)
+    _evaluated: list[PlannedTrial] = field(default_factory=list)
     """Those that were measured now, and the search knows of."""
 
     @property
@@ -141,11 +104,11 @@ class TrialEvaluator:
         """Runs that differ by what must not matter, the plain one among them."""
         return self.study.perturbations if self.noise_free else 1
 
-    def measure(self, batch: Sequence[Asked]) -> Iterator[Observation]:
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
         """One observation for each ask, as each ends.
 
-        Raises TuneBaselineFailed and ObjectiveMissing, where the baseline cannot be measured, and what says
-        nothing about a configuration: HOST_PROBLEMS, KernelError, MachineFailsSearch, KeyboardInterrupt.
+        Raises BaselineFailed and TuningError, where the baseline cannot be measured, and what says nothing
+        about a configuration: HOST_PROBLEMS, KernelError, SearchFailed, KeyboardInterrupt.
         """
         interruption.check()
         trials = [planned(self.study, ask) for ask in batch]
@@ -159,7 +122,8 @@ class TrialEvaluator:
             except KernelError as error:
                 if isinstance(error, HOST_PROBLEMS) or not isinstance(error, _OF_CONFIGURATION):
                     raise
-                yield self._kept(_not_had(trial, error))
+                outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
+                yield self._kept(without_running(trial, outcome, str(error), ""))
         if ready:
             yield from self._run(ready, jobs)
 
@@ -177,7 +141,8 @@ class TrialEvaluator:
         limit = self._limit()
         if limit >= study.machine.limit_seconds:
             return jobs
-        return tuple(_with_limit(job, limit) for job in jobs)
+        update = {"limit_seconds": limit}
+        return tuple(replace(job, boot=job.boot.model_copy(update=update)) for job in jobs)
 
     def _limit(self) -> float:
         """Seconds after which a trial is hopeless; on this system only, where programs are ended alone."""
@@ -187,25 +152,24 @@ class TrialEvaluator:
         return min(own, max(_SHORTEST_LIMIT_S, _MUCH_SLOWER * self._slowest))
 
     def _kernel(self, study: Study, trial: PlannedTrial) -> Kernel:
-        wanted = kernel_of(study, trial.treatment)
-        name = wanted.label
+        reference = kernel_of(study, trial.treatment)
+        name = reference.label
+
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.observer.kernel_progress(name, what, done, total)
+
         if name not in self._kernels:
             try:
-                self._kernels[name] = self._obtained(wanted)
+                if reference.build:
+                    self._kernels[name] = self.sources.builder.build(reference.build, progress)
+                else:
+                    self._kernels[name] = self.sources.obtain(reference, progress)
             except KernelError as error:
                 self._kernels[name] = error
         kernel = self._kernels[name]
         if isinstance(kernel, KernelError):
             raise kernel
         return kernel
-
-    def _obtained(self, kernel: KernelRef) -> Kernel:
-        def progress(what: str, done: int = 0, total: int = 0) -> None:
-            self.observer.kernel_progress(kernel.label, what, done, total)
-
-        if kernel.build:
-            return self.sources.builder.build(kernel.build, progress)
-        return self.sources.obtain(kernel, progress)
 
     def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
         """What the machine could not run says nothing about a configuration: it is run again, not kept.
@@ -220,15 +184,21 @@ class TrialEvaluator:
             trials = [trial.planned for trial in failed]
         levels = dict(failed[0].planned.treatment.levels)
         settings = ", ".join(f"{name}={value}" for name, value in levels.items()) or "the baseline"
-        raise MachineFailsSearch(attempts=_ATTEMPTS, settings=settings, problem=failed[0].reason)
+        raise SearchFailed(
+            f"The machine failed {_ATTEMPTS} times with {settings}, so that nothing is known of it: "
+            f"{failed[0].reason}",
+            hint="nothing is concluded from that, and what was measured is kept: ktrial tune --resume goes "
+            "on with it; ktrial doctor says what this host lacks",
+        )
 
     def _run_once(
         self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
     ) -> Iterator[Observation]:
-        wanted = TrialOptions(
-            self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name
-        )
-        executor = self.executors.executor(self.machine, wanted)
+        audited = time.monotonic() - self._looked >= _LOOK_AROUND_S
+        if audited:
+            self._looked = time.monotonic()
+        options = TrialOptions(self.at_once, self._symbols, audited=audited, scope=self.study.name)
+        executor = self.executors.executor(self.machine, options)
         with interruption.listening(executor.ask_to_stop):
             awaited = len(trials)
             try:
@@ -254,21 +224,15 @@ class TrialEvaluator:
 
         Raises SearchMisled where the search has gone on from one that is not to be believed.
         """
-        of_batch = {one.order for one in batch}
-        wrong = [one for one in event.trials if one.order not in of_batch]
-        if wrong:
-            first = min(one.order for one in wrong)
-            self.forget([one for one in self._told if one.order >= first])
-            raise SearchMisled(reason=event.why, first=first + 1)
+        orders = {trial.order for trial in batch}
+        if wrong := [trial.order for trial in event.trials if trial.order not in orders]:
+            first = min(wrong)
+            self.forget([trial for trial in self._evaluated if trial.order >= first])
+            raise SearchMisled(
+                f"The search went on from a run that is not to be believed (run {first + 1}): {event.why}"
+            )
         self.forget(event.trials)
         return len(event.trials)
-
-    def _looks_around(self) -> bool:
-        now = time.monotonic()
-        if now - self._looked < _LOOK_AROUND_S:
-            return False
-        self._looked = now
-        return True
 
     def _handled(self, event: Event, failed: list[Trial]) -> Observation | None:
         match event:
@@ -306,7 +270,7 @@ class TrialEvaluator:
         if not seen.configuration:
             self._check_baseline(seen)
         self.keep(trial)
-        self._told.append(trial.planned)
+        self._evaluated.append(trial.planned)
         self.seen(seen)
         return seen
 
@@ -315,35 +279,16 @@ class TrialEvaluator:
         if self._slowest:
             return
         goal = search_of(self.study)[0].goal
-        wanted = (*(one.metric for one in goal.objectives), *(one.metric for one in goal.guards))
-        for metric in wanted:
+        for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
             if f"the metric {metric} is not in what it printed" in baseline.failure:
                 how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
                 raise TuningError(f"The workload does not measure '{metric}'.", hint=how)
         if baseline.failure:
-            raise TuneBaselineFailed(problem=baseline.failure)
-        for metric in wanted:
-            if metric not in baseline.values:
-                printed = ", ".join(map(repr, baseline.values)) or "nothing"
-                raise TuningError(
-                    f"The workload does not measure '{metric}'.",
-                    hint=(
-                        f"it measures {printed}; of a command's output: --metric 'NAME=REGEX' or --metric "
-                        "NAME=json:PATH"
-                    ),
-                )
+            raise BaselineFailed(baseline.failure)
+        check_measured(goal, baseline.values)
 
 
-def _with_limit(job: Job, seconds: float) -> Job:
-    return replace(job, boot=job.boot.model_copy(update={"limit_seconds": seconds}))
-
-
-def _not_had(trial: PlannedTrial, error: KtrialError) -> Trial:
-    outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
-    return without_running(trial, outcome, str(error), "")
-
-
-def planned(study: Study, ask: Asked) -> PlannedTrial:
+def planned(study: Study, ask: Ask) -> PlannedTrial:
     """The trial that answers the ask. Its block is the ask's number: no two trials have the same key."""
     return PlannedTrial(
         order=ask.order,
@@ -363,7 +308,10 @@ def observation(trial: Trial) -> Observation:
         configuration=levels,
         values={} if failed else {sample.metric: sample.value for sample in trial.samples},
         failure=(trial.reason or trial.outcome.value) if failed else "",
-        refused=_refused(trial, levels) if trial.outcome is Outcome.REFUSED else "",
+        # The setting that the reason names (ktrial.experiment.manipulation).
+        refused=next((name for name in levels if trial.reason.startswith(f"{name} = ")), "")
+        if trial.outcome is Outcome.REFUSED
+        else "",
         seconds=trial.seconds,
         order=trial.planned.order,
         purpose=Purpose(trial.planned.purpose),
@@ -372,36 +320,32 @@ def observation(trial: Trial) -> Observation:
     )
 
 
-def _refused(trial: Trial, levels: Mapping[str, str]) -> str:
-    """The setting that the reason names (ktrial.experiment.manipulation)."""
-    return next((name for name in levels if trial.reason.startswith(f"{name} = ")), "")
-
-
 def study_of(study: Study, space: Space, configuration: Mapping[str, str]) -> Study:
     """The study, with one factor for each dimension that the configuration changes.
 
     What it does not change is not touched: it stays as it is on the system.
     """
     changed = [each for each in space.dimensions if each.name in configuration]
-    factors = tuple(_factor(each.name, each.default, configuration[each.name]) for each in changed)
+    factors = []
+    for each in changed:
+        kind, target = kind_of(each.name)
+        value = configuration[each.name]
+        changes = {}
+        if kind is FactorKind.KCONFIG:
+            changes = {value: BuildChange(options={f"CONFIG_{target}": value})}
+        factors.append(
+            Factor(
+                name=each.name,
+                kind=kind,
+                levels=(each.default, value),
+                baseline=each.default,
+                target=target,
+                changes=changes,
+            )
+        )
     kernel = configuration.get(KERNEL)
     machine = study.machine.model_copy(update={"kernel": ""}) if kernel else study.machine
-    return study.model_copy(update={"factors": factors, "machine": machine, "search": None})
-
-
-def _factor(name: str, default: str, value: str) -> Factor:
-    kind, target = kind_of(name)
-    changes = {}
-    if kind is FactorKind.KCONFIG:
-        changes = {value: BuildChange(options={f"CONFIG_{target}": value})}
-    return Factor(
-        name=name,
-        kind=kind,
-        levels=(default, value),
-        baseline=default,
-        target=target,
-        changes=changes,
-    )
+    return study.model_copy(update={"factors": tuple(factors), "machine": machine, "search": None})
 
 
 def kind_of(name: str) -> tuple[FactorKind, str]:

@@ -1,5 +1,6 @@
 """Errors about study files and searches: where, which key, what stands there, and what is allowed."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ktrial.errors import KtrialError
@@ -55,20 +56,36 @@ class PatchNotAwaited(StudyError):
 
 
 class TuningError(KtrialError):
-    text = "The search cannot be done: {problem}"
+    """The search cannot be done."""
+
     exit_code = 2
 
 
+class SearchFailed(TuningError):
+    """What was run, or is stored, ends the search."""
+
+    exit_code = 1
+
+
 class SpaceEmpty(TuningError):
-    text = "There is nothing to search: no knob that was named can be varied here."
+    """Nothing is left to vary."""
+
     hint = (
         "name knobs (ktrial knob list), with values where they have no range: --knobs vm.nr_hugepages=0..64"
     )
 
+    def __init__(self, *, hint: str = "") -> None:
+        super().__init__("There is nothing to search: no knob that was named can be varied here.", hint=hint)
+
 
 class NoValidConfiguration(TuningError):
-    text = "No configuration meets the constraints between the knobs: {constraints}."
+    """The knobs' constraints leave nothing."""
+
     hint = "widen the ranges, or leave one of the knobs out"
+
+    def __init__(self, constraints: Iterable[object]) -> None:
+        texts = "; ".join(map(str, constraints))
+        super().__init__(f"No configuration meets the constraints between the knobs: {texts}.")
 
 
 class BadKnobSpace(TuningError):
@@ -80,11 +97,6 @@ class BadKnobSpace(TuningError):
         super().__init__(f"'{text}' cannot be searched: {problem}.")
 
 
-class KnobNotOnMachine(TuningError):
-    text = "{knob} cannot be searched on the machine {machine}: {problem}."
-    hint = "{advice}"
-
-
 class BadGoal(TuningError):
     """What is to be improved, or a limit, cannot be meant so."""
 
@@ -94,67 +106,37 @@ class BadGoal(TuningError):
         super().__init__(f"{option} '{text}': {problem}.")
 
 
-class TuneBaselineFailed(TuningError):
-    text = "The workload fails with the settings as they are: {problem}"
+class BaselineFailed(SearchFailed):
+    """The workload fails with the settings as they are."""
+
     hint = "make it run first: nothing can be compared with a baseline that fails"
-    exit_code = 1
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The workload fails with the settings as they are: {problem}")
 
 
-class MachineFailsSearch(TuningError):
-    text = "The machine failed {attempts} times with {settings}, so that nothing is known of it: {problem}"
-    hint = (
-        "nothing is concluded from that, and what was measured is kept: ktrial tune --resume goes on with "
-        "it; ktrial doctor says what this host lacks"
-    )
-    exit_code = 1
+class SearchMisled(SearchFailed):
+    """The search went on from a run that is not to be believed."""
 
-
-class SearchMisled(TuningError):
-    text = "The search went on from a run that is not to be believed (run {first}): {reason}"
     hint = "that run and those after it were taken away: ktrial tune --resume goes on from there, without it"
-    exit_code = 1
 
 
-class MostRunsFailed(TuningError):
-    text = (
-        "Of {tried} runs with other settings {failed} failed, so that it is not known whether any of "
-        "them is better. The first: {problem}"
-    )
-    hint = "search narrower ranges, or raise what they failed by (memory, limit_seconds), and search again"
-    exit_code = 1
+class NotTheSameSearch(SearchFailed):
+    """What is stored of a search does not answer it."""
 
-
-class NotPositive(TuningError):
-    text = "The metric {metric} is {value}: what is to be improved has to be above zero."
-    hint = "its changes are told as ratios: take another metric for the objective, or make it a guard"
-    exit_code = 1
-
-
-class GuardsNeverMet(TuningError):
-    text = "None of the first {count} configurations meets {guard}: the nearest had {nearest}."
-    hint = "relax it, or search other knobs; what was measured is kept"
-    exit_code = 1
-
-
-class NotTheSameSearch(TuningError):
-    text = "What is stored of this search does not answer it: its run {order} is of another configuration."
     hint = "another ktrial, or another version of the optimiser, made it; start anew with another --seed"
-    exit_code = 1
+
+    def __init__(self, order: int) -> None:
+        super().__init__(
+            f"What is stored of this search does not answer it: its run {order} is of another configuration."
+        )
 
 
-class NothingToResume(TuningError):
-    text = "{store}: there is no search that was interrupted."
-    hint = "start one: ktrial tune --knobs vm,sched -- ./bench.sh"
-    exit_code = 1
+class NothingTuned(SearchFailed):
+    """A search has no answer."""
 
-
-class NothingTuned(TuningError):
-    text = "The search {study} has no answer to measure again: {problem}."
-    hint = "ktrial show {study} tells how it ended"
-    exit_code = 1
-
-
-class AnswerNotWritten(TuningError):
-    text = "The answer cannot be written to {path}: {problem}."
-    hint = "name another directory: --answer DIR"
-    exit_code = 1
+    def __init__(self, study: str, problem: str) -> None:
+        super().__init__(
+            f"The search {study} has no answer to measure again: {problem}.",
+            hint=f"ktrial show {study} tells how it ended",
+        )

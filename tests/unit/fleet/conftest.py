@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.fleet_processes import FleetProcesses, fleet_processes
 from tests.support.fleets import BEHAVIOUR, with_all_there
 
 from ktrial.fleet.fleet import Fleet, LocalWorkers
@@ -41,6 +42,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, s
         patch.setenv(CACHE, str(directory / "cache"))
         with LocalWorkers(2) as workers:
             yield directory, workers.address
+
+
+@pytest.fixture
+def processes(place: Path) -> Iterator[FleetProcesses]:
+    """A scheduler of its own, to which workers and clients come that can be killed."""
+    with fleet_processes(place) as started:
+        yield started
 
 
 @pytest.fixture

@@ -49,6 +49,8 @@ def test_a_job_is_what_the_file_s_table_says(place: Path) -> None:
     path = written(place)
     jobs = read(path, None)
     assert (jobs.system, jobs.workers) == ("slurm", 2)
+    assert read(path, "slurm", 64).workers == 64, "the command line's number goes before the file's"
+    assert fleet(str(path)).address == "tcp://127.0.0.1:8786", "the file serves clients too"
     lines = script(jobs, fleet(str(path))).splitlines()
     assert {"#SBATCH -p short", "#SBATCH --exclusive", "#SBATCH --mem=1G", "#SBATCH -J ktrial"} <= set(lines)
     assert "-m ktrial.fleet.serving tcp://127.0.0.1:8786" in lines[-1]
@@ -64,10 +66,6 @@ def test_a_job_of_an_encrypted_fleet_has_its_certificates_and_no_leave_to_go_wit
     assert f"--tls-ca-file {place}/ca.pem" in last
     assert f"--tls-key {place}/key.pem" in last
     assert "--insecure" not in last
-
-
-def test_the_command_line_s_number_of_workers_goes_before_the_file_s(place: Path) -> None:
-    assert read(written(place), "slurm", 64).workers == 64
 
 
 @pytest.mark.parametrize(
@@ -90,10 +88,6 @@ def test_a_table_with_a_mistake_is_refused_with_what_it_is(
         read(written(place, tables), system)
 
 
-def test_a_fleet_s_file_serves_clients_too(place: Path) -> None:
-    assert fleet(str(written(place))).address == "tcp://127.0.0.1:8786"
-
-
 @contextmanager
 def up(path: Path, commands: Path) -> Iterator["subprocess.Popen[str]"]:
     environment = os.environ | {
@@ -111,6 +105,7 @@ def up(path: Path, commands: Path) -> Iterator["subprocess.Popen[str]"]:
         process.wait()
 
 
+@pytest.mark.nightly
 def test_jobs_perform_a_study_and_what_ends_is_submitted_again_until_the_end(
     place: Path, store: Store, other: Store
 ) -> None:

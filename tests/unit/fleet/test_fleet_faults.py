@@ -1,14 +1,13 @@
 """Whatever is killed, and whenever: no trial is lost, none counts twice, and the digits are the same."""
 
 import signal
-import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 from tests.support.fault_points import declared
-from tests.support.fleet_processes import PERTURBATIONS, FleetProcesses, connected, fleet_processes
+from tests.support.fleet_processes import PERTURBATIONS, FleetProcesses, connected
 from tests.support.fleets import (
     Heard,
     a_fleet,
@@ -32,12 +31,6 @@ PROGRAMS = 2
 """Of a trial: one a workload."""
 
 
-@pytest.fixture
-def processes(place: Path) -> Iterator[FleetProcesses]:
-    with fleet_processes(place) as started:
-        yield started
-
-
 def stored(store: Path) -> int:
     """How many trials are in it."""
     if not store.exists():
@@ -48,9 +41,9 @@ def stored(store: Path) -> int:
 
 IN_A_TRIAL = "fleet: trial begins"
 POINTS = [
-    pytest.param(one, marks=() if one == IN_A_TRIAL else pytest.mark.nightly)
-    for one in declared("fleet/worker_side.py", "fleet/contents.py")
-    if one.startswith("fleet: ")
+    pytest.param(point, marks=() if point == IN_A_TRIAL else pytest.mark.nightly)
+    for point in declared("fleet/worker_side.py", "fleet/contents.py")
+    if point.startswith("fleet: ")
 ]
 
 
@@ -63,11 +56,13 @@ def test_a_worker_that_is_killed_loses_nothing(
         with_all_there(fleet, 1)
         processes.start_worker(2)
         record = run_on(fleet, STUDY, store)
-    assert killed.wait() == -signal.SIGKILL
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
     assert len(record.trials) == TRIALS
     assert numbers(record) == numbers(run_here(STUDY, other))
 
 
+@pytest.mark.nightly
 def test_what_a_killed_worker_left_is_taken_away_by_the_next_which_leaves_nothing(
     processes: FleetProcesses, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,11 +74,11 @@ def test_what_a_killed_worker_left_is_taken_away_by_the_next_which_leaves_nothin
         assert scratch(place)
         last = with_one_worker(processes, fleet)
     last.terminate()
-    last.wait()
+    last.join()
     assert [*scratch(place), *temporary.iterdir()] == []
 
 
-def with_one_worker(processes: FleetProcesses, fleet: Fleet) -> "subprocess.Popen[bytes]":
+def with_one_worker(processes: FleetProcesses, fleet: Fleet) -> ForkServerProcess:
     wait_until(lambda: not fleet.connection.workers())
     worker = processes.start_worker(1)
     with_all_there(fleet, 1)
@@ -95,6 +90,7 @@ def scratch(place: Path) -> list[Path]:
     return [one for one in place.glob("caches/1/fleet-scratch/*/*") if one.is_dir()]
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_is_gone_ends_the_run_and_another_fleet_goes_on(
     processes: FleetProcesses, store: Store, other: Store, place: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The fleet's store of files: what workers take from it, and what becomes of a run where it fails."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,12 @@ def test_a_file_system_that_nobody_knows_is_told() -> None:
         FileStore("nosuch://bucket/x")
 
 
-def test_workers_take_their_files_from_the_store(store: Store, other: Store, place: Path) -> None:
+def test_workers_take_their_files_from_the_store(
+    address: str, store: Store, other: Store, place: Path
+) -> None:
     study, heard = study_of(4), Heard()
     kernels = with_images(place, IMAGE_BYTES, sources)
-    with a_fleet(2, files=str(place / "shared")) as fleet:
+    with a_fleet(address, files=str(place / "shared")) as fleet:
         record = run_on(with_all_there(fleet, 2), study, store, heard, sources=kernels)
         digests = {one for package in fleet.packages.values() for one in package.digests}
     assert {one.name for one in files_in(place / "shared")} == digests
@@ -54,44 +57,51 @@ def test_workers_take_their_files_from_the_store(store: Store, other: Store, pla
     assert numbers(record) == numbers(run_here(study, other))
 
 
-def test_what_is_damaged_in_the_store_is_told_and_mended(store: Store, other: Store, place: Path) -> None:
+def test_what_is_damaged_in_the_store_is_told_and_mended(
+    address: str, logs: Path, store: Store, other: Store, place: Path
+) -> None:
     kernels = with_images(place, IMAGE_BYTES, sources)
-    with a_fleet(1, files=str(place / "shared")) as fleet:
+    with a_fleet(address, files=str(place / "shared")) as fleet:
         run_on(fleet, study_of(2), store, sources=kernels)
     contents = {path: path.read_bytes() for path in files_in(place / "shared")}
     for path, content in contents.items():
         path.write_bytes(bytes(len(content)))
-    for path in (place / "cache").rglob("fleet/files"):
-        path.rename(path.with_name("gone"))
+    for path in logs.rglob("fleet/files"):
+        shutil.rmtree(path)
     heard = Heard()
-    with a_fleet(1, files=str(place / "shared")) as fleet:
+    with a_fleet(address, files=str(place / "shared")) as fleet:
         record = run_on(fleet, study_of(2), other, heard, sources=kernels)
     assert numbers(record)
-    mended = [text for text in heard.notices if text.endswith("it is put there anew")]
+    mended = {text for text in heard.notices if text.endswith("it is put there anew")}
     assert len(mended) == len(contents)
     assert {path: path.read_bytes() for path in contents} == contents
 
 
-def test_without_a_name_files_lie_in_the_cache_until_the_fleet_is_left(store: Store, place: Path) -> None:
-    with a_fleet(1) as fleet:
+def test_without_a_name_files_lie_in_the_cache_until_the_fleet_is_left(
+    address: str, store: Store, place: Path
+) -> None:
+    with a_fleet(address) as fleet:
         run_on(fleet, study_of(2), store)
         assert files_in(Path(fleet.files))
         assert Path(fleet.files).is_relative_to(place / "cache")
     assert [*(place / "cache" / "fleet").glob("files-*")] == []
 
 
-def test_a_store_that_cannot_be_written_ends_the_run_with_the_reason(store: Store, place: Path) -> None:
+def test_a_store_that_cannot_be_written_ends_the_run_with_the_reason(
+    address: str, store: Store, place: Path
+) -> None:
     (place / "file").write_text("no directory")
     with (
-        a_fleet(1, files=str(place / "file" / "below")) as fleet,
+        a_fleet(address, files=str(place / "file" / "below")) as fleet,
         pytest.raises(FileStoreFailed, match="NotADirectoryError"),
     ):
         run_on(fleet, study_of(2), store)
 
 
 def test_a_worker_that_does_not_see_the_store_is_refused_with_advice(
-    fleet: Fleet, store: Store, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, store: Store, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kernels = with_images(place, IMAGE_BYTES + 1, sources)  # which no worker has yet
     monkeypatch.setattr(FileStore, "put", lambda *_arguments, **_options: None)
     with pytest.raises(FleetError, match="names a place that"):
-        run_on(fleet, study_of(2), store)
+        run_on(fleet, study_of(2), store, sources=kernels)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import databases
-from tests.support.fleet_processes import FleetProcesses, connected, fleet_processes, with_images
+from tests.support.fleet_processes import FleetProcesses, connected, with_images
 from tests.support.fleets import Heard, a_fleet, behave, numbers, run_here, run_on, study_of, with_all_there
 from tests.support.places import ROOT
 from tests.support.scripted import sources
@@ -21,12 +21,6 @@ TRIALS = 12
 IMAGE_BYTES = 8 << 20
 CACHE_BYTES = 5 << 20
 """Two parts of a kernel fit in, and no kernel."""
-
-
-@pytest.fixture
-def processes(place: Path) -> Iterator[FleetProcesses]:
-    with fleet_processes(place) as started:
-        yield started
 
 
 @pytest.fixture

@@ -16,25 +16,28 @@ from tests.support.fleets import (
 )
 from tests.support.scripted import wait_until
 
+from ktrial.fleet.client_executor import Work
 from ktrial.fleet.connection import imported
+from ktrial.fleet.contents import Package
 from ktrial.fleet.errors import FleetError
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.membership import Calls
 from ktrial.fleet.settings import FleetSettings
-from ktrial.fleet.worker_side import Gone
+from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
+from ktrial.fleet.worker_side import Completed, Gone, Unable
+from ktrial.model.study import plan
 from ktrial.model.warnings import WarningKind
 from ktrial.store.store import Store
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_comparisons_are_the_same_as_without_a_fleet(workers: int, store: Store, other: Store) -> None:
+def test_comparisons_are_the_same_as_without_a_fleet(store: Store, other: Store) -> None:
     study = study_of(4)
     here = run_here(study, other)
-    with a_fleet(workers) as fleet:
+    with a_fleet(1) as fleet:
         record = run_on(fleet, study, store)
     assert numbers(record) == numbers(here)
     assert record.result.comparisons == here.result.comparisons
-    assert {one.provenance.worker for one in record.trials} <= {f"local-{n}" for n in range(workers)}
+    assert {trial.provenance.worker for trial in record.trials} == {"local-0"}
 
 
 def test_each_worker_is_checked_by_another(address: str, store: Store, logs: Path) -> None:
@@ -79,9 +82,11 @@ def test_a_worker_with_another_qemu_is_refused_with_the_reason(
     ]
 
 
-def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(store: Store, place: Path) -> None:
-    behave(place, 0, QEMU="9.0")
-    with a_fleet(1) as fleet, pytest.raises(FleetError, match=r"local-0: QEMU is 9\.0 there"):
+def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(
+    fleet: Fleet, store: Store, logs: Path
+) -> None:
+    behave(logs, "all", QEMU="9.0")
+    with pytest.raises(FleetError, match=r"local-0: QEMU is 9\.0 there"):
         run_on(fleet, study_of(3), store)
 
 
@@ -139,3 +144,56 @@ def test_nothing_is_left_with_the_scheduler_of_what_a_lost_worker_was_asked(
         calls.lose([nobody], died=True)
         assert calls.finished(0) == [(number, Gone(died=True))]
         wait_until(lambda: not kept())
+
+
+# How many trials a call is made for, and what becomes of those that a worker did not come to.
+
+BOOTS = ()
+
+
+def entries(count: int) -> list[Entry]:
+    package = Package("digest", b"", {}, BOOTS)
+    return [Entry(planned, (), package, ()) for planned in plan(study_of(count)).trials[:count]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waiting", "slots", "at_a_time"),
+    [
+        (None, 10_000, 2, 1),
+        (5.0, 10_000, 2, 1),
+        (0.6, 10_000, 2, 1),
+        (0.3, 10_000, 2, 3),
+        (0.3, 16, 2, 2),
+        (0.3, 4, 2, 1),
+        (0.0, 10_000, 2, 100),
+        (0.0, 10_000, 1000, 2),
+    ],
+)
+def test_a_call_is_for_as_many_trials_as_fit_into_a_second_while_many_wait(
+    seconds: float | None, waiting: int, slots: int, at_a_time: int
+) -> None:
+    pace = Pace()
+    if seconds is not None:
+        pace.saw_trial(seconds)
+    assert pace.at_a_time(waiting, slots) == at_a_time
+
+
+def test_a_trial_with_which_a_worker_was_lost_is_taken_alone() -> None:
+    waiting, all_of_them = Waiting(), entries(6)
+    all_of_them[2].deaths = 1
+    for entry in all_of_them:
+        waiting.add(entry)
+    taken = [waiting.take(BOOTS, 4) for _ in range(3)]
+    assert taken == [tuple(all_of_them[:2]), (all_of_them[2],), tuple(all_of_them[3:])]
+
+
+def test_each_trial_of_a_call_has_its_own_answer_and_those_after_a_failure_have_none() -> None:
+    member, three = Member("tcp://127.0.0.1:1", "worker-1", 1), tuple(entries(3))
+    done, unable = Completed(b"{}"), Unable("its disk is full")
+    parts = list(Work(member, three).parts((done, unable)))
+    assert [(part.entries, type(reply)) for part, reply in parts] == [
+        ((three[0],), Completed),
+        ((three[1],), Unable),
+        ((three[2],), Gone),
+    ]
+    assert [reply for _, reply in Work(member, three).parts(Gone(died=True))] == [Gone(died=True)]

@@ -18,13 +18,10 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ktrial" / "config.toml"
 
 
-def test_without_a_word_there_is_no_fleet() -> None:
-    assert asked_for(None) is None
-
-
 def test_the_command_line_goes_before_the_environment_and_that_before_the_configuration(
     configuration: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert asked_for(None) is None
     configuration.write_text('[fleet]\naddress = "tcp://127.0.0.1:1001"\n')
     configured = asked_for(None)
     assert configured
@@ -58,7 +55,19 @@ def test_what_is_nearly_an_address_is_told_what_it_lacks(monkeypatch: pytest.Mon
         asked_for(None)
 
 
-@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://lab1.example.org:8786"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://0.0.0.0:8786",
+        "tcp://10.0.0.1:8786",
+        "tcp://[2001:db8::1]:8786",
+        "tcp://lab1.example.org:8786",
+        "tcp://127.0.0.1.example.org:8786",
+        "tcp://localhost.example.org:8786",
+        "tcp://127.0.0.1@10.1.2.3:8786",
+        "tcp://localhost:1@10.1.2.3:8786",
+    ],
+)
 def test_traffic_in_the_clear_does_not_leave_this_system_unless_it_may(address: str) -> None:
     with pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"):
         fleet(address)
@@ -83,6 +92,11 @@ def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
         tmp_path / "me.key",
     )
     assert (read.check_share, read.patience) == (0.1, 5)
+
+
+def test_an_encrypted_address_without_certificates_is_refused_before_anything_connects() -> None:
+    with pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"):
+        security_of(fleet("tls://127.0.0.1:9"))
 
 
 def test_a_certificate_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:

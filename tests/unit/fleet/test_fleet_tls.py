@@ -9,8 +9,7 @@ import pytest
 from tests.support.fleet_processes import FleetProcesses, fleet_processes
 from tests.support.fleets import a_fleet, numbers, run_here, run_on, study_of, with_all_there
 
-from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
-from ktrial.fleet.settings import fleet as fleet_named
+from ktrial.fleet.errors import FleetOutOfReach
 from ktrial.store.store import Store
 
 
@@ -79,28 +78,3 @@ def test_a_study_is_the_same_over_an_encrypted_fleet_and_strangers_take_no_part(
     in_clear = processes.address.replace("tls://", "tcp://")
     with a_fleet(in_clear, patience=3) as fleet, pytest.raises(FleetOutOfReach):
         run_on(fleet, study_of(3, "in-clear"), store)
-
-
-def test_an_encrypted_address_without_certificates_is_refused_before_anything_connects() -> None:
-    with (
-        pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"),
-        a_fleet("tls://127.0.0.1:9") as fleet,
-    ):
-        _ = fleet.connection
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "tcp://0.0.0.0:8786",
-        "tcp://10.1.2.3:8786",
-        "tcp://[2001:db8::1]:8786",
-        "tcp://127.0.0.1.example.org:8786",
-        "tcp://localhost.example.org:8786",
-        "tcp://127.0.0.1@10.1.2.3:8786",
-        "tcp://localhost:1@10.1.2.3:8786",
-    ],
-)
-def test_what_only_looks_like_this_system_is_another_one(address: str) -> None:
-    with pytest.raises(FleetUsageError, match="its traffic is not encrypted, and leaves"):
-        fleet_named(address)

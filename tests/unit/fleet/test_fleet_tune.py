@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.fleets import PortableTunableMachine, a_fleet, behave, logged, with_all_there
+from tests.support.fleets import PortableTunableMachine, behave, logged
 from tests.support.scripted import sources
 from tests.support.tuning import a_search
 
@@ -19,20 +19,21 @@ from ktrial.experiment.executor import (
 )
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.observer import Observer
+from ktrial.fleet.fleet import Fleet
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Search, Study
 from ktrial.model.tuning import Budget, Tuned
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import run_search
-from ktrial.store.store import Store
+from ktrial.store.store import Store, open_store
 from ktrial.studyfile.errors import SearchMisled
 
 KNOBS = ("vm.vfs_cache_pressure", "vm.swappiness", "vm.numa_stat")
 AT_ONCE = 4
 
 
-def searched(runs: int = 24) -> Study:
+def searched(runs: int = 16) -> Study:
     study = with_space(a_search(*KNOBS), PortableTunableMachine(), sources(), Observer())
     assert study.search
     changed = {**dict(study.search), "budget": Budget(runs=runs), "at_once": AT_ONCE}
@@ -48,38 +49,37 @@ def asked(tuned: Tuned) -> list[tuple[object, ...]]:
     return [(one.order, one.configuration, one.values, one.purpose) for one in tuned.observations]
 
 
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    """What this system comes to."""
+    with open_store(tmp_path_factory.mktemp("here") / "ktrial.db") as store:
+        return tuned_by(ThisSystem(), store, searched())
+
+
 def test_a_fleet_is_asked_for_the_same_points_and_gives_the_same_answer(
-    store: Store, other: Store, place: Path
+    fleet: Fleet, logs: Path, here: Tuned, store: Store
 ) -> None:
-    study = searched()
-    here = tuned_by(ThisSystem(), other, study)
-    (place / "tuned").unlink()
-    with a_fleet(2) as fleet:
-        there = tuned_by(with_all_there(fleet, 2), store, study)
+    there = tuned_by(fleet, store, searched())
     assert asked(there) == asked(here)
     assert there.confirmed == here.confirmed is not None
     assert list(there.confirmed or ()) == ["vm.vfs_cache_pressure"]
-    assert {worker for (worker,) in logged(place, "tuned")} == {"0", "1"}
+    assert {worker for (worker,) in logged(logs, "tuned")} == {"0", "1"}
     trials = store.trials(1)
     assert len(trials) == len({one.planned.key for one in trials}) == len(there.observations)
 
 
 @pytest.mark.nightly
 def test_a_worker_that_tells_wrong_digits_does_not_change_the_answer(
-    store: Store, other: Store, place: Path
+    fleet: Fleet, logs: Path, here: Tuned, store: Store
 ) -> None:
-    study = searched()
-    here = tuned_by(ThisSystem(), other, study)
-    behave(place, 1, factor=0.5)
-    with a_fleet(2) as fleet:
-        with_all_there(fleet, 2)
-        for _ in range(3):  # where the search had gone on from one of its runs, it is taken up again
-            try:
-                there = tuned_by(fleet, store, study)
-                break
-            except SearchMisled:
-                continue
-        (wrong,) = [one for one in fleet.members.values() if one.quarantined]
+    behave(logs, 1, factor=0.5)
+    for _ in range(3):  # where the search had gone on from one of its runs, it is taken up again
+        try:
+            there = tuned_by(fleet, store, searched())
+            break
+        except SearchMisled:
+            continue
+    (wrong,) = [member for member in fleet.members.values() if member.quarantined]
     assert wrong.name == "local-1"
     assert asked(there) == asked(here)
 
@@ -107,10 +107,9 @@ class Withdrawing(ThisSystem):
 
 
 def test_a_search_that_went_on_from_a_wrong_run_is_ended_and_goes_on_from_before_it(
-    store: Store, other: Store
+    here: Tuned, store: Store
 ) -> None:
     study = searched()
-    here = tuned_by(ThisSystem(), other, study)
     fleet = Withdrawing()
     with pytest.raises(SearchMisled, match="worker x told wrong digits") as error:
         tuned_by(fleet, store, study)

@@ -13,7 +13,7 @@ from ktrial.cli.running.search_answer import put_in_force
 from ktrial.knobs.journal import Journal
 from ktrial.knobs.restore import restore
 from ktrial.optimize.deployment_files import Answer, dotted, texts, write_answer
-from ktrial.studyfile.errors import AnswerNotWritten
+from ktrial.studyfile.errors import SearchFailed
 
 ANSWER = Answer(
     study="tune-bench",
@@ -160,7 +160,7 @@ def test_files_are_written_and_a_place_that_cannot_be_written_is_told(tmp_path: 
     assert all(path.read_text() for path in written)
     assert (tmp_path / "found/undo.sh").stat().st_mode & 0o111
     (tmp_path / "file").write_text("")
-    with pytest.raises(AnswerNotWritten):
+    with pytest.raises(SearchFailed):
         write_answer(ANSWER, tmp_path / "file")
 
 

@@ -29,12 +29,11 @@ from ktrial.model.workload import Direction, Mode
 from ktrial.optimize import Ask, tune
 from ktrial.optimize.budget import shares, smallest_effect
 from ktrial.studyfile.errors import (
-    GuardsNeverMet,
-    NotPositive,
+    BaselineFailed,
     NotTheSameSearch,
     NoValidConfiguration,
+    SearchFailed,
     SpaceEmpty,
-    TuneBaselineFailed,
     TuningError,
 )
 
@@ -304,7 +303,7 @@ class TestLimits:
     def test_guards_that_nothing_keeps_end_it_before_the_budget_is_spent(self) -> None:
         guard = Guard(metric="p99", relation="<", bound=0.1)
         goal, measuring = GOAL.model_copy(update={"guards": (guard,)}), Limited(0.01, 3, small)
-        with pytest.raises(GuardsNeverMet, match=r"p99 < 0\.1"):
+        with pytest.raises(SearchFailed, match=r"p99 < 0\.1"):
             tune(SMALL, goal, Budget(runs=65), measuring, 3)
         assert len(measuring.asked) <= 65 // 2
 
@@ -334,9 +333,9 @@ class Broken(Formula):
 @pytest.mark.parametrize(
     ("values", "failure", "error"),
     [
-        ({}, "bench.sh: not found", TuneBaselineFailed),
+        ({}, "bench.sh: not found", BaselineFailed),
         ({"other": 1.0}, "", TuningError),
-        ({METRIC: 0.0}, "", NotPositive),
+        ({METRIC: 0.0}, "", SearchFailed),
     ],
 )
 def test_a_baseline_that_cannot_be_used_is_told_after_one_run(

@@ -201,7 +201,7 @@ def _searched(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
         )
     tuned = ended(store, stored)
     if tuned is None:
-        raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
+        raise NothingTuned(study.name, "it was interrupted; ktrial tune --resume goes on")
     return study, tuned
 
 

@@ -29,7 +29,7 @@ from ktrial.optimize.search_space import search_of, with_space
 from ktrial.optimize.session import NoisePrior, measured_noise, noise_prior
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
-from ktrial.studyfile.errors import NothingToResume, TuningError
+from ktrial.studyfile.errors import SearchFailed, TuningError
 from ktrial.studyfile.references import resolved
 from ktrial.studyfile.search import searched_knobs
 
@@ -77,14 +77,17 @@ def search(study: Study, options: "SearchOptions") -> None:
 
 
 def go_on(options: "SearchOptions") -> None:
-    """Go on with the newest search that has not ended. Raises NothingToResume."""
+    """Go on with the newest search that has not ended. Raises SearchFailed."""
     with open_store(options.store) as store:
         for stored in reversed(store.studies()):
             study = stored.study
             if study.search and study.search.space and _goes_on(stored, store):
                 break
         else:
-            raise NothingToResume(store=store.name)
+            raise SearchFailed(
+                f"{store.name}: there is no search that was interrupted.",
+                hint="start one: ktrial tune --knobs vm,sched -- ./bench.sh",
+            )
         _check(study, options)
         _require_leave(study, options)
         with on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources):
@@ -159,7 +162,7 @@ def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
 
 
 def _plan(study: Study, machine: Machine, prior: NoisePrior) -> dict[str, object]:
-    """What is known before the first run. Raises NoValidConfiguration, BudgetTooSmall."""
+    """What is known before the first run. Raises TuningError."""
     import numpy as np
 
     from ktrial.model.workload import EXACT_MODES

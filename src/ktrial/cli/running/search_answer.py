@@ -116,7 +116,7 @@ def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | N
 def files_of(study: Study, tuned: Tuned, trials: tuple[Trial, ...], directory: Path) -> tuple[Path, ...]:
     """The answer's files, written, with the settings as they were read back in these trials.
 
-    Raises AnswerNotWritten.
+    Raises SearchFailed.
     """
     answer = _answer(study, tuned, trials)
     return write_answer(answer, directory) if answer else ()
