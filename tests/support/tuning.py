@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tests.support.scripted import ScriptedMachine, refused
@@ -13,6 +14,7 @@ from ktrial.model.machine import Boot
 from ktrial.model.study import LeftOut, MachineSettings, Search, Study
 from ktrial.model.tuning import (
     Budget,
+    Configuration,
     Dimension,
     Effect,
     Finalist,
@@ -32,6 +34,10 @@ from ktrial.model.tuning import (
 from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.optimize.evaluation_log import Ask
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write
+
+if TYPE_CHECKING:
+    from ktrial.optimize.encoding import Encoding
+    from ktrial.optimize.response_model import Surrogate
 
 # A machine whose numbers follow from its knobs: what searches are tried on without a kernel.
 
@@ -365,3 +371,36 @@ def a_study(tuned: Tuned) -> Study:
     left_out = (LeftOut(name="vm.zone_reclaim_mode", reason="no largest value is known"),)
     search = study.search.model_copy(update={"space": tuned.space, "left_out": left_out, "goal": tuned.goal})
     return study.model_copy(update={"search": search})
+
+
+def model_after(
+    encoding: "Encoding",
+    tried: Sequence[Configuration],
+    score: Callable[[Configuration], float],
+    *,
+    noise: float,
+    rng: np.random.Generator,
+    goal: Goal = GOAL,
+    beside: Callable[[Configuration], dict[str, float]] = lambda _configuration: {},
+) -> "Surrogate":
+    """What a search believes after these runs; `beside`: further metrics."""
+    from ktrial.optimize.evaluation_log import ObjectiveFunction
+    from ktrial.optimize.response_model import Surrogate
+
+    model = Surrogate(encoding, ObjectiveFunction(goal), noise, 65)
+    model.learn(
+        [
+            Observation(
+                configuration=configuration,
+                purpose=Purpose.EXPLORE,
+                order=order,
+                values={
+                    METRIC: BASE * math.exp(score(configuration) + noise * float(rng.standard_normal())),
+                    **beside(configuration),
+                },
+                seconds=1.0,
+            )
+            for order, configuration in enumerate(tried)
+        ]
+    )
+    return model

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import CannotSaveState, NoPluginHere, PluginCountsUnreadable, TooManyCpus
+from ktrial.machines.errors import NoPluginHere, PluginCountsUnreadable, TooManyCpus
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.boot import (
@@ -32,19 +32,12 @@ from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, with_ksymbols
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot import (
-    BootsInUse,
-    SnapshotSetup,
-    SnapshotTarget,
-    kallsyms,
-    snapshot_contents,
-)
-from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.base import digest
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import CountedBy, Mode
-from ktrial.system_tools import Tool
 from ktrial.target import PROTOCOL, Step, StepResult
 from ktrial.target.errors import GuestEnded
 
@@ -139,7 +132,7 @@ class InstrumentedTarget(SnapshotTarget):
         return kallsyms(self, self._snapshots, self._setup)
 
 
-class ExactMachine:
+class ExactMachine(SnapshotMachine):
     """Trials in QEMU, counted in instructions. Needs no privilege, no /dev/kvm and no quiet machine."""
 
     name = NAME
@@ -147,26 +140,14 @@ class ExactMachine:
     def __init__(
         self, guest: Path | None = None, cache: Path | None = None, count: CountedBy | None = None
     ) -> None:
-        """`guest`: where the guest programs are; `cache`: where snapshots are kept; `count`: see `count_by`.
-
-        None is the usual place.
-        """
-        self._guest = guest or guest_programs.directory()
-        self._children = Children(NAME)
-        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
-        self._plain_boot_reasons: dict[str, str] = {}
-        self._in_use = BootsInUse(NAME)
-        self._wanted = count
+        """`guest`, `cache`: see SnapshotMachine. `count`: see `count_by`."""
+        super().__init__(guest, cache)
+        self._asked_count = count
         self._counting: _Counting | None = None
 
     def count_by(self, count: CountedBy | None) -> None:
         """What counts the instructions: None is the plugin where it loads here, and the clock elsewhere."""
-        self._wanted, self._counting = count, None
-
-    @property
-    def needed_tools(self) -> tuple[Tool, ...]:
-        """Programs of this system."""
-        return program.qemu_tools()
+        self._asked_count, self._counting = count, None
 
     @property
     def mode(self) -> Mode:
@@ -207,7 +188,7 @@ class ExactMachine:
                 yield target
             return
         setup = self._setup(boot, Mode.EXACT_CLOCK)
-        self._ensure_snapshot(setup, _silent)
+        self._ensure_snapshot(setup)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield SnapshotTarget(setup, self._children, self._snapshots, reason)
 
@@ -219,13 +200,9 @@ class ExactMachine:
         """
         build = usable_plugin(program.find(NAME), self._guest, NAME)
         setup = self._setup(boot, Mode.EXACT_PLUGIN)
-        self._ensure_snapshot(setup, _silent)
+        self._ensure_snapshot(setup)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
-
-    def stop(self) -> None:
-        """End all at once; this machine is of no more use."""
-        self._children.stop()
 
     def _setup(self, boot: Boot, mode: Mode) -> SnapshotSetup:
         self._children.check()
@@ -240,31 +217,16 @@ class ExactMachine:
         return replace(setup, identity=identity)
 
     def _chosen(self) -> "_Counting":
+        if self._counting is None and self._asked_count is CountedBy.CLOCK:
+            self._counting = _Counting(None)
         if self._counting is None:
-            self._counting = self._choose()
+            try:
+                self._counting = _Counting(usable_plugin(program.find(NAME), self._guest, NAME))
+            except NoPluginHere as error:
+                if self._asked_count is CountedBy.PLUGIN:
+                    raise
+                self._counting = _Counting(None, str(error.facts["problem"]))
         return self._counting
-
-    def _choose(self) -> "_Counting":
-        if self._wanted is CountedBy.CLOCK:
-            return _Counting(None)
-        try:
-            return _Counting(usable_plugin(program.find(NAME), self._guest, NAME))
-        except NoPluginHere as error:
-            if self._wanted is CountedBy.PLUGIN:
-                raise
-            return _Counting(None, str(error.facts["problem"]))
-
-    def _ensure_snapshot(self, setup: SnapshotSetup, progress: Progress) -> None:
-        if setup.key in self._plain_boot_reasons:
-            return
-        with self._snapshots.open(setup.key) as present:
-            if present:
-                return
-        contents = partial(snapshot_contents, setup, self._children, progress)
-        try:
-            self._snapshots.make(setup.facts, contents, self._children.check)
-        except CannotSaveState as error:
-            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
 
 
 @dataclass(frozen=True)
@@ -274,10 +236,6 @@ class _Counting:
     build: PluginBuild | None
     reason: str = ""
     """Why the plugin does not load, where the clock was not asked for."""
-
-
-def _silent(_text: str) -> None:
-    pass
 
 
 MACHINE = ExactMachine

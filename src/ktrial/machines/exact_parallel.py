@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import CannotSaveState, MachineError, MachineUsageError, PluginCountsUnreadable
+from ktrial.machines.errors import MachineError, MachineUsageError, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import program, snapshot
 from ktrial.machines.qemu import program as qemu
@@ -37,14 +36,8 @@ from ktrial.machines.qemu.boot import (
 from ktrial.machines.qemu.plugin_counts import named
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot import (
-    BootsInUse,
-    SnapshotSetup,
-    SnapshotTarget,
-    kallsyms,
-    snapshot_contents,
-)
-from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.watchdog import Limits
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.parallel import (
@@ -71,7 +64,6 @@ from ktrial.model.profile import (
     StringCounts,
 )
 from ktrial.model.workload import CountedBy, Mode
-from ktrial.system_tools import Tool
 from ktrial.target import PROTOCOL, Run, Step, StepResult
 
 NAME = "exact-parallel"
@@ -176,25 +168,15 @@ class CountingParallelTarget(ParallelTarget):
         return kallsyms(self, self._snapshots, self._prepared)
 
 
-class ParallelMachine:
+class ParallelMachine(SnapshotMachine):
     """Trials on several CPUs, in simulated time. Needs no privilege, no /dev/kvm and no quiet machine."""
 
     name = NAME
     mode = Mode.EXACT_PARALLEL
 
     def __init__(self, guest: Path | None = None, cache: Path | None = None) -> None:
-        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots."""
-        self._guest = guest or guest_programs.directory()
-        self._children = Children(NAME)
-        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
-        self._plain_boot_reasons: dict[str, str] = {}
-        self._in_use = BootsInUse(NAME)
+        super().__init__(guest, cache)
         self._by_function = False
-
-    @property
-    def needed_tools(self) -> tuple[Tool, ...]:
-        """Programs of this system."""
-        return program.qemu_tools()
 
     def count_by(self, count: CountedBy | None) -> None:
         """The plugin: trials are counted by function, too, which takes longer. Else they are not."""
@@ -232,31 +214,15 @@ class ParallelMachine:
 
     def _started(self, boot: Boot, kind: type[_Started]) -> _Started:
         setup = self._setup(boot)
-        self._ensure_snapshot(setup, _silent)
+        self._ensure_snapshot(setup)
         reason = self._plain_boot_reasons.get(setup.key, "")
         return kind(setup, self._children, self._snapshots, reason)
-
-    def stop(self) -> None:
-        """End all at once; this machine is of no more use."""
-        self._children.stop()
 
     def _setup(self, boot: Boot) -> ParallelSetup:
         self._children.check()
         setup = setup_of(boot, qemu.find(NAME), self._guest, NAME)
         self._in_use.check(setup)
         return setup
-
-    def _ensure_snapshot(self, setup: ParallelSetup, progress: Progress) -> None:
-        if setup.key in self._plain_boot_reasons:
-            return
-        with self._snapshots.open(setup.key) as present:
-            if present:
-                return
-        contents = partial(snapshot_contents, setup, self._children, progress)
-        try:
-            self._snapshots.make(setup.facts, contents, self._children.check)
-        except CannotSaveState as error:
-            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
 
 
 class _CountsByFunction:
@@ -266,10 +232,6 @@ class _CountsByFunction:
         machine = ParallelMachine()
         machine.count_by(CountedBy.PLUGIN)
         return machine
-
-
-def _silent(_text: str) -> None:
-    pass
 
 
 MACHINE = ParallelMachine

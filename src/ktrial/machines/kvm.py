@@ -37,15 +37,14 @@ from ktrial.machines.qemu.boot import (
     size_arguments,
     snapshot_point_arguments,
 )
-from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
+from ktrial.machines.qemu.snapshot import GuestTarget
+from ktrial.machines.qemu.watchdog import Limits
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
-from ktrial.target import GuestPlan, Run, Step, StepResult
-from ktrial.target.errors import GuestEnded
+from ktrial.target import Step, StepResult
 
 NAME = "kvm"
 
@@ -79,82 +78,30 @@ class RealTimeSetup:
         return Limits(self.boot.limit_instructions, self.boot.limit_seconds, in_real_time=True)
 
 
-class RealTimeTarget:
+class RealTimeTarget(GuestTarget):
     """A system that boots for every `perform`."""
 
     def __init__(self, setup: RealTimeSetup, children: Children) -> None:
+        super().__init__(setup)
         self._setup = setup
         self._children = children
-        self._console = ""
 
     @property
     def identity(self) -> MachineIdentity:
         """What of the machine can change a result."""
         return self._setup.identity
 
-    @property
-    def console(self) -> str:
-        """The end of the console log of the last `perform`: at most 200 lines."""
-        return self._console
-
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
         """Boot, do the steps, and end. Raises GuestEnded or MachineError."""
-        self._console = ""
-        held = {number for number, step in enumerate(steps) if isinstance(step, Run) and not step.limit_ns}
-        limited = tuple(self._limited(step) for step in steps)
-        plan = GuestPlan(steps=limited).model_dump_json().encode()
+        plan = self._plan(steps)
         try:
             with switched_on(self._setup, self._children, plan) as process:
-                return self._results(process, held)
+                ending, report = self._run(process)
+                return self._results(process, ending, report, ready=report.ready is not None)
         except Unstarted as error:
             raise self._ended(outcome.judge_unstarted(error.status, error.messages)) from None
         except TooSmall as error:
             raise self._ended(outcome.too_small(error.needed, error.memory)) from None
-
-    def _results(self, process: QemuProcess, held: set[int]) -> tuple[StepResult, ...]:
-        watcher = Watcher(process, self._setup.limits)
-        watcher.resume()
-        ending = watcher.watch()
-        report = read_report(process)
-        console = process.console_text()
-        self._console = outcome.console_end(console)
-        verdict = self._judge(ending, report, console, process.messages(), held)
-        if verdict:
-            raise self._ended(verdict, report.results)
-        return report.results
-
-    def _judge(
-        self, ending: GuestExit, report: ProcessFrames, console: str, messages: str, held: set[int]
-    ) -> outcome.GuestVerdict | None:
-        if report.module_refused:
-            return outcome.module_refused(report.module_refused)
-        if report.finished:
-            return self._judge_done(report, console, held)
-        if report.failed:
-            return outcome.agent_failed(report.failed, console)
-        if report.damage:
-            return outcome.frames_damaged(report.damage)
-        ready = report.ready is not None
-        return outcome.judge(ending, self._setup.limits, console=console, messages=messages, ready=ready)
-
-    def _judge_done(self, report: ProcessFrames, console: str, held: set[int]) -> outcome.GuestVerdict | None:
-        killed = sum(result.oom_kills for result in report.results)
-        if verdict := outcome.processes_killed(killed, console):
-            return verdict
-        late = any(result.timed_out and result.step in held for result in report.results)
-        end, limits = GuestExit(Stop.SECONDS), self._setup.limits
-        return outcome.judge(end, limits, console="", messages="", ready=True) if late else None
-
-    def _limited(self, step: Step) -> Step:
-        """A program without a limit of its own is held to the boot's, which is host time."""
-        if isinstance(step, Run) and not step.limit_ns:
-            return step.model_copy(update={"limit_ns": round(self._setup.limits.seconds * 1e9)})
-        return step
-
-    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
-        return GuestEnded(
-            outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
-        )
 
 
 class KvmMachine:

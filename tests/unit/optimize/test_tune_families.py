@@ -22,28 +22,32 @@ from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import Ask
 from ktrial.optimize.exploration import Covering
 
-RUNS = 65
+RUNS, BY_DAY = 65, 34
+
+
+def nightly(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.nightly)
 
 
 @cache
-def searched(family: str, seed: int) -> tuple[Problem, Tuned]:
+def searched(family: str, seed: int, runs: int) -> tuple[Problem, Tuned]:
     made = problem(family, seed)
-    return made, tune(made.space, made.goal, Budget(runs=RUNS), made, seed)
+    return made, tune(made.space, made.goal, Budget(runs=runs), made, seed)
 
 
 @pytest.mark.parametrize(
-    "seed", [1, pytest.param(5, marks=pytest.mark.nightly), pytest.param(8, marks=pytest.mark.nightly)]
+    ("seed", "runs"), [(1, BY_DAY), nightly(1, RUNS), nightly(5, RUNS), nightly(8, RUNS)]
 )
-def test_two_knobs_that_act_only_together_are_found(seed: int) -> None:
-    made, tuned = searched("together", seed)
+def test_two_knobs_that_act_only_together_are_found(seed: int, runs: int) -> None:
+    made, tuned = searched("together", seed, runs)
     assert tuned.confirmed
     assert made.optimum - made.log_gain(tuned.confirmed) < 0.25 * made.optimum
 
 
 def test_what_a_knob_does_in_an_answer_has_an_interval_only_from_fresh_runs() -> None:
-    _, tuned = searched("together", 1)
+    _, tuned = searched("together", 1, BY_DAY)
     assert len(tuned.kept) > 1
-    assert {(each.low, each.high) for each in tuned.kept} == {(None, None)}
+    assert {(effect.low, effect.high) for effect in tuned.kept} == {(None, None)}
 
 
 @dataclass
@@ -79,35 +83,35 @@ def conditional(seed: int) -> Conditional:
 
 
 @pytest.mark.parametrize(
-    "seed",
-    [41100, pytest.param(41101, marks=pytest.mark.nightly), pytest.param(41095, marks=pytest.mark.nightly)],
+    ("seed", "runs"), [(41100, 26), nightly(41100, RUNS), nightly(41101, RUNS), nightly(41095, RUNS)]
 )
-def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int) -> None:
+def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int, runs: int) -> None:
     """Picked: it was refused twice beside other values first, and never tried again."""
     made = conditional(seed)
-    tuned = tune(made.space, made.goal, Budget(runs=RUNS), made, seed)
+    tuned = tune(made.space, made.goal, Budget(runs=runs), made, seed)
     assert tuned.confirmed
     name, other, wanted = made.gate
     assert name in tuned.confirmed
     assert tuned.confirmed[other] == wanted
 
 
-@pytest.mark.nightly
-def test_knobs_that_do_nothing_end_with_no_gain() -> None:
-    _, tuned = searched("idle", 1)
+@pytest.mark.parametrize("runs", [26, nightly(RUNS)])
+def test_knobs_that_do_nothing_end_with_no_gain(runs: int) -> None:
+    _, tuned = searched("idle", 1, runs)
     assert tuned.confirmed is None
 
 
-def test_what_is_taken_back_breaks_no_guard() -> None:
-    made, tuned = searched("limited", 3009)
+@pytest.mark.parametrize("runs", [BY_DAY, nightly(RUNS)])
+def test_what_is_taken_back_breaks_no_guard(runs: int) -> None:
+    made, tuned = searched("limited", 3009, runs)
     assert made.keeps(tuned.candidate)
     assert tuned.confirmed
 
 
-@pytest.mark.nightly
-def test_of_many_small_effects_the_average_answer_has_most_of_the_gain() -> None:
-    each = [searched("many", seed) for seed in range(3000, 3006)]
-    assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in each) > 0.55
+@pytest.mark.parametrize(("seeds", "runs"), [(1, BY_DAY), nightly(6, RUNS)])
+def test_of_many_small_effects_the_average_answer_has_most_of_the_gain(seeds: int, runs: int) -> None:
+    answers = [searched("many", seed, runs) for seed in range(3000, 3000 + seeds)]
+    assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in answers) > 0.55
 
 
 def test_each_pair_of_values_is_tried_together() -> None:

@@ -1,18 +1,15 @@
 """A range that was run at one end again and again: what the likeliest length is sure of, a shorter one is
 not, and there the search looks as well."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
-from tests.support.tuning import GOAL, METRIC
+from tests.support.tuning import model_after
 from tests.support.tuning_families import problem
 
-from ktrial.model.tuning import Budget, Dimension, Observation, Purpose, Range, Space
+from ktrial.model.tuning import Budget, Configuration, Dimension, Purpose, Range, Space
 from ktrial.optimize import tune
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import ObjectiveFunction
 from ktrial.optimize.response_model import Surrogate
 
 NOISE = 0.02
@@ -28,21 +25,14 @@ PLACES = {"0": 3, "20": 4, "40": 2, "100": 16}
 
 def learnt(seed: int) -> Surrogate:
     """After these runs: the end of the range brings 3 %, the best lies inside."""
-    rng, model = np.random.default_rng(seed), Surrogate(Encoding(SPACE), ObjectiveFunction(GOAL), NOISE, 65)
-    runs: list[Observation] = []
-    for value in (value for value, count in PLACES.items() for _ in range(count)):
-        gain = 0.03 * (float(value) - 20) / 80 + NOISE * float(rng.standard_normal())
-        runs.append(
-            Observation(
-                configuration={} if value == "20" else {"queue": value},
-                purpose=Purpose.EXPLORE,
-                order=len(runs),
-                values={METRIC: 1000 * math.exp(gain)},
-                seconds=1.0,
-            )
-        )
-    model.learn(runs)
-    return model
+    tried = [
+        {} if value == "20" else {"queue": value} for value, count in PLACES.items() for _ in range(count)
+    ]
+
+    def gain(configuration: Configuration) -> float:
+        return 0.03 * (float(configuration.get("queue", "20")) - 20) / 80
+
+    return model_after(Encoding(SPACE), tried, gain, noise=NOISE, rng=np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -10,6 +10,7 @@ def test_with_runs_without_end_nothing_is_missed() -> None:
     assert best.regret < 1e-4
 
 
+@pytest.mark.nightly
 def test_fewer_idle_knobs_cost_more_and_more_runs_less() -> None:
     some, more = known(37), known(61)
     wanted = (1.5, 1.0, 0.5, 0.25)
@@ -26,7 +27,9 @@ def test_what_is_expected_of_a_knob_is_what_it_does_in_the_mean() -> None:
     assert (told.effects[high] == 0).mean() == pytest.approx(told.idle[high].mean(), abs=5e-3)
 
 
-@pytest.mark.parametrize("family", UNSEEN)
+@pytest.mark.parametrize(
+    "family", [UNSEEN[0], *(pytest.param(family, marks=pytest.mark.nightly) for family in UNSEEN[1:])]
+)
 def test_functions_of_unseen_families_have_a_gain_and_idle_knobs(family: str) -> None:
     for seed in range(3):
         made = unseen(family, seed)

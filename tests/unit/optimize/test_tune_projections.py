@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.support.tuning import GOAL, METRIC
+from tests.support.tuning import model_after
 
-from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Range, Space
+from ktrial.model.tuning import Configuration, Dimension, Range, Space
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import ObjectiveFunction
 from ktrial.optimize.gaussian_process import Data, InputScaling, fit
 from ktrial.optimize.response_model import Surrogate
 
@@ -34,18 +33,12 @@ def moved(configuration: Configuration, name: str) -> float:
 def learnt(truth: Truth, runs: int = 40, seed: int = 1) -> Surrogate:
     """A model of so many runs of random configurations, some of them the baseline."""
     rng = np.random.default_rng(seed)
-    model = Surrogate(ENCODING, ObjectiveFunction(GOAL), NOISE, runs)
     configurations = [ENCODING.draw(rng) if at % 8 else {} for at in range(runs)]
-    observations = []
-    for order, each in enumerate(configurations):
-        score = truth(moved(each, "read"), moved(each, "write")) + NOISE * float(rng.standard_normal())
-        values = {METRIC: 1000 * math.exp(score)}
-        purpose = Purpose.EXPLORE if each else Purpose.CALIBRATE
-        observations.append(
-            Observation(configuration=each, purpose=purpose, order=order, values=values, seconds=1.0)
-        )
-    model.learn(observations)
-    return model
+
+    def score(configuration: Configuration) -> float:
+        return truth(moved(configuration, "read"), moved(configuration, "write"))
+
+    return model_after(ENCODING, configurations, score, noise=NOISE, rng=rng)
 
 
 def ridge(slope: float) -> Truth:

@@ -264,27 +264,6 @@ def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store
     assert store.trials(store.study(study)) == ()
 
 
-def test_limits_that_no_configuration_meets_end_it_before_the_budget_is_spent(store: Store) -> None:
-    machine = TunableMachine(planted)
-    study = searched_on(machine, runs=40)
-    assert study.search
-    guard = {"metric": "instructions", "relation": "<=", "bound": 1.0}
-    goal = study.search.goal.model_copy(update={"guards": ()})
-    goal = type(goal).model_validate({**goal.model_dump(), "guards": [guard]})
-    study = study.model_copy(update={"search": study.search.model_copy(update={"goal": goal})})
-    with pytest.raises(SearchFailed):
-        run_search(study, store=store, machine=machine, sources=sources())
-    assert len(machine.ran) < 35
-
-
-def test_a_budget_that_is_too_small_is_told_before_anything_runs(store: Store) -> None:
-    machine = TunableMachine(planted)
-    study = searched_on(machine, runs=2)
-    with pytest.raises(TuningError, match="runs is too small for a search"):
-        run_search(study, store=store, machine=machine, sources=sources())
-    assert machine.ran == []
-
-
 def test_a_boot_parameter_boots_a_system_of_its_own(store: Store) -> None:
     machine = TunableMachine(lambda boot, _: 900.0 if "nohz=off" in boot.parameters else 1000.0)
     study = searched_on(machine, "boot:nohz=off", "vm.swappiness", runs=20)

@@ -1,13 +1,10 @@
 """Which knobs of the best are left out, to see what they do."""
 
-import math
-
 import numpy as np
-from tests.support.tuning import GOAL, METRIC
+from tests.support.tuning import model_after
 
-from ktrial.model.tuning import Configuration, Dimension, Observation, Purpose, Space
+from ktrial.model.tuning import Configuration, Dimension, Space
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import ObjectiveFunction
 from ktrial.optimize.exploration import Covering, Screening
 from ktrial.optimize.response_model import Surrogate
 
@@ -21,20 +18,7 @@ NOISE = 0.03
 def model_of(configurations: list[Configuration]) -> Surrogate:
     """After these runs, where the first knob gains 30 % and the rest do nothing."""
     rng = np.random.default_rng(5)
-    model = Surrogate(ENCODING, ObjectiveFunction(GOAL), NOISE, 65)
-    scores = [0.3 * ("sure" in each) + NOISE * float(rng.standard_normal()) for each in configurations]
-    observations = [
-        Observation(
-            configuration=each,
-            purpose=Purpose.EXPLORE,
-            order=order,
-            values={METRIC: math.exp(score)},
-            seconds=1.0,
-        )
-        for order, (each, score) in enumerate(zip(configurations, scores, strict=True))
-    ]
-    model.learn(observations)
-    return model
+    return model_after(ENCODING, configurations, lambda each: 0.3 * ("sure" in each), noise=NOISE, rng=rng)
 
 
 def left_out(model: Surrogate, times: int = 20) -> dict[str, int]:

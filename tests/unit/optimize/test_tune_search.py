@@ -194,14 +194,7 @@ class TestNoisy:
 
     @pytest.mark.parametrize(
         "end",
-        [
-            pytest.param(0, marks=pytest.mark.nightly),
-            pytest.param(1, marks=pytest.mark.nightly),
-            pytest.param(3, marks=pytest.mark.nightly),
-            17,
-            pytest.param(30, marks=pytest.mark.nightly),
-            pytest.param(37, marks=pytest.mark.nightly),
-        ],
+        [17, *(pytest.param(end, marks=pytest.mark.nightly) for end in (0, 1, 3, 30, 37))],
     )
     def test_an_interrupted_search_goes_on_where_it_was(self, end: int, noisy: Tuned) -> None:
         rest = Formula(0.02, 4, small)
@@ -239,14 +232,14 @@ class TestNoisy:
 
 @pytest.mark.nightly
 class TestManySeeds:
-    """One and two of what tests/slow/test_tune_simulated.py does with twenty at night.
+    """One and two of what tests/slow/test_tune_simulated.py does with twenty; by day `noisy` is one.
 
     A search follows from its seed to the last digit, so that nothing here fails by chance. Intervals that
     hold the truth in 7 of 10 searches only would show here in one change of two (1 - 0.7²), and in 99 nights
     of 100 (there 19 of 20 have to hold it).
     """
 
-    @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
+    @pytest.mark.parametrize("seed", [1, 2])
     def test_intervals_hold_and_what_is_told_is_nearer_to_the_truth_than_what_tpe_tells(
         self, seed: int
     ) -> None:
@@ -293,7 +286,7 @@ class TestLimits:
         assert tuned.confirmed["mode"] == "on"
 
     def test_what_fails_is_avoided(self) -> None:
-        tuned = tune(SMALL, GOAL, Budget(runs=65), Limited(0.01, 3, small, fails=True), 3)
+        tuned = tune(SMALL, GOAL, Budget(runs=34), Limited(0.01, 3, small, fails=True), 3)
         assert tuned.confirmed
         assert float(tuned.confirmed.get("ratio", "20")) <= 50
         contenders = [each for each in tuned.observations if each.purpose is Purpose.CONTEND]
@@ -311,7 +304,7 @@ class TestLimits:
         goal = Goal(
             objectives=(*GOAL.objectives, Objective(metric="p99", direction=Direction.LOWER, unit="ms"))
         )
-        tuned = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
+        tuned = tune(SMALL, goal, Budget(runs=40), Limited(0.01, 3, small), 3)
         assert len(tuned.front) > 1
         ratios = [point.ratios for point in tuned.front]
         assert ratios == sorted(ratios, reverse=True)

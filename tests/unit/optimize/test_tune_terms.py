@@ -6,11 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.support.tuning import GOAL, METRIC
+from tests.support.tuning import GOAL, model_after
 
-from ktrial.model.tuning import Configuration, Dimension, Guard, Observation, Purpose, Range, Space
+from ktrial.model.tuning import Configuration, Dimension, Guard, Range, Space
 from ktrial.optimize.encoding import Encoding
-from ktrial.optimize.evaluation_log import ObjectiveFunction
 from ktrial.optimize.finalists import smallest_answers
 from ktrial.optimize.gaussian_process import InputScaling
 from ktrial.optimize.response_model import Surrogate
@@ -52,24 +51,11 @@ def learnt(truth: Truth, *, guarded: bool = False) -> Surrogate:
     """After 50 runs at random, and ten of the baseline. Guarded: memory is at most 1.5."""
     guards = (Guard(metric="memory", relation="<=", bound=1.5),) if guarded else ()
     encoding, rng = Encoding(SPACE), np.random.default_rng(3)
-    model = Surrogate(encoding, ObjectiveFunction(GOAL.model_copy(update={"guards": guards})), NOISE, 65)
     tried: list[Configuration] = [{}] * 10 + [encoding.draw(rng, at_default=0.3) for _ in range(50)]
-    model.learn(
-        [
-            Observation(
-                configuration=each,
-                purpose=Purpose.EXPLORE,
-                order=order,
-                values={
-                    METRIC: 1000 * math.exp(truth(each) + NOISE * float(rng.standard_normal())),
-                    "memory": memory(each),
-                },
-                seconds=1.0,
-            )
-            for order, each in enumerate(tried)
-        ]
+    goal = GOAL.model_copy(update={"guards": guards})
+    return model_after(
+        encoding, tried, truth, noise=NOISE, rng=rng, goal=goal, beside=lambda each: {"memory": memory(each)}
     )
-    return model
 
 
 @cache

@@ -9,11 +9,13 @@ import struct
 import threading
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from ktrial.machines import Progress
+from ktrial.machines import Progress, guest_programs
 from ktrial.machines.errors import BootChanged, CannotLoadState, CannotSaveState, QemuGone, QemuRefused
-from ktrial.machines.qemu import initramfs, snapshot_cache
+from ktrial.machines.qemu import initramfs, program, snapshot_cache
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.boot import (
     MOMENT,
@@ -32,9 +34,16 @@ from ktrial.machines.qemu.initramfs import InitramfsEntry
 from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, Qmp, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot_cache import OpenSnapshot, SnapshotCache, SnapshotContents
+from ktrial.machines.qemu.snapshot_cache import (
+    OpenSnapshot,
+    SnapshotCache,
+    SnapshotContents,
+    snapshots_directory,
+    snapshots_limit,
+)
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.system_tools import Tool
 from ktrial.target import Collect, GuestPlan, Run, Step, StepResult, Target, Write
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 from ktrial.target.frames import Ready
@@ -87,18 +96,93 @@ class SnapshotSetup:
         return canonical(state, time_stamp, self.machine)
 
 
-class SnapshotTarget:
+class GuestSetup(Protocol):
+    """A boot, ready to be started."""
+
+    @property
+    def limits(self) -> Limits:
+        """For each trial."""
+        ...
+
+
+class GuestTarget:
+    """A target whose `perform` is a QEMU: what its guest reported, and what became of it."""
+
+    def __init__(self, setup: GuestSetup) -> None:
+        self._limits = setup.limits
+        self._console = ""
+        self._held: set[int] = set()
+        """Programs without a limit of their own."""
+
+    @property
+    def console(self) -> str:
+        """The end of the console log of the last `perform`: at most 200 lines."""
+        return self._console
+
+    def _plan(self, steps: tuple[Step, ...]) -> bytes:
+        """A program without a limit of its own is held to that of the boot, in the guest's own time."""
+        limits = self._limits
+        limit = round(limits.seconds * 1e9) if limits.in_real_time else limits.instructions
+        self._console = ""
+        self._held = {n for n, step in enumerate(steps) if isinstance(step, Run) and not step.limit_ns}
+        limited = (
+            step.model_copy(update={"limit_ns": limit}) if number in self._held else step
+            for number, step in enumerate(steps)
+        )
+        return GuestPlan(steps=tuple(limited)).model_dump_json().encode()
+
+    def _run(self, process: QemuProcess) -> tuple[GuestExit, ProcessFrames]:
+        watcher = Watcher(process, self._limits)
+        watcher.resume()
+        ending = watcher.watch()
+        return ending, read_report(process)
+
+    def _results(
+        self, process: QemuProcess, ending: GuestExit, report: ProcessFrames, *, ready: bool
+    ) -> tuple[StepResult, ...]:
+        console = process.console_text()
+        self._console = outcome.console_end(console)
+        if report.module_refused:
+            verdict: outcome.GuestVerdict | None = outcome.module_refused(report.module_refused)
+        elif report.finished:
+            verdict = self._verdict_on_finished(report, console)
+        elif report.failed:
+            verdict = outcome.agent_failed(report.failed, console)
+        elif report.damage:
+            verdict = outcome.frames_damaged(report.damage)
+        else:
+            messages = process.messages()
+            verdict = outcome.judge(ending, self._limits, console=console, messages=messages, ready=ready)
+        if verdict:
+            raise self._ended(verdict, report.results)
+        return report.results
+
+    def _verdict_on_finished(self, report: ProcessFrames, console: str) -> outcome.GuestVerdict | None:
+        killed = sum(result.oom_kills for result in report.results)
+        if verdict := outcome.processes_killed(killed, console):
+            return verdict
+        if not any(result.timed_out and result.step in self._held for result in report.results):
+            return None
+        limit = GuestExit(Stop.SECONDS if self._limits.in_real_time else Stop.INSTRUCTIONS)
+        return outcome.judge(limit, self._limits, console="", messages="", ready=True)
+
+    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
+        return GuestEnded(
+            outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
+        )
+
+
+class SnapshotTarget(GuestTarget):
     """A system that starts anew, from one state, for every `perform`."""
 
     def __init__(
         self, setup: SnapshotSetup, children: Children, snapshots: SnapshotCache, plain_boot_reason: str
     ) -> None:
+        super().__init__(setup)
         self._setup = setup
         self._children = children
         self._snapshots = snapshots
         self._plain_boot_reason = plain_boot_reason
-        self._console = ""
-        self._held: set[int] = set()
 
     @property
     def identity(self) -> MachineIdentity:
@@ -107,16 +191,9 @@ class SnapshotTarget:
         used = {"plain_boot_reason": plain} if plain else {"snapshot": self._setup.key}
         return self._setup.identity.model_copy(update=used)
 
-    @property
-    def console(self) -> str:
-        """The end of the console log of the last `perform`: at most 200 lines."""
-        return self._console
-
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
         """Do the steps in a fresh copy of the system. Raises GuestEnded or MachineError."""
-        self._console = ""
-        self._held = {number for number, step in enumerate(steps) if _is_unlimited(step)}
-        plan = GuestPlan(steps=tuple(self._limited(step) for step in steps)).model_dump_json().encode()
+        plan = self._plan(steps)
         if not self._plain_boot_reason:
             try:
                 return self._perform_restored(plan)
@@ -132,9 +209,8 @@ class SnapshotTarget:
             try:
                 process = resources.enter_context(restored(self._setup, self._children, snapshot, plan))
             except Unstarted as error:
-                verdict = outcome.judge_unstarted(error.status, error.messages)
-                raise self._ended(verdict, ()) from None
-            return self._results(process, *self._run(process))
+                raise self._ended(outcome.judge_unstarted(error.status, error.messages)) from None
+            return self._results(process, *self._run(process), ready=True)
 
     def _perform_plainly(self, plan: bytes) -> tuple[StepResult, ...]:
         setup, children = self._setup, self._children
@@ -145,56 +221,7 @@ class SnapshotTarget:
             ending, report = self._run(process)
             if report.ready is None:
                 raise not_booted(setup, children, process, ending, report)
-            return self._results(process, ending, report)
-
-    def _run(self, process: QemuProcess) -> tuple[GuestExit, ProcessFrames]:
-        watcher = Watcher(process, self._setup.limits)
-        watcher.resume()
-        ending = watcher.watch()
-        return ending, read_report(process)
-
-    def _results(
-        self, process: QemuProcess, ending: GuestExit, report: ProcessFrames
-    ) -> tuple[StepResult, ...]:
-        console = process.console_text()
-        self._console = outcome.console_end(console)
-        verdict = self._judge(ending, report, console, process.messages())
-        if verdict:
-            raise self._ended(verdict, report.results)
-        return report.results
-
-    def _judge(
-        self, ending: GuestExit, report: ProcessFrames, console: str, messages: str
-    ) -> outcome.GuestVerdict | None:
-        if report.finished:
-            return self._judge_done(report, console)
-        if report.failed:
-            return outcome.agent_failed(report.failed, console)
-        if report.damage:
-            return outcome.frames_damaged(report.damage)
-        return outcome.judge(ending, self._setup.limits, console=console, messages=messages, ready=True)
-
-    def _judge_done(self, report: ProcessFrames, console: str) -> outcome.GuestVerdict | None:
-        killed = sum(result.oom_kills for result in report.results)
-        late = any(result.timed_out and result.step in self._held for result in report.results)
-        limit = GuestExit(Stop.INSTRUCTIONS)
-        return outcome.processes_killed(killed, console) or (
-            outcome.judge(limit, self._setup.limits, console="", messages="", ready=True) if late else None
-        )
-
-    def _limited(self, step: Step) -> Step:
-        """A program without a limit of its own is held to that of the boot, in the guest's own time."""
-        limit = self._setup.limits.instructions
-        return step.model_copy(update={"limit_ns": limit}) if _is_unlimited(step) else step
-
-    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...]) -> GuestEnded:
-        return GuestEnded(
-            outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
-        )
-
-
-def _is_unlimited(step: Step) -> bool:
-    return isinstance(step, Run) and not step.limit_ns
+            return self._results(process, ending, report, ready=True)
 
 
 # QEMU started for a setup, from switched-off or with a snapshot's state, and booted to the snapshot point.
@@ -612,6 +639,42 @@ def _differing(before: dict[str, str], entries: tuple[InitramfsEntry, ...]) -> I
 def _some(names: list[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+class SnapshotMachine:
+    """What machines have in common whose targets start from snapshots."""
+
+    name: str
+
+    def __init__(self, guest: Path | None, cache: Path | None) -> None:
+        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots."""
+        self._guest = guest or guest_programs.directory()
+        self._children = Children(self.name)
+        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), self.name)
+        self._plain_boot_reasons: dict[str, str] = {}
+        self._in_use = BootsInUse(self.name)
+
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """Programs of this system."""
+        return program.qemu_tools()
+
+    def stop(self) -> None:
+        """End all at once; this machine is of no more use."""
+        self._children.stop()
+
+    def _ensure_snapshot(self, setup: SnapshotSetup, progress: Progress = lambda _action: None) -> None:
+        """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
+        if setup.key in self._plain_boot_reasons:
+            return
+        with self._snapshots.open(setup.key) as present:
+            if present:
+                return
+        contents = partial(snapshot_contents, setup, self._children, progress)
+        try:
+            self._snapshots.make(setup.facts, contents, self._children.check)
+        except CannotSaveState as error:
+            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
 
 
 # What a guest says in /proc/kallsyms: asked for once, and then kept beside the snapshot.
