@@ -73,5 +73,5 @@ def test_it_boots_once_and_what_panics_leads_back(name: str, lab: LabMachine) ->
         assert SHOWN[name] in read.content, "no loader started it"
         with pytest.raises(GuestEnded) as ended, machine.start(boot_of(kernel, "init=/bin/true")):
             pass
-        assert ended.value.facts["outcome"] == "panicked"
+        assert ended.value.outcome == "panicked"
     assert lab.wait(OWN, "0") == "0"

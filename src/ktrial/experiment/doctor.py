@@ -105,7 +105,7 @@ def _plugin(program: "Qemu") -> SystemCheck:
     try:
         build = exact.usable_plugin(program, guest_programs.directory(), "exact")
     except NoPluginHere as error:
-        problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
+        problem = f"{error.problem}; instructions are counted by the guest's clock instead"
         return SystemCheck(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     return SystemCheck(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
 

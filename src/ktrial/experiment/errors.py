@@ -9,29 +9,7 @@ from ktrial.kernels.errors import (
     SandboxFailed,
     ToolMissing,
 )
-from ktrial.machines.errors import (
-    BadOwnCommand,
-    BadPin,
-    BadSetting,
-    BootChanged,
-    CannotBoot,
-    CgroupUnusable,
-    FileChanged,
-    FileToCarry,
-    HostChangeForbidden,
-    HostHoldsUp,
-    KvmUnusable,
-    MachineError,
-    MachineStuck,
-    MachineToolMissing,
-    NoSpaceForSnapshot,
-    NoSuchUser,
-    QemuTooOld,
-    QemuUnusable,
-    ReleaseTaken,
-    TooManyCpus,
-    UserNotTaken,
-)
+from ktrial.machines.errors import HostProblem, MachineError
 from ktrial.store.errors import StoreError
 from ktrial.target.errors import GuestProgramsMissing
 
@@ -60,35 +38,16 @@ class TrialsNotMeasured(KtrialError):
 
 
 HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
-    BadOwnCommand,
-    BadPin,
-    BadSetting,
-    BootChanged,
     BuildCutShort,
     BuildToolsMissing,
     CacheFull,
     CacheUnusable,
-    CannotBoot,
-    CgroupUnusable,
-    FileChanged,
-    FileToCarry,
     GuestProgramsMissing,
-    HostChangeForbidden,
-    HostHoldsUp,
-    KvmUnusable,
-    MachineStuck,
-    MachineToolMissing,
-    NoSpaceForSnapshot,
-    NoSuchUser,
-    QemuTooOld,
-    QemuUnusable,
-    ReleaseTaken,
+    HostProblem,
     SandboxFailed,
     StoreError,
     SystemNotReady,
     ToolMissing,
-    TooManyCpus,
-    UserNotTaken,
 )
 """They say something about this host and nothing about a treatment, and end a run at once: a trial that met
 one of them is not stored, since it has not been tried."""

@@ -32,7 +32,7 @@ from ktrial.knobs import catalogue, lookup, values
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobForbidden, KnobNotMounted
 from ktrial.knobs.lookup import KnobInstance, System, find
 from ktrial.machines import Machine
-from ktrial.machines.errors import MachineStopped, NoSuchUser, UserNotTaken
+from ktrial.machines.errors import HostUsageProblem, MachineStopped
 from ktrial.machines.host import HostMachine
 from ktrial.machines.ssh import SshMachine
 from ktrial.model import notation
@@ -302,8 +302,8 @@ _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 def check_host(study: Study, machine: Machine) -> None:
     """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
 
-    Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken. Of a
-    guest's disk: MachineToolMissing. Of another system: HostChangeForbidden, CannotBoot, UnlikeSystem.
+    Of settings: what `ktrial knob set` raises before it writes. Of programs: HostUsageProblem. Of a
+    guest's disk: MachineToolMissing. Of another system: HostChangeForbidden, CannotBoot, MachineUsageError.
     """
     if study.machine.disk:
         guest_storage.program(study.machine.disk)
@@ -316,7 +316,7 @@ def check_host(study: Study, machine: Machine) -> None:
 
 
 def _check_other(study: Study, machine: SshMachine) -> None:
-    """What another system has to be able to do. Raises HostChangeForbidden, CannotBoot, UnlikeSystem."""
+    """What another system has to be able to do. Raises HostChangeForbidden, CannotBoot, MachineUsageError."""
     if study.machine.boots:
         machine.check_boots()
     if study.machine.pin:
@@ -350,9 +350,18 @@ def _check_user(machine: str, user: str) -> None:
     try:
         account = pwd.getpwnam(user)
     except KeyError:
-        raise NoSuchUser(machine=machine, user=user) from None
+        raise HostUsageProblem(
+            f"Machine {machine}: a program is to run as {user}, and there is no such user on this system.",
+            hint="name another user beside the command in the study file (getent passwd lists them), or "
+            "leave it out",
+        ) from None
     if os.geteuid() not in {0, account.pw_uid}:
-        raise UserNotTaken(machine=machine, user=user, own=os.geteuid())
+        raise HostUsageProblem(
+            f"Machine {machine} cannot run a program as {user}: ktrial itself runs as user {os.geteuid()}, "
+            "not as root.",
+            hint="run ktrial as root (sudo ktrial …), or leave user out: the program then runs as ktrial "
+            "does",
+        )
 
 
 def warnings_of(machine: Machine, job: Job) -> tuple[DataWarning, ...]:

@@ -72,9 +72,9 @@ def profile(
         return profile_job(machine, job, caches)
     except GuestEnded as error:
         # No store keeps the console log: its end is told here.
-        last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
+        last = (error.console.strip().splitlines() or ["nothing"])[-1]
         hint = f"the guest's console ends with: {last}"
-        raise GuestEnded(**error.facts | {"hint": hint}) from None
+        raise GuestEnded(error.outcome, error.reason, error.console, error.results, hint=hint) from None
 
 
 def profile_job(
@@ -273,11 +273,11 @@ def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
     try:
         text = target.kallsyms() if _has_code_of_its_own(boot) else _of_image(target, boot.kernel)
     except NoSymbolsInGuest as error:
-        return KernelFunctions("", str(error.facts["problem"]))
+        return KernelFunctions("", error.problem)
     except GuestEnded as error:
-        if error.facts["outcome"] in _OF_THIS_TIME:
+        if error.outcome in _OF_THIS_TIME:
             raise  # that trial failed; the next one asks again
-        reason = f"the guest ended while it was asked: {error.facts['reason']}"
+        reason = f"the guest ended while it was asked: {error.reason}"
         return KernelFunctions("", reason, _OF_A_GUEST_THAT_ENDED)
     functions = "".join(_FUNCTION.findall(text))
     if not functions:

@@ -133,8 +133,8 @@ class TrialNotes:
             self.outcome, self.reason = _outcome(error), reason
         else:
             self.reason = BETWEEN_REASONS.join((self.reason.rstrip("."), reason))
-        if isinstance(error, KtrialError) and not self.console:
-            self.console = str(error.facts.get("console", ""))[-LONGEST_CONSOLE:]
+        if isinstance(error, GuestEnded) and not self.console:
+            self.console = error.console[-LONGEST_CONSOLE:]
 
     def trial(self) -> Trial:
         """The trial, ended now."""
@@ -225,8 +225,8 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
         results = _perform(target, job, steps_in_order, notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
-        before = ended.facts.get("results", ())
-        if isinstance(before, tuple) and len(before) >= first + len(writes):
+        before = ended.results
+        if len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
     after = first + len(writes) + len(steps)
@@ -335,14 +335,14 @@ def _outcome(error: Exception) -> Outcome:
     if isinstance(error, SettingRefused):
         return Outcome.REFUSED
     if isinstance(error, GuestEnded):
-        return Outcome(str(error.facts["outcome"]))
+        return Outcome(error.outcome)
     if isinstance(error, WorkloadError):
         return Outcome.WORKLOAD_FAILED
     return Outcome.MACHINE_FAILED
 
 
 def _reason(error: Exception) -> str:
-    return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
+    return error.reason if isinstance(error, GuestEnded) else str(error)
 
 
 def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:

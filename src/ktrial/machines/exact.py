@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import NoPluginHere, PluginCountsUnreadable, TooManyCpus
+from ktrial.machines.errors import HostProblem, NoPluginHere, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.boot import (
@@ -225,7 +225,7 @@ class ExactMachine(SnapshotMachine):
             except NoPluginHere as error:
                 if self._asked_count is CountedBy.PLUGIN:
                     raise
-                self._counting = _Counting(None, str(error.facts["problem"]))
+                self._counting = _Counting(None, error.problem)
         return self._counting
 
 
@@ -281,11 +281,13 @@ def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]
 
 
 def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
-    """Raise TooManyCpus where this QEMU cannot count the instructions of so many CPUs."""
+    """Raise HostProblem where this QEMU cannot count the instructions of so many CPUs."""
     if boot.cpus > 1 and qemu.version[:2] < OLDEST_FOR_CPUS:
         needed = ".".join(str(part) for part in OLDEST_FOR_CPUS)
-        raise TooManyCpus(
-            machine=machine, cpus=boot.cpus, needed=needed, program=qemu.program, found=qemu.text
+        raise HostProblem(
+            f"Machine {machine} runs {boot.cpus} CPUs only with QEMU {needed} or later: {qemu.program} is "
+            f"{qemu.text}, which hangs with more than one CPU when it counts instructions.",
+            hint="cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program",
         )
 
 

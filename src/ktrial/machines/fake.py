@@ -39,7 +39,7 @@ def agreeable(_boot: Boot, step: Step) -> StepResult:
 
 def ended(outcome: Outcome, reason: str, console: str = "") -> GuestEnded:
     """The guest's early end, to be raised by an Answer or a Preparation; the results so far are added."""
-    return GuestEnded(outcome=outcome.value, reason=reason, console=console, results=())
+    return GuestEnded(outcome.value, reason, console)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class FakeMachine:
             try:
                 result = self._answer(boot, step)
             except GuestEnded as error:
-                raise GuestEnded(**(error.facts | {"results": tuple(results)})) from None
+                raise GuestEnded(error.outcome, error.reason, error.console, tuple(results)) from None
             results.append(result.model_copy(update={"step": number, "do": step.do}))
         return tuple(results)
 

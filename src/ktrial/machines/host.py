@@ -20,7 +20,7 @@ from typing import Literal, Protocol, Self
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden
+from ktrial.machines.errors import CgroupUnusable, HostChangeForbidden, HostUsageProblem
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.launcher import (
     Launchers,
@@ -375,11 +375,14 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 def check_pin(pin: tuple[int, ...], machine: str) -> None:
-    """Raise BadPin where a CPU is not among those that this process may use."""
+    """Raise HostUsageProblem where a CPU is not among those that this process may use."""
     allowed = os.sched_getaffinity(0)
     wrong = [cpu for cpu in pin if cpu not in allowed]
     if wrong:
-        raise BadPin(machine=machine, cpu=wrong[0], allowed=cpu_list(allowed))
+        raise HostUsageProblem(
+            f"Machine {machine}: CPU {wrong[0]} is not among those that ktrial may use: {cpu_list(allowed)}.",
+            hint="name others in [machine] pin; taskset -pc $$ shows what this shell may use",
+        )
 
 
 def cpu_list(cpus: set[int]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import KvmUnusable, MachineError
+from ktrial.machines.errors import HostProblem, MachineError
 from ktrial.machines.host import check_pin, cpu_list, cpu_model
 from ktrial.machines.qemu import initramfs, program
 from ktrial.machines.qemu import outcome as outcome
@@ -142,13 +142,13 @@ class KvmMachine:
         _ = self.probe
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
-        """Find and check everything; nothing is kept. Raises MachineError, KvmUnusable, GuestEnded."""
+        """Find and check everything; nothing is kept. Raises MachineError, GuestEnded."""
         progress("checking the kernel")
         self._set_up(boot)
 
     @contextmanager
     def start(self, boot: Boot) -> Iterator[RealTimeTarget]:
-        """Yield a target whose every `perform` is a boot. Raises MachineError, KvmUnusable, GuestEnded."""
+        """Yield a target whose every `perform` is a boot. Raises MachineError, GuestEnded."""
         yield RealTimeTarget(self._set_up(boot), self._children)
 
     def stop(self) -> None:
@@ -158,7 +158,11 @@ class KvmMachine:
     def _set_up(self, boot: Boot) -> RealTimeSetup:
         self._children.check()
         if not self.probe.usable and not boot.allow_emulated_time:
-            raise KvmUnusable(machine=NAME, reason=self.probe.reason)
+            raise HostProblem(
+                f"Machine {NAME} has no KVM: {self.probe.reason}.",
+                hint="the machine exact needs none; or, where the time that emulation takes will do, which "
+                "says little about any hardware: [machine] allow_emulated_time = true",
+            )
         check_pin(boot.pin, NAME)
         return set_up(boot, qemu.find(NAME), self._guest, NAME, accelerated=self.probe.usable)
 

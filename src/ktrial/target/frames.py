@@ -122,7 +122,7 @@ class Decoder:
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes.
 
-        Raises FrameError (facts: `position`, the damaged frame's first byte in the stream; `damage`, one of
+        Raises FrameError (`position`: the damaged frame's first byte in the stream; `damage`: one of
         `magic`, `kind`, `length`, `crc`) where a frame is damaged. Frames before it are returned first: the
         error is raised by the next call then, and by every call from then on.
         """

@@ -176,7 +176,7 @@ def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
         with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
             target.counted_into(out, (work("syscall"),), None)
     reader.join()
-    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+    assert caught.value.outcome == Outcome.MACHINE_FAILED.value
 
 
 def test_more_than_one_cpu_is_refused_where_qemu_would_hang(user: User) -> None:

@@ -1,7 +1,6 @@
 """The agent's steps on real kernels: what they change, what they refuse, what a run leaves behind."""
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 from tests.support.guests import (
@@ -76,8 +75,8 @@ def test_when_memory_runs_out_the_program_is_killed_and_the_steps_go_on(
 ) -> None:
     small = boot(kernel, memory_mib=LITTLE_MEMORY_MIB)
     ended = ending(machine, small, shell(MEMORY_EATER), shell("echo alive"))
-    assert ended.facts["outcome"] == "out-of-memory"
-    eaten, after = cast("tuple[StepResult, ...]", ended.facts["results"])
+    assert ended.outcome == "out-of-memory"
+    eaten, after = ended.results
     assert (eaten.signal, eaten.oom_kills, eaten.timed_out) == (9, 1, False)
     assert (after.exit, after.stdout, after.oom_kills) == (0, "alive\n", 0)
 

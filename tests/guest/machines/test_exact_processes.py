@@ -128,7 +128,7 @@ def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, sn
         with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
             target.perform((ENDLESS,))
     thread.join()
-    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+    assert caught.value.outcome == Outcome.MACHINE_FAILED.value
 
 
 MOMENTS: dict[str, tuple[object, str]] = {
@@ -183,7 +183,7 @@ def test_qemu_is_killed_at_any_moment(
         just_before(kill)
         with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
             target.perform((ENDLESS,))
-    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+    assert caught.value.outcome == Outcome.MACHINE_FAILED.value
 
 
 def open_files() -> Counter[str]:

@@ -65,7 +65,7 @@ def test_a_kernel_that_panics_is_an_outcome(machine: KvmMachine) -> None:
     # rdinit names a program that is not there, and there is no root device either.
     with machine.start(boot(parameters=("rdinit=/nowhere",))) as started, pytest.raises(GuestEnded) as caught:
         started.perform((Read(path="/proc/version"),))
-    assert caught.value.facts["outcome"] == "no-init"
+    assert caught.value.outcome == "no-init"
 
 
 def test_a_limit_in_host_time_ends_it(machine: KvmMachine) -> None:
@@ -74,6 +74,6 @@ def test_a_limit_in_host_time_ends_it(machine: KvmMachine) -> None:
     with machine.start(boot(limit_seconds=1.0)) as started, ended as caught:
         started.perform((Run(argv=("/ktrial/work", "nqueens", "--size", "16")),))
     if isinstance(caught.value, GuestEnded):
-        assert caught.value.facts["outcome"] in {"hung", "not-a-kernel"}
+        assert caught.value.outcome in {"hung", "not-a-kernel"}
     else:
         assert caught.value.facts["states"]

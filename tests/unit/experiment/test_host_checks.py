@@ -11,7 +11,7 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.preflight import check_host_settings
 from ktrial.experiment.session import run
 from ktrial.knobs.errors import BadKnob, KnobAbsent, KnobForbidden
-from ktrial.machines.errors import NoSuchUser, UserNotTaken
+from ktrial.machines.errors import HostUsageProblem
 from ktrial.machines.host import HostMachine
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import MachineSettings, Study, StudyRecord, Timing
@@ -73,7 +73,7 @@ def test_a_name_with_a_slip_is_told_with_the_knob_that_was_probably_meant(tree: 
     [
         (a_host_study(a_setting("vm.no_such_knob", 1, 2)), KnobAbsent),
         (a_host_study(a_setting("kernel.ostype", 1, 2)), KnobForbidden),
-        (a_host_study(user="no-such-user"), NoSuchUser),
+        (a_host_study(user="no-such-user"), HostUsageProblem),
     ],
 )
 def test_nothing_runs_before_all_treatments_are_known_to_be_possible(
@@ -86,7 +86,7 @@ def test_nothing_runs_before_all_treatments_are_known_to_be_possible(
 
 def test_who_is_not_root_runs_programs_as_nobody_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(UserNotTaken, match="not as root") as raised:
+    with pytest.raises(HostUsageProblem, match="not as root") as raised:
         run(a_host_study(user="nobody"), store=store, machine=HostMachine())
     assert "sudo" in raised.value.advice
 

@@ -18,7 +18,7 @@ from ktrial import __version__
 from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.trial import run_trial
-from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, QemuGone
+from ktrial.machines.errors import HostProblem, MachineStopped, QemuGone
 from ktrial.model.design import Factor, FactorKind, PlannedTrial
 from ktrial.model.machine import Boot, CarriedFile
 from ktrial.model.study import plan
@@ -201,7 +201,7 @@ def test_a_system_of_its_own_that_fails_leaves_the_others_alone() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        NoSpaceForSnapshot(machine="exact", directory="/x", problem="no space", mib=40),
+        HostProblem(machine="exact", directory="/x", problem="no space", mib=40),
         MachineStopped(machine="exact"),
     ],
 )

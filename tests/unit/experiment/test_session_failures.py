@@ -10,7 +10,7 @@ from tests.support.scripted import sources as scripted_sources
 from tests.support.sessions import Watching, ran
 
 from ktrial.kernels.errors import CacheFull, KernelNotFound, NotAKernel
-from ktrial.machines.errors import MachineToolMissing, NoSpaceForSnapshot
+from ktrial.machines.errors import HostProblem, MachineToolMissing
 from ktrial.model.comparison import Verdict
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome
@@ -112,7 +112,7 @@ def test_a_panic_is_not_tried_again_unless_asked(store: Store) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        NoSpaceForSnapshot(machine="exact", directory="/x", problem="no space", mib=40),
+        HostProblem(machine="exact", directory="/x", problem="no space", mib=40),
         GuestProgramsMissing(architecture="x86_64", directory="/x", missing="agent"),
         RuntimeError("a defect"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from ktrial.file_digests import digest_of_bytes
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import FileChanged, MachineError
+from ktrial.machines.errors import HostProblem, MachineError
 from ktrial.machines.qemu.boot import TooSmall, boot_files, check_memory
 from ktrial.machines.qemu.process import memory_file
 from ktrial.model.kernel import BootImage, Kernel, Origin
@@ -36,7 +36,7 @@ def test_a_kernel_that_is_shorter_than_it_was_is_no_kernel(tmp_path: Path, guest
     image.write_bytes(bytes(100))
     with pytest.raises(GuestEnded, match="cut short: 100 bytes of 101") as caught:
         boot_files(boot(image, BootImage(size=101, memory_end=0)), guest, "exact")
-    assert caught.value.facts["outcome"] == "not-a-kernel"
+    assert caught.value.outcome == "not-a-kernel"
     complete = boot_files(boot(image, BootImage(size=100, memory_end=0)), guest, "exact")
     assert complete.kernel == image
 
@@ -47,7 +47,7 @@ def test_a_kernel_that_is_another_than_it_was_is_refused(tmp_path: Path, guest: 
     noted = BootImage(size=100, memory_end=0, digest=digest_of_bytes(bytes(100)))
     assert boot_files(boot(image, noted), guest, "exact").kernel_digest == noted.digest
     image.write_bytes(bytes(99) + b"!")
-    with pytest.raises(FileChanged, match=f"{image} is not what it was when it was looked at"):
+    with pytest.raises(HostProblem, match=f"{image} is not what it was when it was looked at"):
         boot_files(boot(image, noted), guest, "exact")
 
 

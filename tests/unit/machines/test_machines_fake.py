@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktrial import machines, plugin_discovery
-from ktrial.machines.errors import MachineStopped, MachineUsageError, NoSpaceForSnapshot
+from ktrial.machines.errors import HostProblem, MachineStopped, MachineUsageError
 from ktrial.machines.fake import FakeMachine, agreeable, ended
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot
@@ -54,18 +54,18 @@ def test_a_guest_that_ends_early_leaves_the_results_before(outcome: Outcome) -> 
 
     with FakeMachine(answer).start(BOOT) as target, pytest.raises(GuestEnded) as caught:
         target.perform(STEPS)
-    assert caught.value.facts["outcome"] == outcome.value
-    assert caught.value.facts["console"] == "the end"
-    results = caught.value.facts["results"]
+    assert caught.value.outcome == outcome.value
+    assert caught.value.console == "the end"
+    results = caught.value.results
     assert isinstance(results, tuple)
     assert [result.do for result in results] == ["write"]
 
 
 def test_preparing_may_fail() -> None:
     def full(_boot: Boot) -> None:
-        raise NoSpaceForSnapshot(machine="fake", directory="/cache", problem="No space left on device", mib=1)
+        raise HostProblem(machine="fake", directory="/cache", problem="No space left on device", mib=1)
 
-    with pytest.raises(NoSpaceForSnapshot):
+    with pytest.raises(HostProblem):
         FakeMachine(preparation=full).prepare(BOOT, silent)
 
 

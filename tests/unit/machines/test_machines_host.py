@@ -15,7 +15,7 @@ from ktrial.experiment.host_settings import Journaled
 from ktrial.knobs.apply import changing
 from ktrial.knobs.journal import Journal
 from ktrial.machines import host
-from ktrial.machines.errors import BadPin, CgroupUnusable, HostChangeForbidden, MachineStopped
+from ktrial.machines.errors import CgroupUnusable, HostChangeForbidden, HostUsageProblem, MachineStopped
 from ktrial.machines.host import HostMachine
 from ktrial.model.machine import Boot, CgroupLimits
 from ktrial.model.workload import Mode
@@ -148,7 +148,7 @@ def test_a_programs_own_limit_ends_it_with_all_that_it_started() -> None:
 def test_the_boots_limit_is_an_outcome() -> None:
     with pytest.raises(GuestEnded, match=r"0\.3 s went by") as caught:
         perform(shell("echo before"), shell("sleep 60"), limit_seconds=0.3)
-    assert caught.value.facts["outcome"] == "hung"
+    assert caught.value.outcome == "hung"
 
 
 def test_what_leaves_its_session_does_not_outlive_the_run(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_program_keeps_to_its_cpus() -> None:
 
 
 def test_a_cpu_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadPin, match="CPU 4095 is not among"):
+    with pytest.raises(HostUsageProblem, match="CPU 4095 is not among"):
         perform(shell("true"), pin=(4095,))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines import kvm as kvm_probe
-from ktrial.machines.errors import BadPin, KvmUnusable
+from ktrial.machines.errors import HostProblem, HostUsageProblem
 from ktrial.machines.host import HostMachine
 from ktrial.machines.kvm import KvmMachine, KvmProbe, kernel_parameters, machine_arguments
 from ktrial.model.machine import Boot
@@ -51,15 +51,15 @@ def test_emulated_time_is_called_so() -> None:
 
 def test_without_kvm_a_study_that_does_not_allow_emulation_is_refused_with_the_reason() -> None:
     machine = KvmMachine(probe=HANGS)
-    with pytest.raises(KvmUnusable, match="a probe guest hangs") as caught, machine.start(boot()):
+    with pytest.raises(HostProblem, match="a probe guest hangs") as caught, machine.start(boot()):
         pass
     assert "allow_emulated_time = true" in caught.value.advice
-    with pytest.raises(KvmUnusable):
+    with pytest.raises(HostProblem):
         machine.prepare(boot(), lambda _step: None)
 
 
 def test_a_cpu_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadPin):
+    with pytest.raises(HostUsageProblem):
         KvmMachine(probe=USABLE).prepare(boot(pin=(4095,)), lambda _step: None)
 
 

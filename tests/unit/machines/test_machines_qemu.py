@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
+from ktrial.machines.errors import HostProblem, MachineToolMissing, QemuUnusable
 from ktrial.machines.qemu import program as qemu
 from ktrial.package_names import INSTALL
 
@@ -63,7 +63,7 @@ def test_a_named_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_too_old_a_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(qemu.VARIABLE, program(tmp_path, *answers("QEMU emulator version 5.2.0")))
-    with pytest.raises(QemuTooOld, match=r"needs QEMU 6\.2 or later; .* is 5\.2\.0"):
+    with pytest.raises(HostProblem, match=r"needs QEMU 6\.2 or later; .* is 5\.2\.0"):
         qemu.find()
 
 

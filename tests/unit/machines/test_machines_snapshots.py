@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
+from ktrial.machines.errors import HostProblem, HostUsageProblem, MachineError, MachineStopped
 from ktrial.machines.qemu import snapshot_cache
 from ktrial.machines.qemu.snapshot_cache import (
     ABOUT,
@@ -180,7 +180,7 @@ def test_no_room_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
         def ready() -> Iterator[SnapshotContents]:
             yield result
 
-        with files_no_longer_than(MIB), pytest.raises(NoSpaceForSnapshot) as caught:
+        with files_no_longer_than(MIB), pytest.raises(HostProblem) as caught:
             cache(tmp_path).make(FACTS, ready, nothing)
     assert str(tmp_path) in caught.value.message
     assert "free about 2 MiB there" in caught.value.advice
@@ -311,7 +311,7 @@ def test_the_limit(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("text", ["much", "-1", "10 X", "1.5G"])
 def test_a_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_SNAPSHOT_LIMIT", text)
-    with pytest.raises(BadSetting, match=r"KTRIAL_SNAPSHOT_LIMIT is .* allowed is a size"):
+    with pytest.raises(HostUsageProblem, match=r"KTRIAL_SNAPSHOT_LIMIT is .* allowed is a size"):
         snapshots_limit()
 
 

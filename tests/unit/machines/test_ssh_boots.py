@@ -13,10 +13,10 @@ from ktrial.machines.errors import (
     BadOwnCommand,
     CannotBoot,
     HostChangeForbidden,
+    HostProblem,
+    HostUsageProblem,
     MachineError,
     MachineInUse,
-    MachineStuck,
-    ReleaseTaken,
 )
 from ktrial.machines.ssh import SshMachine, boot_ways, power_commands
 from ktrial.machines.ssh.boots import MOST_LIMITS, BootLimit, Boots
@@ -56,7 +56,7 @@ def quiet(_step: str) -> None:
 def ended(boots: Boots, boot: Boot) -> tuple[str, str]:
     with pytest.raises(GuestEnded) as error:
         boots.boot(boot)
-    return str(error.value.facts["outcome"]), str(error.value.facts["reason"])
+    return error.value.outcome, error.value.reason
 
 
 def test_it_is_booted_once_and_led_back_and_nothing_stays(lab: FakeLab, boots: Boots, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_machine_that_hangs_is_told_to_need_somebody_and_goes_on_once_it_is_ba
 ) -> None:
     ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, "hangs")))
     good = boot_of(lab_kernel(tmp_path / "good", "6.13.0"))
-    with pytest.raises(MachineStuck, match="press its button"):
+    with pytest.raises(HostProblem, match="press its button"):
         boots.boot(good)
     lab.power_on()
     assert boots.boot(good).release == "6.13.0"
@@ -150,7 +150,7 @@ def test_modules_of_the_machine_s_own_are_never_overwritten(
     lab: FakeLab, boots: Boots, tmp_path: Path
 ) -> None:
     before = lab.files()
-    with pytest.raises(ReleaseTaken, match=f"has a kernel {OWN} of its own"):
+    with pytest.raises(HostUsageProblem, match=f"has a kernel {OWN} of its own"):
         boots.place(boot_of(lab_kernel(tmp_path / "same", OWN)), quiet)
     boots.end()
     assert lab.files() == before
@@ -388,4 +388,4 @@ def test_the_console_is_kept_with_what_did_not_come_up(
     boot = boot_of(lab_kernel(tmp_path / "new", NEW, "panics")).model_copy(update={"boot_seconds": 60.0})
     with pytest.raises(GuestEnded) as error, machine.start(boot):
         pass
-    assert error.value.facts["console"] == "Kernel panic - not syncing\n"
+    assert error.value.console == "Kernel panic - not syncing\n"

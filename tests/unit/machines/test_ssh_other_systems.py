@@ -16,7 +16,7 @@ from ktrial.experiment import preflight
 from ktrial.experiment.host_settings import RemoteSettings
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.session import run
-from ktrial.machines.errors import ConnectionLost, MachineError, UnlikeSystem
+from ktrial.machines.errors import ConnectionLost, MachineError, MachineUsageError
 from ktrial.machines.ssh import SshMachine, cpu_model, running_kernel, system_of
 from ktrial.machines.ssh.connection import Connection
 from ktrial.model.machine import Boot
@@ -198,14 +198,14 @@ def test_what_needs_linux_is_refused_before_the_first_trial(
     machine: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, expected: str
 ) -> None:
     monkeypatch.setattr(machine, "writer", RemoteSettings(machine))
-    with pytest.raises(UnlikeSystem, match=f"lab1 is Linux on i686, where ktrial has {expected}"):
+    with pytest.raises(MachineUsageError, match=f"lab1 is Linux on i686, where ktrial has {expected}"):
         preflight.check_host(study(tmp_path, more), machine)
 
 
 @pytest.mark.nightly
 def test_steps_that_need_linux_are_refused_as_well(machine: SshMachine) -> None:
     for step in (Write(path="/proc/sys/vm/swappiness", value="1"), Run(argv=("/ktrial/work", "--list"))):
-        with pytest.raises(UnlikeSystem):
+        with pytest.raises(MachineUsageError):
             performed(machine, step)
 
 

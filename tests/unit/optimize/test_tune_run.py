@@ -10,7 +10,7 @@ from tests.support.scripted import ends, sources
 from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
-from ktrial.machines.errors import KvmUnusable
+from ktrial.machines.errors import HostProblem
 from ktrial.machines.kvm import KvmMachine, KvmProbe
 from ktrial.model.comparison import Verdict
 from ktrial.model.machine import Boot
@@ -255,11 +255,11 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
 
 def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
     machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
-    with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
+    with pytest.raises(HostProblem, match="a probe guest got nowhere"):
         with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Observer())
     # For a boot parameter alone no guest is looked into.
     study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Observer())
-    with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
+    with pytest.raises(HostProblem, match="a probe guest got nowhere"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert store.trials(store.study(study)) == ()
 

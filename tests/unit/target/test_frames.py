@@ -39,8 +39,8 @@ def test_golden_streams_give_their_frames_and_their_damage(vector: vectors.Frame
     frames, error = decoded(cut(vector.stream, size))
     contents = [vectors.FrameContent(kind=frame.kind, payload=frame.payload.decode()) for frame in frames]
     assert contents == list(vector.frames)
-    assert (error and error.facts["damage"]) == vector.damage
-    assert (error and error.facts["position"]) == vector.position
+    assert (error and error.damage) == vector.damage
+    assert (error and error.position) == vector.position
 
 
 @pytest.mark.parametrize("vector", [v for v in vectors.frames() if not v.damage], ids=lambda v: v.name)
@@ -69,7 +69,7 @@ def test_a_changed_byte_is_always_told_and_never_makes_another_frame(
     assert frames == sent[: len(frames)]
     assert len(frames) < len(sent)
     assert error is not None
-    start = error.facts["position"]
+    start = error.position
     assert isinstance(start, int)
     assert start <= place
 
@@ -82,7 +82,7 @@ def test_a_stream_that_ends_early_loses_only_its_last_frame(sent: list[Frame], d
     frames, error = decoded([stream])
     assert frames == sent[:-1]
     assert error is not None
-    assert error.facts["damage"] == "truncated"
+    assert error.damage == "truncated"
 
 
 @given(st.binary(max_size=200))

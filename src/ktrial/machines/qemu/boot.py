@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
-from ktrial.machines.errors import FileChanged, MachineError, QemuGone
+from ktrial.machines.errors import HostProblem, MachineError, QemuGone
 from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST, programs
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess, inherited_path
@@ -61,7 +61,11 @@ def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
         reason = f"{path} is not a kernel for this machine: it is cut short: {size} bytes of {recorded.size}"
         raise GuestEnded(outcome=Outcome.NOT_A_KERNEL.value, reason=reason, console="", results=())
     if recorded and recorded.digest and not has_digest(path, recorded.digest):
-        raise FileChanged(machine=machine, path=path, before=recorded.digest[:12], now=digest[:12])
+        raise HostProblem(
+            f"Machine {machine}: {path} is not what it was when it was looked at: SHA-256 "
+            f"{recorded.digest[:12]}…, now {digest[:12]}…",
+            hint="nothing was booted from it; the same command again makes it whole, or says why it cannot",
+        )
     return path, digest
 
 

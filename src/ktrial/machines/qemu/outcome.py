@@ -54,7 +54,7 @@ def _payloads(data: bytes) -> tuple[list[Payload], str]:
         payloads += [payload_of(frame) for frame in decoder.feed(data)]
         decoder.feed(b"")  # a damaged frame after good ones is told by the next call
     except FrameError as error:
-        return payloads, str(error.facts["problem"])
+        return payloads, error.problem
     return payloads, ""
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_bytes, digest_of_file
-from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
+from ktrial.machines.errors import HostProblem, MachineToolMissing, QemuUnusable
 from ktrial.system_tools import Tool, missing_of, packages_of
 
 PROGRAM = "qemu-system-x86_64"
@@ -57,7 +57,7 @@ def has_to_agree(installed: Qemu, guest: str, mode: str) -> dict[str, str]:
 def find(machine: str = "exact") -> Qemu:
     """The QEMU that `KTRIAL_QEMU` names, or else the first `qemu-system-x86_64` in PATH.
 
-    Raises MachineToolMissing, QemuUnusable (it does not run, or is not QEMU) or QemuTooOld.
+    Raises MachineToolMissing, QemuUnusable (it does not run, or is not QEMU) or HostProblem.
     """
     return _probe(_program(machine), machine)
 
@@ -91,13 +91,13 @@ def _probe(program: Path, machine: str) -> Qemu:
         raise QemuUnusable(machine=machine, program=program, problem=f"is not QEMU: it says {first!r}")
     if version < OLDEST:
         needed = ".".join(str(part) for part in OLDEST)
-        raise QemuTooOld(machine=machine, needed=needed, program=program, found=_dotted(version))
+        raise HostProblem(
+            f"Machine {machine} needs QEMU {needed} or later; {program} is {'.'.join(map(str, version))}.",
+            hint="install a later one; one that is not the first in PATH is named with "
+            "KTRIAL_QEMU=/path/to/program",
+        )
     text = first.removeprefix("QEMU emulator version ")
     return Qemu(program, version, text, digest_of_file(program), _firmware(program, machine))
-
-
-def _dotted(version: Version) -> str:
-    return ".".join(str(part) for part in version)
 
 
 def _firmware(program: Path, machine: str) -> str:
@@ -140,7 +140,7 @@ def qemu_tools(*more: Tool) -> tuple[Tool, ...]:
 
 
 def check(machine: str, *more: Tool) -> Qemu:
-    """The QEMU that is here. Raises MachineToolMissing, QemuUnusable, QemuTooOld."""
+    """The QEMU that is here. Raises MachineToolMissing, HostProblem."""
     installed = find(machine)
     if missing := missing_of(qemu_tools(*more)):
         names = ", ".join(tool.name for tool in missing)

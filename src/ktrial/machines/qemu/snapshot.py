@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.errors import BootChanged, CannotLoadState, CannotSaveState, QemuGone, QemuRefused
+from ktrial.machines.errors import CannotLoadState, CannotSaveState, HostProblem, QemuGone, QemuRefused
 from ktrial.machines.qemu import initramfs, program, snapshot_cache
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.boot import (
@@ -451,7 +451,7 @@ def save(process: QemuProcess, machine: str) -> bytes:
         _wait_for_migration(process.qmp)
         return state
     except (QemuRefused, QemuGone, TimeoutError) as error:
-        problem = error.facts.get("problem", error.message) if isinstance(error, QemuRefused) else str(error)
+        problem = error.problem if isinstance(error, QemuRefused) else str(error)
         raise CannotSaveState(machine=machine, problem=problem) from None
 
 
@@ -562,7 +562,7 @@ def clock_in(state: bytes, machine: str) -> int:
     try:
         *_, clock = _HOST_CLOCKS.unpack_from(state, _clock_place(state, machine))
     except CannotSaveState as error:
-        raise CannotLoadState(machine=machine, problem=str(error.facts["problem"])) from None
+        raise CannotLoadState(machine, error.problem) from None
     return int(clock)
 
 
@@ -610,7 +610,7 @@ class BootsInUse:
     _first: dict[Hashable, _First] = field(default_factory=dict)
 
     def check(self, setup: SnapshotSetup, *also: Hashable) -> None:
-        """Compare with the first time. `also`: what one boot is prepared for. Raises BootChanged."""
+        """Compare with the first time. `also`: what one boot is prepared for. Raises HostProblem."""
         place = (setup.boot, *also)
         if place not in self._first:
             self._first[place] = _First(setup.facts, _contents(setup.files.entries))
@@ -620,7 +620,10 @@ class BootsInUse:
         if changed:
             files = list(_differing(first.contents, setup.files.entries)) if _RAM_DISK in changed else []
             names = [f"{name} ({_some(files)})" if name == _RAM_DISK and files else name for name in changed]
-            raise BootChanged(machine=self.machine, what=", ".join(names))
+            raise HostProblem(
+                f"Machine {self.machine}: what it boots has changed while it was in use: {', '.join(names)}.",
+                hint="the trials stored before are safe; run the same command again",
+            )
 
 
 def _contents(entries: tuple[InitramfsEntry, ...]) -> dict[str, str]:
@@ -674,7 +677,7 @@ class SnapshotMachine:
         try:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:
-            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+            self._plain_boot_reasons[setup.key] = error.problem
 
 
 # What a guest says in /proc/kallsyms: asked for once, and then kept beside the snapshot.

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
 from ktrial.installation import cache_directory
-from ktrial.machines.errors import BadSetting, MachineError, NoSpaceForSnapshot
+from ktrial.machines.errors import HostProblem, HostUsageProblem, MachineError
 from ktrial.model.base import Model, digest
 from ktrial.model.notation import size_bytes
 
@@ -122,7 +122,7 @@ class SnapshotCache:
     ) -> None:
         """Make a snapshot, unless another process makes it meanwhile: then `check` is called now and then.
 
-        Raises NoSpaceForSnapshot or MachineError, and what `contents` and `check` raise; nothing half-made
+        Raises MachineError, and what `contents` and `check` raise; nothing half-made
         stays.
         """
         name = key(facts)
@@ -218,8 +218,10 @@ class SnapshotCache:
     def _cannot_write(self, error: OSError, needed: int) -> MachineError:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             mib = (needed >> 20) + 1
-            return NoSpaceForSnapshot(
-                machine=self._machine, directory=self.directory, problem=error.strerror, mib=mib
+            return HostProblem(
+                f"Machine {self._machine} cannot write the snapshot below {self.directory}: "
+                f"{error.strerror}.",
+                hint=f"free about {mib} MiB there, or put the cache elsewhere: KTRIAL_CACHE=/some/directory",
             )
         problem = f"the snapshot cache {self.directory} cannot be written: {error.strerror}"
         return MachineError(machine=self._machine, problem=problem)
@@ -284,15 +286,15 @@ def snapshots_directory() -> Path:
 
 
 def snapshots_limit() -> int:
-    """Bytes that all snapshots together may take, from KTRIAL_SNAPSHOT_LIMIT. Raises BadSetting."""
+    """Bytes that all snapshots together may take, from KTRIAL_SNAPSHOT_LIMIT. Raises HostUsageProblem."""
     text = os.environ.get(LIMIT, "").strip()
     if not text:
         return DEFAULT_LIMIT
     try:
         return size_bytes(text, bare=True)
     except ValueError:
-        problem = "allowed is a size in bytes, or with K, M, G or T: 10G"
-        raise BadSetting(variable=LIMIT, value=text, problem=problem) from None
+        allowed = "allowed is a size in bytes, or with K, M, G or T: 10G"
+        raise HostUsageProblem(f"The environment variable {LIMIT} is {text!r}: {allowed}.") from None
 
 
 # A guest's RAM in a file: copied without its zeros, and hashed the same however its holes lie.

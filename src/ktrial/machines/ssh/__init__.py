@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import HeldLease, Progress, guest_programs
-from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped, UnlikeSystem
+from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped, MachineUsageError
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.launcher import Launchers, launch_program
 from ktrial.machines.ssh.boots import Boots
@@ -113,11 +113,15 @@ class SshMachine:
         self._booting().look()
 
     def check_is_linux(self, use: str) -> None:
-        """Raise UnlikeSystem where it is no Linux on x86_64. `use`: what needs that, in words."""
+        """Raise MachineUsageError where it is no Linux on x86_64. `use`: what needs that, in words."""
         system = self._what_is_there()
         if not system.runs_ktrials:
-            facts = {"system": system.name, "architecture": system.architecture, "what": use}
-            raise UnlikeSystem(machine=NAME, host=self.host, **facts)
+            raise MachineUsageError(
+                f"Machine {NAME}: {self.host} is {system.name} on {system.architecture}, where ktrial has no "
+                f"{use}.",
+                hint="commands, with their wall time, are what it measures on systems other than Linux on "
+                "x86_64",
+            )
 
     def connection(self) -> Connection:
         """The one that stands, or a new one in place of one that was lost. Raises MachineError."""
@@ -185,7 +189,7 @@ class SshMachine:
             try:
                 booted = boots.boot(boot)
             except GuestEnded as ended:
-                raise GuestEnded(**ended.facts | {"console": console.text}) from None
+                raise GuestEnded(ended.outcome, ended.reason, console.text, ended.results) from None
             with self._as_it_runs(boot, booted.in_force) as target:
                 yield BootedSshTarget(target, lambda: boots.ended(booted, label), console)
 

@@ -21,12 +21,12 @@ from ktrial.machines import Progress
 from ktrial.machines.errors import (
     CannotBoot,
     ConnectionLost,
+    HostProblem,
+    HostUsageProblem,
     MachineError,
     MachineInUse,
     MachineStopped,
-    MachineStuck,
     NotReached,
-    ReleaseTaken,
 )
 from ktrial.machines.ssh import boot_ways
 from ktrial.machines.ssh.boot_ways import KEXEC, RUNNING, WAYS, BootWay, Looked, way_of
@@ -119,7 +119,7 @@ class Place:
         return self._is_own or bool(shell.text(boot_ways.HAS.format(name=self._name)))
 
     def bring(self, shell: Shell, progress: Progress) -> None:
-        """Have it there. Raises ReleaseTaken, KernelNotPlaced, ConnectionLost."""
+        """Have it there. Raises MachineError."""
         if self.is_there(shell):
             return
         progress("sending the kernel")
@@ -132,7 +132,7 @@ class Place:
         self._check(result, f"{self._machine.facts['initrd_tool']} made no initial RAM disk")
 
     def boot(self, way: BootWay, command_line: str) -> str:
-        """The script that boots it at once. Raises KernelNotPlaced."""
+        """The script that boots it at once. Raises MachineError."""
         place = f'"$B/kernels/{self._name}/'
         image, initrd = f'{place}vmlinuz"', f'{place}initrd"'
         if self._is_own:
@@ -146,8 +146,11 @@ class Place:
     def raise_why(self, result: ShellResult, action: str) -> NoReturn:
         """What a script's status says."""
         if result.status == _TAKEN:
-            kernel = self.kernel
-            raise ReleaseTaken(machine=NAME, host=self._host, release=kernel.release, kernel=kernel.name)
+            raise HostUsageProblem(
+                f"Machine {NAME}: {self._host} has a kernel {self.kernel.release} of its own, whose modules "
+                f"lie where those of {self.kernel.name} would have to.",
+                hint='nothing of it is overwritten: if that kernel is meant, its level is "running"',
+            )
         self._refuse(f"{action}: {result.message or f'status {result.status}'}")
 
     def _refuse(self, problem: str) -> NoReturn:
@@ -304,7 +307,7 @@ class Boots:
         self._shell().text(boot_ways.CLEAN)
 
     def home(self) -> None:
-        """Into its own kernel, by its firmware. Raises MachineStuck, MachineError."""
+        """Into its own kernel, by its firmware. Raises MachineError."""
         before = self._looked().boot_id
         with self.listening():
             self._ask(boot_ways.reboot(self.root))
@@ -444,7 +447,7 @@ class Boots:
         return self._next_boot(before)
 
     def _reach(self) -> None:
-        """Wait for it, and take its power, where it does not answer. Raises MachineStuck."""
+        """Wait for it, and take its power, where it does not answer. Raises HostProblem."""
         try:
             self.way.connected()
         except NotReached:
@@ -453,8 +456,14 @@ class Boots:
             if self._answer(lambda probe: True) is None and self._by_power("") is None:
                 raise self._stuck() from None
 
-    def _stuck(self) -> MachineStuck:
-        return MachineStuck(machine=NAME, host=self.host, seconds=self._limit)
+    def _stuck(self) -> HostProblem:
+        return HostProblem(
+            f"Machine {NAME}: {self.host} has not answered for {self._limit:g} s: somebody has to press its "
+            "button.",
+            hint="whatever starts it, its own kernel comes up; then the same command goes on. With a command "
+            'for its power ktrial does that itself: [machines.NAME] power = "…" in '
+            "~/.config/ktrial/config.toml",
+        )
 
     def _looked(self) -> Looked:
         return boot_ways.looked(self._shell().text(boot_ways.LOOK + boot_ways.LOOK_AT_BOOT_LOADERS))
@@ -482,7 +491,7 @@ def _in_force(machine: Looked, read: dict[str, str]) -> dict[str, str]:
 
 
 def _raise(outcome: Outcome, reason: str) -> NoReturn:
-    raise GuestEnded(outcome=outcome.value, reason=reason, console="", results=())
+    raise GuestEnded(outcome.value, reason)
 
 
 # How long a machine may take to come up: a limit that begins anew whenever its console prints.

@@ -210,7 +210,7 @@ class ShellTarget:
         identity: MachineIdentity,
         refuse: Callable[[str], None],
     ) -> None:
-        """`refuse`: raises UnlikeSystem, told what was wanted."""
+        """`refuse`: raises MachineUsageError, told what was wanted."""
         self.identity = identity
         self._boot = boot
         self._connection = connection
@@ -219,7 +219,7 @@ class ShellTarget:
         self._refuse = refuse
 
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
-        """Do the steps in order. Raises UnlikeSystem before the first one where a step needs Linux,
+        """Do the steps in order. Raises MachineUsageError before the first one where a step needs Linux,
         GuestEnded where a command passes the boot's limit, ConnectionLost, MachineError.
         """
         for step in steps:
