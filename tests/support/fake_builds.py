@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.support.kernel_images import elf
@@ -114,8 +115,17 @@ PROGRAMS = (
 HEADERS = ("libelf.h",)
 
 
+class DiskUsage(NamedTuple):
+    """As shutil tells it, in bytes."""
+
+    total: int
+    used: int
+    free: int
+
+
 def has_what_builds_need(patch: pytest.MonkeyPatch, directory: Path) -> None:
-    """Programs that do nothing come after those of this host; the headers are empty."""
+    """Programs that do nothing come after those of this host; the headers are empty; disks have room."""
+    has_room(patch, 1 << 40)
     programs, headers = directory / "programs", directory / "headers"
     for each in (programs, headers):
         each.mkdir(parents=True)
@@ -125,6 +135,11 @@ def has_what_builds_need(patch: pytest.MonkeyPatch, directory: Path) -> None:
         (headers / name).touch()
     patch.setenv("PATH", os.pathsep.join((os.environ.get("PATH", os.defpath), str(programs))))
     patch.setenv("C_INCLUDE_PATH", str(headers))
+
+
+def has_room(patch: pytest.MonkeyPatch, free: int) -> None:
+    """So many bytes are free on every disk: a /tmp of 1.5 GB has not what a build needs."""
+    patch.setattr("shutil.disk_usage", lambda _place: DiskUsage(1 << 40, (1 << 40) - free, free))
 
 
 # A source tree as small as ktrial lets pass for Linux, whose make 'builds' in no time.

@@ -1,11 +1,11 @@
 """`ktrial doctor`: what is there, what is missing, and the command that brings it."""
 
 import json
-from collections import namedtuple
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import has_room
 
 from ktrial.experiment.doctor import State, SystemCheck, examine
 from ktrial.kernels import kernel_registry
@@ -18,7 +18,6 @@ NEW_QEMU = "QEMU emulator version 7.2.22 (Debian)"
 QEMU = "#!/bin/sh\ncase $1 in --version) echo '{version}';; -nodefaults) {plugin};; esac\n"
 VERSIONS = NoSuchRelease(distribution="Debian", name="", problem="", available="versions there: 5.10, 6.1")
 NO_ROUTE = FetchFailed(name="debian:0", distribution="Debian", problem="no route to host")
-_Usage = namedtuple("_Usage", ["total", "used", "free"])
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_kvm_that_cannot_be_used_is_told_with_its_reason(programs: Path) -> None
 
 
 def test_a_full_disk_and_little_memory_are_told(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 1 << 20))
+    has_room(monkeypatch, 1 << 20)
     monkeypatch.setattr(Path, "read_text", lambda _path, **_: "MemTotal: 1 kB\nMemAvailable: 1024 kB\n")
     checks = _checks()
     for name in ("cache directory", "store directory", "memory"):

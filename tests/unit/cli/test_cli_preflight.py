@@ -1,11 +1,11 @@
 """The first second of a command: all that this system lacks for the whole of it is told in one line."""
 
 import re
-from collections import namedtuple
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine, Said
+from tests.support.fake_builds import has_room
 from tests.support.scripted import ScriptedMachine
 
 from ktrial import package_names
@@ -77,7 +77,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*GUESTS, "apt", "dpkg", "kmod"),
     ),
 }
-_Usage = namedtuple("_Usage", ["total", "used", "free"])
 
 
 @pytest.fixture
@@ -180,6 +179,7 @@ def test_a_stranger_s_mails_are_not_built_where_there_is_no_sandbox(
     programs: Path, ktrial: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_everything(programs)
+    has_room(monkeypatch, 1 << 40)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "namespaces are forbidden here")
     result = ktrial(*SERIES, "--dry-run")
     assert result.status == 128
@@ -192,7 +192,7 @@ def test_a_disk_on_which_no_build_has_room_is_told_with_its_size(
 ) -> None:
     with_everything(programs)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "")
-    monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 300 * 10**6))
+    has_room(monkeypatch, 300 * 10**6)
     result = ktrial("kernel", "build", "debian:linux-source-6.1")
     assert result.status == 1
     assert "300.0 MB free, and a build needs 2.3 GB at least" in result.messages
@@ -204,7 +204,7 @@ def test_a_disk_that_may_be_too_small_is_a_warning(
 ) -> None:
     with_everything(programs)
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "")
-    monkeypatch.setattr("shutil.disk_usage", lambda _path: _Usage(1 << 40, 1 << 40, 3 * 10**9))
+    has_room(monkeypatch, 3 * 10**9)
     result = ktrial("kernel", "build", "debian:linux-source-6.1")
     assert "warning:" in result.messages
     assert "3.0 GB free, and the kernels usually take 3.8 GB" in result.messages
