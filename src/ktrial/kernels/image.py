@@ -89,7 +89,7 @@ class KernelImage:
 def read_image(path: Path) -> KernelImage:
     """Read and check the image at `path`.
 
-    Raises ImageUnreadable, NotAKernel, ImageTruncated or WrongArchitecture.
+    Raises KernelError, NotAKernel or ImageTruncated.
     """
     data = _contents(path)
     if data[:4] == ELF_MAGIC:
@@ -108,7 +108,7 @@ def read_image(path: Path) -> KernelImage:
 def boot_image(path: Path) -> BootImage:
     """What a machine must know of the kernel at `path`; only its headers are read.
 
-    Raises ImageUnreadable or ImageTruncated.
+    Raises KernelError or ImageTruncated.
     """
     try:
         with path.open("rb") as file:
@@ -276,7 +276,7 @@ _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program 
 
 
 def check_elf(path: Path, data: bytes) -> None:
-    """Raise NotAKernel, WrongArchitecture or ImageTruncated unless `data` is a whole x86-64 executable."""
+    """Raise NotAKernel, KernelError or ImageTruncated unless `data` is a whole x86-64 executable."""
     try:
         elf = ELFFile(io.BytesIO(data))
     except (ELFError, ConstructError) as error:

@@ -323,7 +323,7 @@ _SMALLEST_SYSTEM_MAP = 100_000
 def build_entry(name: str, parts: Parts, directory: Path, workspace: Path, progress: Progress) -> EntryRecord:
     """Fill the new directory, and return its record, which is written there too; all of it is synced.
 
-    Raises ImageError, ModulesUnusable, ConfigUnusable, ToolMissing, ToolFailed or OSError.
+    Raises ImageError, ModulesUnusable, KernelError, ToolMissing or OSError.
     """
     directory.mkdir()
     image = read_image(parts.image)

@@ -253,7 +253,7 @@ def rules_of_kernel(kernel: Kernel, progress: Progress = silent) -> Rules | None
 def rules_of_source(source: str, progress: Progress = silent) -> Rules:
     """What Kconfig asks for in a source that a user names, relative to the directory that we are in.
 
-    Raises SourceUnusable, NotASource, NoSuchSource, FetchFailed and other KernelErrors.
+    Raises SourceUnusable, NotASource, KernelError, FetchFailed and other KernelErrors.
     """
     return rules_of_build(requested(source, directory=Path.cwd()), progress)
 

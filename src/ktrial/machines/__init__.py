@@ -191,7 +191,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Machine:
-    """Make the machine of this name. Raises UnknownMachine, which names those like it."""
+    """Make the machine of this name. Raises MachineError, which names those like it."""
     makers, _ = installed()
     if name in makers:
         return makers[name]()

@@ -297,7 +297,7 @@ def plugin_arguments(
 
 
 def check_qemu(qemu: Qemu, machine: str) -> None:
-    """Raise QemuInsideUnknown where the plugin does not know this QEMU's inside."""
+    """Raise MachineError where the plugin does not know this QEMU's inside."""
     if qemu.version[:2] not in SUPPORTED_QEMUS:
         supported = " and ".join(".".join(map(str, version)) for version in SUPPORTED_QEMUS)
         raise MachineError(
@@ -311,7 +311,7 @@ def check_qemu(qemu: Qemu, machine: str) -> None:
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
-    """Raise CpusBeyondMachine, CpusBeyondKernel, TopologyOfOtherCpus or NodesImpossible."""
+    """Raise MachineError where the machine, the kernel or the topology has not these CPUs and nodes."""
     if boot.cpus > MOST_CPUS:
         raise MachineUsageError(
             f"Machine {machine} has at most {MOST_CPUS} CPUs: {boot.cpus} are asked for.",

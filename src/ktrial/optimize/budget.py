@@ -104,7 +104,7 @@ class ConfirmationSize(NamedTuple):
 
 
 def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: int = 1) -> Shares:
-    """Share so many runs. Raises BudgetTooSmall.
+    """Share so many runs. Raises TuningError.
 
     In noise-free mode nothing is repeated: confirmation is a run under each perturbation.
     """
@@ -158,7 +158,7 @@ class Outlook:
 def outlook(space: Space, goal: Goal, runs: int, noise: float, *, perturbations: int = 1) -> Outlook:
     """For so many runs with this noise (standard deviation of one run's logarithm); 0: noise-free mode.
 
-    Raises BudgetTooSmall.
+    Raises TuningError.
     """
     shared = shares(runs, noise_free=not noise, perturbations=perturbations, dimensions=len(space.dimensions))
     return Outlook(shared, noise, smallest_effect(shared.confirmation, goal.margin, noise))

@@ -45,7 +45,7 @@ def run_search(
 
     `study`: with its search's space (runner.tuning.space.with_space). What was asked follows from the study
     alone: the optimiser is told the stored runs again, asks the same as before, and goes on from there.
-    Raises TuningErrors, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
+    Raises TuningError, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
     """
     sources = sources_for(machine, sources or default_resources())
     number = store.study(study)

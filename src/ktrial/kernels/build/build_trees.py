@@ -132,7 +132,7 @@ class BuildTree:
     def fill(self, source: BuildSource) -> frozenset[str]:
         """Make source/ hold this source, and return which files were written.
 
-        Raises SourceChanged, OSError.
+        Raises KernelError, OSError.
         """
         before = kept_manifest(self.home / "manifest.json")
         manifest = source.manifest

@@ -171,7 +171,7 @@ def compiles_the_same(before: Build, spec: Build, progress: Progress = silent) -
 
 
 def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
-    """Build a kernel by the recipe that was kept of it. Raises NoRecipe, and as `build`."""
+    """Build a kernel by the recipe that was kept of it. Raises KernelError, and as `build`."""
     recipe = recipe_of(name)
     if recipe is None:
         raise BuildError(
@@ -564,7 +564,7 @@ def add(request: BuildRequest, progress: Progress = silent) -> Kernel:
 
     Only what changed since the last build of the same directory is compiled. The same source, configuration
     and compiler give the same kernel, to the last bit.
-    Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
+    Raises NotASource, KernelError, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
     CacheFull and other KernelErrors.
     """
     cache, name = Cache(), name_of(request.source)
@@ -575,7 +575,7 @@ def add(request: BuildRequest, progress: Progress = silent) -> Kernel:
 def check_request(request: BuildRequest) -> None:
     """Find what can be found without work.
 
-    Raises NotASource, SourceNotClean, BadConfigFile.
+    Raises NotASource, KernelError, BadConfigFile.
     """
     check_clean(tree_in(request.source))
     asked_options(request.config, dict(request.options))

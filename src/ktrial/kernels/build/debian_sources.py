@@ -31,7 +31,7 @@ UNPACKED_BYTES = 1700 << 20
 def debian_source(package: str, progress: Progress = silent) -> Path:
     """The directory with the source in Debian's `package` (`linux-source-6.1`), fetched if it is not there.
 
-    It is the cache's: to be copied, not to be changed. Raises NoSuchSource, FetchFailed, NoDebianSource,
+    It is the cache's: to be copied, not to be changed. Raises KernelError, FetchFailed, NoDebianSource,
     CacheFull, ToolMissing.
     """
     sources = cache_directory() / "sources"
@@ -64,7 +64,7 @@ def config_tools() -> tuple[Tool, ...]:
 def debian_config(series: str, progress: Progress = silent) -> str:
     """Debian's own configuration of a series of kernels (`6.1`), without what builds only at Debian.
 
-    Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
+    Raises KernelError, FetchFailed, NoDebianSource, CacheFull, ToolMissing.
     """
     package = f"linux-config-{series}"
     sources = cache_directory() / "sources"
@@ -124,7 +124,7 @@ def _apt() -> PrivateApt:
 
 
 def chosen(package: str, packages: tuple[Package, ...]) -> Package:
-    """The newest version. Raises NoSuchSource."""
+    """The newest version. Raises KernelError."""
     if fitting := [candidate for candidate in packages if candidate.name == package]:
         return max(fitting, key=lambda candidate: Version(candidate.version))
     kind = package.rpartition("-")[0]
@@ -174,7 +174,7 @@ class Packaging:
 def debian_packaging(package: str, progress: Progress = silent) -> Packaging:
     """The packaging of the source package that `package` (`linux-source-6.1`) was built from.
 
-    Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
+    Raises KernelError, FetchFailed, NoDebianSource, CacheFull, ToolMissing.
     """
     version = debian_source(package, progress).name.rpartition("_")[2]
     sources = cache_directory() / "sources"

@@ -572,7 +572,7 @@ class BuildSource:
         """Make these files of the directory `into` what the source has; those it has not go away.
 
         `rewrite`: each with a new time stamp and no link to the cache, so that make sees that it changed.
-        Raises SourceChanged, OSError.
+        Raises KernelError, OSError.
         """
         files = self.manifest.files
         ordered = sorted(paths)

@@ -49,7 +49,7 @@ class SourceReader(Protocol):
     """Where the files of a source are had from."""
 
     def content(self, path: str) -> bytes:
-        """A file's content; a symbolic link's target. Raises SourceChanged, OSError."""
+        """A file's content; a symbolic link's target. Raises KernelError, OSError."""
         ...
 
     def place(self, path: str, target: Path) -> None:
@@ -158,7 +158,7 @@ def write_file(target: Path, entry: str, content: bytes) -> None:
 def snapshot_of(source: str, progress: Progress = silent) -> Snapshot:
     """The source as it is now, fetched or unpacked where it has to be.
 
-    Raises NotASource, SourceUnusable, NoSuchSource, FetchFailed, CacheFull, ToolMissing.
+    Raises NotASource, SourceUnusable, KernelError, FetchFailed, CacheFull, ToolMissing.
     """
     if source.startswith(DEBIAN_PREFIX):
         return _cached_snapshot(source, debian_source(source.removeprefix(DEBIAN_PREFIX), progress), progress)
@@ -580,7 +580,7 @@ def version_in(makefile: str, called: object) -> str:
 
 
 def check_clean(tree: Tree) -> None:
-    """Raise SourceNotClean where the tree was built in place."""
+    """Raise KernelError where the tree was built in place."""
     if products := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
         raise BuildError(
             f"{tree.directory} holds what a build in place has made ({products[0]}), so nothing can "

@@ -28,7 +28,7 @@ class ByRecipe:
         return (*tools_of(recipe.build), BUBBLEWRAP) if recipe else ()
 
     def fetch(self, request: Request) -> Parts:
-        """Build it again, by its recipe. Raises NoRecipe, BuildFailed and other BuildErrors."""
+        """Build it again, by its recipe. Raises KernelError, BuildFailed and other BuildErrors."""
         name = self.canonical(request.name, request.selector)
         return built_again(name, request.workspace, request.progress)
 

@@ -334,7 +334,7 @@ def releases(flavour: str = "cloud", progress: Progress = silent) -> tuple[Avail
 def releases_between(text: str, progress: Progress = silent) -> tuple[Available, ...]:
     """The releases from A to B in `debian:6.1..6.12` or `6.1..6.12:generic`: the newest that each names.
 
-    Raises BadRange, and as `releases`.
+    Raises KernelError, and as `releases`.
     """
     first, dots, last = text.removeprefix(_PREFIX).partition("..")
     last, _, flavour = last.removeprefix(_PREFIX).partition(":")

@@ -34,7 +34,7 @@ class Host:
         return (DEPMOD,)
 
     def fetch(self, request: Request) -> Parts:
-        """Look where distributions install the running kernel's parts. Raises NoHostKernel."""
+        """Look where distributions install the running kernel's parts. Raises KernelError."""
         release = platform.release()
         return host_parts(release, Path("/"), request)
 
