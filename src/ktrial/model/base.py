@@ -62,7 +62,9 @@ class StudyFile(NamedTuple):
 
 def keys_of(table: type[BaseModel]) -> list[str]:
     """The keys that a table may have, in their order; its name is the first."""
-    keys = [field.alias or name for name, field in table.model_fields.items() if field.description]
+    keys = [
+        field.serialization_alias or name for name, field in table.model_fields.items() if field.description
+    ]
     return sorted(keys, key=lambda key: key != "name")
 
 

@@ -36,7 +36,11 @@ class CgroupLimits(Model):
     )
     """cpu.max, in periods of 100 ms."""
     memory_mib: LimitMiB | None = Field(
-        default=None, ge=1, alias="memory", description='a whole number with M or G, as text: "256M"'
+        default=None,
+        ge=1,
+        validation_alias="memory",
+        serialization_alias="memory",
+        description='a whole number with M or G, as text: "256M"',
     )
     """memory.max."""
     io: tuple[Annotated[str, in_file(io_limit)], ...] = Field(

@@ -52,7 +52,8 @@ class Topology(Model):
     nodes_mib: tuple[MemoryMiB, ...] = Field(
         default=(),
         max_length=64,
-        alias="nodes",
+        validation_alias="nodes",
+        serialization_alias="nodes",
         exclude_if=lambda value: not value,
         description='a list of sizes, one for each NUMA node: ["256M", "256M"]',
     )

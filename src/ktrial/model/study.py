@@ -108,13 +108,21 @@ class Disk(Model):
     """A disk in the guest's memory, of one of the kernel's own drivers, with a file system on it."""
 
     size_mib: MemoryMiB = Field(
-        default=256, ge=16, alias="size", description='a size from 64M, as text: "256M", "1G"'
+        default=256,
+        ge=16,
+        validation_alias="size",
+        serialization_alias="size",
+        description='a size from 64M, as text: "256M", "1G"',
     )
     """It takes guest memory only as it fills."""
     path: Text = Field(default="/mnt", description='where it is mounted: "/mnt"')
     filesystem: Literal["ext4", "xfs", "btrfs"] = Field(default="ext4", description="ext4, xfs or btrfs")
     bandwidth_mib: LimitMiB = Field(
-        default=0, ge=0, alias="bandwidth", description='MiB or GiB a second, as text: "200M"'
+        default=0,
+        ge=0,
+        validation_alias="bandwidth",
+        serialization_alias="bandwidth",
+        description='MiB or GiB a second, as text: "200M"',
     )
     """0: as fast as memory."""
     latency_us: Number = Field(default=0.0, ge=0, le=1_000_000, description="microseconds from 0 to 1000000")
@@ -185,7 +193,8 @@ class MachineSettings(Model):
     memory_mib: MemoryMiB = Field(
         default=512,
         ge=64,
-        alias="memory",
+        validation_alias="memory",
+        serialization_alias="memory",
         description='a whole number with M or G, as text: "512M", "1G"',
     )
     cpus: WholeNumber = Field(default=1, ge=1, le=256, description="a whole number from 1 to 256")
@@ -202,7 +211,8 @@ class MachineSettings(Model):
     settle_ns: Annotated[int, *_SETTLE] = Field(
         default=3_000_000_000,
         ge=0,
-        alias="settle_seconds",
+        validation_alias="settle_seconds",
+        serialization_alias="settle_seconds",
         description="seconds of guest time from 0 to 3600",
     )
     """Guest time waited after boot: deferred boot work must be over."""
@@ -241,7 +251,8 @@ class MachineSettings(Model):
     sample_ns: Annotated[int, *_INTERVAL] = Field(
         default=0,
         ge=0,
-        alias="sample_every",
+        validation_alias="sample_every",
+        serialization_alias="sample_every",
         exclude_if=lambda value: not value,
         description='a time from 10 ms: "100 ms", "1 s"',
     )
@@ -250,7 +261,8 @@ class MachineSettings(Model):
         default=QUANTUM_NS,
         ge=QUANTA_NS[0],
         le=QUANTA_NS[1],
-        alias="quantum",
+        validation_alias="quantum",
+        serialization_alias="quantum",
         exclude_if=lambda value: value == QUANTUM_NS,
         description=f"nanoseconds of guest time from {QUANTA_NS[0]} to {QUANTA_NS[1]}",
     )
@@ -337,7 +349,11 @@ class Timing(Model):
     alpha: Number = Field(default=0.05, gt=0, lt=0.5, description="a probability above 0 and below 0.5: 0.05")
     """Probability of a false claim of a difference, over all looks and all primary comparisons together."""
     budget_seconds: Seconds = Field(
-        default=0.0, ge=0, alias="budget", description='a time: "90 s", "10 min", "2 h"'
+        default=0.0,
+        ge=0,
+        validation_alias="budget",
+        serialization_alias="budget",
+        description='a time: "90 s", "10 min", "2 h"',
     )
     """Host seconds that the trials may take together; 0: no limit."""
     primary: tuple[Text, ...] = Field(

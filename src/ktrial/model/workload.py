@@ -149,7 +149,12 @@ class MetricRule(Model):
         default="", description="a regular expression with one group, around the number"
     )
     """Every match is a sample, their median is the value."""
-    json_path: Text = Field(default="", alias="json", description='keys joined by dots: "results.0.rps"')
+    json_path: Text = Field(
+        default="",
+        validation_alias="json",
+        serialization_alias="json",
+        description='keys joined by dots: "results.0.rps"',
+    )
     """In the JSON that the command printed."""
     format: Text = Field(
         default="", exclude_if=lambda value: not value, description='what the command prints: "fio-json"'
@@ -209,7 +214,7 @@ class Command(Model):
     """A command of the user's as a workload."""
 
     argv: Annotated[tuple[str, ...], before_in_file(words)] = Field(
-        alias="command", description='a command: "./bench.sh 10"'
+        validation_alias="command", serialization_alias="command", description='a command: "./bench.sh 10"'
     )
     files: tuple[Text, ...] = Field(
         default=(),

@@ -282,6 +282,7 @@ def matrix_page(
         "unit": usual_unit(shown),
         "table": heat_map(shown, why_places if why_places is not None else places, histories or {}),
         "whys": [(why, attribution.functions_of_page(why)) for why in reasons],
+        "notices": attribution.notices(reasons),
         "graphs": [None] * len(reasons),
         "result": result,
         "crumbs": crumbs,

@@ -320,7 +320,9 @@ def _place(table: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[Bas
     field: FieldInfo | None = None
     parts = iter(loc)
     for part in parts:
-        field = {info.alias or name: info for name, info in table.model_fields.items()}.get(str(part))
+        field = {info.serialization_alias or name: info for name, info in table.model_fields.items()}.get(
+            str(part)
+        )
         if field and (below := model_in(field.annotation)):
             table = below
             if get_origin(field.annotation) in {dict, list, tuple} and next(parts, None) is not None:

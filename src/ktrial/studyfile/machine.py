@@ -94,7 +94,7 @@ def _has(kind: FactorKind, factors: Sequence[Factor]) -> bool:
 def _check_keys(machine: MachineSettings, mistakes: Mistakes) -> None:
     """Keys that mean nothing on this kind of machine; and CPUs that are named twice."""
     fields = MachineSettings.model_fields
-    keys = {fields[name].alias or name for name in machine.model_fields_set}
+    keys = {fields[name].serialization_alias or name for name in machine.model_fields_set}
     for key in sorted(keys & MEANINGLESS_KEYS.get(machine.kind, frozenset())):
         mistakes.add(
             ("machine", key), f'"{key}" means nothing on the machine {machine.kind}: {_WHY[machine.kind]}'

@@ -142,7 +142,10 @@ class WorkloadTable(Command):
 
     name: Name = Field(description='a workload\'s name: letters, digits, ".", "_" and "-"')
     argv: Annotated[tuple[str, ...], before_in_file(words)] = Field(
-        default=(), alias="command", description='a command: "./bench.sh 10"'
+        default=(),
+        validation_alias="command",
+        serialization_alias="command",
+        description='a command: "./bench.sh 10"',
     )
     file: Text | None = Field(default=None, description='the file of a workload: "./sqlite3.toml"')
 

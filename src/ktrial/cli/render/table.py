@@ -9,7 +9,6 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ktrial.cli.console import breakable
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
 
@@ -93,7 +92,7 @@ def _text(cell: Cell, column: Column) -> Text:
             if cell.kind is Kind.CHANGE:
                 text += f" {labels.VERDICTS[cell.verdict].symbol}"
         mark = f" {labels.SCATTER_MARK}" if cell.scatter else ""
-    return Text(breakable(text), style=style).append(mark)
+    return Text(text.replace("\u00a0", " "), style=style).append(mark)
 
 
 def _words(cell: Cell, column: Column) -> str:
