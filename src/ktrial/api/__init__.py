@@ -103,7 +103,7 @@ def run(
     `retry_failed`: run trials again that failed. `allow_host_changes`: machine host: settings of this system
     may be changed; they are put back. A trial that fails is a result too, and no error.
 
-    Raises SearchNotRun (`ktrial tune` runs a search), WorkloadError, KernelError where no kernel can be had,
+    Raises TuningError (`ktrial tune` runs a search), WorkloadError, KernelError where no kernel can be had,
     MachineError, StoreError; Interrupted after Ctrl-C: what has ended is stored, and the same call goes on.
     """
     if study.search:

@@ -171,7 +171,7 @@ _DRIVERS = {DiskKind.NULL_BLK: _null_blk, DiskKind.BRD: _brd, DiskKind.PMEM: _pm
 
 
 def check(results: tuple[StepResult, ...], disk: Disk) -> None:
-    """Raise DiskNotMade where one of the steps failed."""
+    """Raise GuestError where one of the steps failed."""
     for result in results:
         problem = result.failure.text if result.failure else ""
         if result.do == "run" and result.exit != 0:
@@ -237,7 +237,7 @@ def memory_limit_steps(limits: CgroupLimits | None) -> tuple[Step, ...]:
 
 
 def check_memory_limit(results: tuple[StepResult, ...]) -> None:
-    """Raise LimitNotSet where one of the steps failed."""
+    """Raise GuestError where one of the steps failed."""
     for result in results:
         if result.failure:
             raise GuestError(

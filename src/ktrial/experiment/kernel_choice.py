@@ -30,7 +30,7 @@ class Range:
 
     @classmethod
     def of(cls, text: str) -> "Range":
-        """`5.10..7.2`; `..6.1` and `6.1..` are open. Raises BadKernelRange."""
+        """`5.10..7.2`; `..6.1` and `6.1..` are open. Raises AnalysisUsageError."""
         begin, _, end = text.partition(_BETWEEN)
         ends = []
         for part, default in ((begin, (0, 0)), (end, (10**6, 0))):
@@ -100,7 +100,7 @@ def expanded(
     """The kernels that ranges and names stand for, in the order of their versions; names stay where they are
     given. With `fetch` one of each series that Debian has is taken too, else those in the cache.
 
-    Raises BadKernelRange, NoKernelInRange, BadKernelName; with `fetch` FetchFailed and others.
+    Raises AnalysisUsageError, AnalysisError where no kernel lies in a range, KernelError.
     """
     parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     names: dict[str, None] = {}

@@ -55,7 +55,7 @@ def profile(
 
     `machine`: None is the one that they name. `caches`: model these, too (several times slower; machine
     `exact` only). Raises KernelError, WorkloadError (NoMarkedRegion among
-    them), NoPluginHere, NoSymbolsInGuest, GuestEnded, NotInForce, MachineError.
+    them), NoPluginHere, NoSymbolsInGuest, GuestEnded, GuestError, MachineError.
     """
     if machine is None:
         machine = ParallelMachine() if settings.kind == ParallelMachine.name else ExactMachine()

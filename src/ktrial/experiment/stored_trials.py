@@ -195,7 +195,7 @@ class Difference:
 
 
 def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
-    """One of the trials that completed, drawn by the seed. Raises NotExact, NothingToRepeat."""
+    """One of the trials that completed, drawn by the seed. Raises AnalysisUsageError."""
     completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
     if not completed:
         raise AnalysisUsageError(
@@ -216,7 +216,7 @@ def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
 
 
 def trial_with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
-    """The trial with this key, however it ended. Raises NotExact, TrialNotStored."""
+    """The trial with this key, however it ended. Raises AnalysisUsageError."""
     matching = [trial for trial in trials if trial.planned.key == key]
     if not matching:
         raise AnalysisUsageError(

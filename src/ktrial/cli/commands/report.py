@@ -93,7 +93,7 @@ def report(
 
 
 def _check_options(forms: dict[str, bool], rows: dict[str, bool], *, printable: bool) -> None:
-    """Raise BadParameter where the options contradict each other."""
+    """Raise typer.BadParameter where the options contradict each other."""
     form = [option for option, is_set in forms.items() if is_set]
     if len(form) > 1:
         raise typer.BadParameter(f"{' and '.join(form)}: one report at a time")

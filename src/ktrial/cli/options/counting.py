@@ -195,7 +195,7 @@ class DifferenceFiles:
     )
 
     def write(self, before: "Profile", after: "Profile", explanation: "Explanation") -> None:
-        """Write the files that are named. Raises FileNotWritten."""
+        """Write the files that are named. Raises KtrialError."""
         from ktrial.report import call_tree
         from ktrial.report.flame_graph import Width, of_difference
 

@@ -215,8 +215,7 @@ class KernelOptions:
     def selection(self) -> "KernelSelection":
         """What is no kernel or source is refused here, before anything is booted.
 
-        Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
-        SourceUnusable.
+        Raises BadOption, KernelError.
         """
         from ktrial.kernels.build.builds import check_request
         from ktrial.kernels.build.requests import build_request, requested
