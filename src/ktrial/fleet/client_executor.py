@@ -198,7 +198,7 @@ class FleetExecutor:
             self._checks.begin(check)
             self._perform(member, (check.entry,), check)
         elif group and member.has(self._bench, group):
-            slots = sum(each.slots for each in members)
+            slots = sum(member.slots for member in members)
             most = self._home.pace.at_a_time(len(self._waiting), slots)
             self._perform(member, self._waiting.take(group, most))
         elif member.busy >= member.slots:

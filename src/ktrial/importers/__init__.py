@@ -307,8 +307,8 @@ def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:
 
 def _of_groups(file: SourceFile, report: Report) -> tuple[Family, ...]:
     families: dict[str, list[Measured]] = {}
-    for each in report.measured:
-        families.setdefault(each.metric, []).append(each)
+    for number in report.measured:
+        families.setdefault(number.metric, []).append(number)
     return tuple(
         _family(
             columns[0], file.path.stem, tuple(_group(measured, measured.of) for measured in columns)

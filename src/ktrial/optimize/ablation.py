@@ -85,11 +85,13 @@ def pruned(surrogate: Surrogate, configuration: Configuration, how: Pruning = BO
         return whole - float(surrogate.gains([fewer])[0]) <= allowed and surrogate.safe(fewer)
 
     while configuration:
-        weak = [each for each in losses(surrogate, configuration) if _excess(each, least) < how.doubt]
+        weak = [loss for loss in losses(surrogate, configuration) if _excess(loss, least) < how.doubt]
         if not weak:
             break
         weak.sort(key=lambda loss: _excess(loss, least))
-        fewer = next((rest for each in weak if may_stay(rest := without(configuration, each.names))), None)
+        fewer = next(
+            (rest for effect in weak if may_stay(rest := without(configuration, effect.names))), None
+        )
         if fewer is None:
             break
         configuration = fewer
@@ -113,7 +115,7 @@ def ablate(
         arms = doubtful[: min(_ARMS, runs - 1)]
         wanted = [
             RunRequest(candidate, block),
-            *(RunRequest(without(candidate, each.names), block) for each in arms),
+            *(RunRequest(without(candidate, arm.names), block) for arm in arms),
         ]
         log.run([wanted[at] for at in rng.permutation(len(wanted))], Purpose.ABLATE)
         surrogate.learn(log.observations)
@@ -124,7 +126,7 @@ def ablate(
 
 def _safe(surrogate: Surrogate, candidate: Configuration) -> Configuration:
     """The candidate; where a run of it failed or exceeded a guard, the best of those that did not."""
-    if not any(each.configuration == candidate and surrogate.unsafe(each) for each in surrogate.seen):
+    if not any(run.configuration == candidate and surrogate.unsafe(run) for run in surrogate.seen):
         return candidate
     others = surrogate.distinct()
     gains = surrogate.gains(others) if others else np.zeros(1)
@@ -183,16 +185,16 @@ class _Exact:
     def best(self, candidate: Configuration) -> Configuration:
         """The candidate, measured, or the best that was: without noise the largest number is the best."""
         self._measure([candidate])
-        plain = [each for each in self._log.observations if not each.perturbation]
-        good = [each for each in plain if not self._surrogate.unsafe(each)]
+        plain = [run for run in self._log.observations if not run.perturbation]
+        good = [run for run in plain if not self._surrogate.unsafe(run)]
         return max(good, key=lambda each: sum(self._surrogate.scores.of(each))).configuration if good else {}
 
     def costs(self, candidate: Configuration) -> list[tuple[tuple[str, ...], float]]:
         """Each removal, and the log ratio that it costs."""
         names = removals(self._surrogate, candidate)
-        self._measure([candidate, *(without(candidate, each) for each in names)])
+        self._measure([candidate, *(without(candidate, name) for name in names)])
         here = self._score(candidate)
-        scores = ((each, self._score(without(candidate, each))) for each in names)
+        scores = ((name, self._score(without(candidate, name))) for name in names)
         return [(each, here - score) for each, score in scores if score is not None and here is not None]
 
     def spared(self, candidate: Configuration, idle: Sequence[str], gone: Sequence[str] = ()) -> list[str]:
@@ -217,12 +219,14 @@ class _Exact:
         return here is not None and there is not None and there - here < self._surrogate.scores.goal.margin
 
     def _measure(self, configurations: Sequence[Configuration]) -> None:
-        new = [each for each in configurations if not self._seen(each)]
-        self._log.run([RunRequest(each) for each in new[: max(self.left, 0)]], Purpose.ABLATE)
+        new = [configuration for configuration in configurations if not self._seen(configuration)]
+        self._log.run(
+            [RunRequest(configuration) for configuration in new[: max(self.left, 0)]], Purpose.ABLATE
+        )
 
     def _seen(self, configuration: Configuration) -> Observation | None:
-        plain = (each for each in self._log.observations if not each.perturbation)
-        return next((each for each in plain if each.configuration == configuration), None)
+        plain = (run for run in self._log.observations if not run.perturbation)
+        return next((run for run in plain if run.configuration == configuration), None)
 
     def _score(self, configuration: Configuration) -> float | None:
         seen = self._seen(configuration)

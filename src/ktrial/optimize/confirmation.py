@@ -47,11 +47,11 @@ def broken(
     scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
 ) -> tuple[str, ...]:
     """The guards that its runs did not keep, and how many failed, each in a sentence."""
-    own = [each for each in fresh if each.configuration == candidate]
-    problems = [scores.failure(each) for each in own if scores.failure(each)]
+    own = [run for run in fresh if run.configuration == candidate]
+    problems = [scores.failure(run) for run in own if scores.failure(run)]
     broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
     for guard in scores.goal.guards:
-        values = [each.values[guard.metric] for each in own if guard.metric in each.values]
+        values = [run.values[guard.metric] for run in own if guard.metric in run.values]
         if values and (text := _breach(guard, values)):
             broken.append(text)
     return tuple(broken)
@@ -74,13 +74,13 @@ class Confirmation:
     @property
     def better(self) -> bool:
         """Whether an objective is better, none worse, and nothing is broken."""
-        verdicts = [each.verdict for each in self.comparisons]
+        verdicts = [comparison.verdict for comparison in self.comparisons]
         return Verdict.BETTER in verdicts and Verdict.WORSE not in verdicts and not self.broken
 
     @property
     def trades(self) -> bool:
         """Whether one objective is better, another worse, and nothing is broken."""
-        verdicts = [each.verdict for each in self.comparisons]
+        verdicts = [comparison.verdict for comparison in self.comparisons]
         return Verdict.BETTER in verdicts and Verdict.WORSE in verdicts and not self.broken
 
 
@@ -92,7 +92,7 @@ def told(warning: DataWarning) -> DataWarning:
 
 def metric_of(goal: Goal, name: str) -> Metric:
     """The objective of this name."""
-    objective = next(each for each in goal.objectives if each.metric == name)
+    objective = next(objective for objective in goal.objectives if objective.metric == name)
     return Metric(name=name, unit=objective.unit, direction=objective.direction)
 
 
@@ -113,7 +113,7 @@ def compared_exactly(
     comparisons = []
     for objective in scores.goal.objectives:
         arms = [
-            _arm(scores, label, [each for each in fresh if each.configuration == own], objective.metric)
+            _arm(scores, label, [run for run in fresh if run.configuration == own], objective.metric)
             for label, own in ((BASELINE, {}), (CANDIDATE, candidate))
         ]
         metric = metric_of(scores.goal, objective.metric)
@@ -125,8 +125,8 @@ def compared_exactly(
 def _arm(
     scores: ObjectiveFunction, label: str, runs: Sequence[Observation], metric: str
 ) -> verdict_rules.Arm:
-    good = {each.perturbation: each.values[metric] for each in runs if not scores.failure(each)}
-    failed = next((scores.failure(each) for each in runs if scores.failure(each)), "")
+    good = {run.perturbation: run.values[metric] for run in runs if not scores.failure(run)}
+    failed = next((scores.failure(run) for run in runs if scores.failure(run)), "")
     return verdict_rules.Arm(label, good, f"a run failed: {failed}" if failed else "")
 
 
@@ -143,7 +143,7 @@ def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: 
         return (
             f"No gain: the best configuration did not hold when it was run again ({confirmation.broken[0]})."
         )
-    if any(each.verdict is Verdict.WORSE for each in confirmation.comparisons):
+    if any(comparison.verdict is Verdict.WORSE for comparison in confirmation.comparisons):
         return f"No gain: on fresh runs the best configuration is worse, {_shown(confirmation, goal)}."
     return f"No gain that this budget can show: {_shown(confirmation, goal)} on fresh runs; {beyond}."
 
@@ -156,7 +156,9 @@ def _knobs(candidate: Configuration) -> str:
 
 
 def _shown(confirmation: Confirmation, goal: Goal) -> str:
-    return " and ".join(change_in_words(each) for each in confirmation.comparisons[: len(goal.objectives)])
+    return " and ".join(
+        change_in_words(comparison) for comparison in confirmation.comparisons[: len(goal.objectives)]
+    )
 
 
 def change_in_words(one: Comparison) -> str:
@@ -205,26 +207,26 @@ def confirm(
     All intervals hold together (ktrial.stats.typical_groups), so that the answer may be chosen among them.
     """
     scores = surrogate.scores
-    wanted: list[Configuration] = [{}, *(each for each in finalists for _ in range(EACH))]
-    earlier = [each for each in log.observations if not each.configuration and not scores.failure(each)]
+    wanted: list[Configuration] = [{}, *(finalist for finalist in finalists for _ in range(EACH))]
+    earlier = [run for run in log.observations if not run.configuration and not scores.failure(run)]
     fresh: list[Observation] = []
     made = 0
     while made < blocks and log.left >= len(wanted):
         asked = [RunRequest(wanted[at], made) for at in rng.permutation(len(wanted))]
         fresh += log.run(asked, Purpose.CONFIRM)
         made += 1
-        if all(len(_failed(scores, fresh, each)) >= _FAILURES for each in finalists):
+        if all(len(_failed(scores, fresh, finalist)) >= _FAILURES for finalist in finalists):
             break
     surrogate.learn(log.observations)
     measured = _Measured(surrogate, finalists, expected, earlier, fresh, made)
     return [
         Confirmation(
-            (measured.comparison(each),),
-            broken(scores, fresh, each),
-            measured.warnings(each),
-            **measured.estimates(each),
+            (measured.comparison(finalist),),
+            broken(scores, fresh, finalist),
+            measured.warnings(finalist),
+            **measured.estimates(finalist),
         )
-        for each in finalists
+        for finalist in finalists
     ]
 
 
@@ -237,7 +239,7 @@ def _told(warning: DataWarning) -> DataWarning:
 def _failed(
     scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
 ) -> list[Observation]:
-    return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
+    return [run for run in fresh if run.configuration == candidate and scores.failure(run)]
 
 
 @dataclass(frozen=True)
@@ -259,13 +261,13 @@ class _Measured:
 
     def runs(self, configuration: Configuration) -> list[Observation]:
         """Fresh ones that have a number."""
-        own = (each for each in self.fresh if each.configuration == configuration)
-        return [each for each in own if not self.surrogate.scores.failure(each)]
+        own = (run for run in self.fresh if run.configuration == configuration)
+        return [run for run in own if not self.surrogate.scores.failure(run)]
 
     def values(self, runs: Sequence[Observation]) -> Array:
         """Of the objective."""
         metric = self.goal.objectives[0].metric
-        return np.array([each.values[metric] for each in runs], dtype=np.float64)
+        return np.array([run.values[metric] for run in runs], dtype=np.float64)
 
     def label(self, finalist: Configuration) -> str:
         """Its name in comparisons."""
@@ -274,20 +276,20 @@ class _Measured:
 
     def beside_baseline(self, finalist: Configuration) -> BlockedMetric:
         """A finalist's runs, each beside one of the baseline's latest: for warnings about them."""
-        own = [each for each in self.fresh if each.configuration == finalist]
-        before = [*self.earlier, *(each for each in self.fresh if not each.configuration)][-len(own) :]
+        own = [run for run in self.fresh if run.configuration == finalist]
+        before = [*self.earlier, *(run for run in self.fresh if not run.configuration)][-len(own) :]
         rows = {BASELINE: before, self.label(finalist): own}
         count = max(map(len, rows.values()))
         values = {label: self._numbers(runs, count) for label, runs in rows.items()}
         orders = {
-            label: tuple(each.order for each in runs) + (0,) * (count - len(runs))
+            label: tuple(run.order for run in runs) + (0,) * (count - len(runs))
             for label, runs in rows.items()
         }
         return replace(self._empty, values=values, orders=orders)
 
     def _numbers(self, runs: Sequence[Observation], count: int) -> tuple[float, ...]:
         failure, metric = self.surrogate.scores.failure, self.goal.objectives[0].metric
-        numbers = [math.nan if failure(each) else each.values[metric] for each in runs]
+        numbers = [math.nan if failure(run) else run.values[metric] for run in runs]
         return (*numbers, *[math.nan] * (count - len(numbers)))
 
     @cached_property
@@ -312,7 +314,7 @@ class _Measured:
             return {}
         at = self._judgeable.index(finalist)
         both = {"fresh": float(self._said.fresh[at]), "expected": self._known[at].mean}
-        return {name: math.exp(each) for name, each in both.items()}
+        return {name: math.exp(item) for name, item in both.items()}
 
     def warnings(self, finalist: Configuration) -> tuple[DataWarning, ...]:
         """About its runs, and where they are not as expected."""
@@ -334,8 +336,10 @@ class _Measured:
     @cached_property
     def _judgeable(self) -> list[Configuration]:
         failure = self.surrogate.scores.failure
-        failed = [each.configuration for each in self.fresh if each.configuration and failure(each)]
-        return [each for each in self.finalists if each not in failed and len(self.runs(each)) > 1]
+        failed = [run.configuration for run in self.fresh if run.configuration and failure(run)]
+        return [
+            finalist for finalist in self.finalists if finalist not in failed and len(self.runs(finalist)) > 1
+        ]
 
     @cached_property
     def _known(self) -> list[EarlierEstimate]:
@@ -477,7 +481,7 @@ def confirm_front(
     judged = look(_measured(scores, fresh, points, made), design, final=True)
     return [
         Confirmation(
-            tuple(one for one in judged.comparisons if one.treatment == _label(at)),
+            tuple(comparison for comparison in judged.comparisons if comparison.treatment == _label(at)),
             broken(scores, fresh, point),
             tuple(map(told, judged.warnings)) if not at else (),
         )
@@ -522,7 +526,7 @@ def with_confirmations(
 
 
 def _front_point(point: Configuration, comparisons: tuple[Comparison, ...]) -> FrontPoint:
-    first, second = (one.ratio or 1.0 for one in comparisons)
+    first, second = (comparison.ratio or 1.0 for comparison in comparisons)
     return FrontPoint(configuration=point, ratios=(first, second), runs=0, comparisons=comparisons)
 
 
@@ -567,8 +571,8 @@ def _measured(
                 workload=scores.goal.workload,
                 metric=metric_of(scores.goal, objective.metric),
                 baseline=BASELINE,
-                values={label: tuple(each) for label, each in values.items()},
-                orders={label: tuple(each) for label, each in orders.items()},
+                values={label: tuple(item) for label, item in values.items()},
+                orders={label: tuple(item) for label, item in orders.items()},
             )
         )
     return measured

@@ -116,11 +116,11 @@ def confirmed_gain(tuned: Tuned) -> str:
     """`rps +12.00 % (95 %: +10.00 … +14.00)`, for each comparison of the confirmation."""
     return "; ".join(
         _plain(
-            f"{one.metric} {number_format.change(one.ratio)} "
-            f"(95 %: {number_format.interval(one.low, one.high)} %)"
+            f"{comparison.metric} {number_format.change(comparison.ratio)} "
+            f"(95 %: {number_format.interval(comparison.low, comparison.high)} %)"
         )
-        for one in tuned.comparisons
-        if one.ratio is not None
+        for comparison in tuned.comparisons
+        if comparison.ratio is not None
     )
 
 

@@ -43,7 +43,7 @@ def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration
         more = surrogate.encoding.space.only_changes({**answer, name: value})
         if not surrogate.encoding.space.holds(more):
             continue
-        loss = next((each for each in losses(surrogate, more) if each.names == (name,)), None)
+        loss = next((loss for loss in losses(surrogate, more) if loss.names == (name,)), None)
         if loss is not None:
             effects.append(_effect(surrogate, more, loss, "it does not carry the gain"))
     return tuple(effects)
@@ -68,17 +68,17 @@ def _effect(
 
 def _measured(surrogate: Surrogate, configuration: Configuration, fewer: Configuration) -> float | None:
     """The ratio of the plain runs of both; None where one was not run."""
-    plain = [each for each in surrogate.seen if not each.perturbation and surrogate.scores.of(each)]
+    plain = [run for run in surrogate.seen if not run.perturbation and surrogate.scores.of(run)]
     metric = surrogate.scores.goal.objectives[0].metric
     values = [
-        next((each.values[metric] for each in plain if each.configuration == wanted), None)
+        next((run.values[metric] for run in plain if run.configuration == wanted), None)
         for wanted in (configuration, fewer)
     ]
     return None if values[0] is None or values[1] is None else values[0] / values[1]
 
 
 def _runs(seen: Sequence[Observation], configuration: Configuration) -> int:
-    return sum(each.purpose is Purpose.ABLATE and each.configuration == configuration for each in seen)
+    return sum(run.purpose is Purpose.ABLATE and run.configuration == configuration for run in seen)
 
 
 def importance(surrogate: Surrogate, seed: int) -> tuple[Importance, ...]:

@@ -78,39 +78,43 @@ class Encoding:
     @cached_property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Name of a choice → the dimensions of which it says which one is changed."""
-        only = [each for each in self.space.constraints if isinstance(each, OnlyOneOf)]
+        only = [constraint for constraint in self.space.constraints if isinstance(constraint, OnlyOneOf)]
         return {f"only:{'|'.join(each.names)}": each.names for each in only}
 
     @cached_property
     def index(self) -> dict[str, int]:
         """Dimension → its place in the space."""
-        return {each.name: at for at, each in enumerate(self.space.dimensions)}
+        return {dimension.name: at for at, dimension in enumerate(self.space.dimensions)}
 
     @cached_property
     def alternatives(self) -> dict[str, tuple[str, ...]]:
         """Dimension → the values along it that a walk tries, its default first."""
         return {
-            each.name: tuple(dict.fromkeys((each.default, *_along(each)))) for each in self.space.dimensions
+            dimension.name: tuple(dict.fromkeys((dimension.default, *_along(dimension))))
+            for dimension in self.space.dimensions
         }
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
         """Dimension with choices → choice → its number; the default's is 0."""
-        chosen = (each for each in self.space.dimensions if not each.range)
-        return {each.name: {value: at for at, value in enumerate(choices_of(each))} for each in chosen}
+        chosen = (dimension for dimension in self.space.dimensions if not dimension.range)
+        return {
+            dimension.name: {value: at for at, value in enumerate(choices_of(dimension))}
+            for dimension in chosen
+        }
 
     @cached_property
     def costly(self) -> tuple[str, ...]:
         """Dimensions that take more than a write to change, the dearest first."""
-        dear = [each for each in self.space.dimensions if each.cost is not Cost.RUN_TIME]
+        dear = [dimension for dimension in self.space.dimensions if dimension.cost is not Cost.RUN_TIME]
         return tuple(each.name for each in sorted(dear, key=lambda each: -each.cost.rank))
 
     def configuration(self, point: Mapping[str, float | str]) -> Configuration:
         """What the point means; it may break an order."""
         values = {}
-        for each in self.space.dimensions:
-            at = point[each.name]
-            values[each.name] = value_at(each.range, float(at)) if each.range else str(at)
+        for dimension in self.space.dimensions:
+            at = point[dimension.name]
+            values[dimension.name] = value_at(dimension.range, float(at)) if dimension.range else str(at)
         for choice, names in self.groups.items():
             values.update({name: self.space[name].default for name in names if name != point[choice]})
         return self.space.only_changes(values)
@@ -118,9 +122,9 @@ class Encoding:
     def point(self, configuration: Mapping[str, str]) -> Point:
         """Where a configuration lies."""
         place: Point = {}
-        for each in self.space.dimensions:
-            value = configuration.get(each.name, each.default)
-            place[each.name] = place_of(each, value) if each.range else value
+        for dimension in self.space.dimensions:
+            value = configuration.get(dimension.name, dimension.default)
+            place[dimension.name] = place_of(dimension, value) if dimension.range else value
         for choice, names in self.groups.items():
             place[choice] = next((name for name in names if name in configuration), NONE_OF_THEM)
         return place
@@ -151,9 +155,11 @@ class Encoding:
     def random_point(self, rng: np.random.Generator) -> Point:
         """Anywhere; constraints are not looked at."""
         point: Point = {}
-        for each in self.space.dimensions:
-            choices = choices_of(each)
-            point[each.name] = float(rng.random()) if each.range else choices[int(rng.integers(len(choices)))]
+        for dimension in self.space.dimensions:
+            choices = choices_of(dimension)
+            point[dimension.name] = (
+                float(rng.random()) if dimension.range else choices[int(rng.integers(len(choices)))]
+            )
         for choice, names in self.groups.items():
             both = (*names, NONE_OF_THEM)
             point[choice] = both[int(rng.integers(len(both)))]
@@ -171,7 +177,7 @@ class Encoding:
         default, *others = self.alternatives[name]
         configurations = [rest] if here != default else []
         configurations += [{**alone, name: value} for value in others if value != here]
-        return [each for each in configurations if self.space.holds(each)]
+        return [configuration for configuration in configurations if self.space.holds(configuration)]
 
     def dear_values(self, configuration: Mapping[str, str]) -> Configuration:
         """Its values, defaults too, of the dimensions that take more than a write to change."""

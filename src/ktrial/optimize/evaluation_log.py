@@ -86,7 +86,7 @@ class EvaluationLog:
         self.measuring = measuring
         self.budget = budget
         self.observations: list[Observation] = []
-        self._done = {each.order: each for each in done}
+        self._done = {run.order: run for run in done}
         self._progress = progress
 
     @property
@@ -106,7 +106,7 @@ class EvaluationLog:
     @property
     def seconds(self) -> float:
         """What the runs took; those at once share the clock."""
-        return sum(each.seconds for each in self.observations) / self.measuring.at_once
+        return sum(run.seconds for run in self.observations) / self.measuring.at_once
 
     def run(self, wanted: Sequence[RunRequest], purpose: Purpose, text: str = "") -> list[Observation]:
         """Measure, or take from what was done; in the order of asking. Raises NotTheSameSearch."""
@@ -137,9 +137,7 @@ class EvaluationLog:
 
     def _each(self) -> float:
         """Seconds that a run takes of the clock: the mean, so that dear ones are reckoned with."""
-        return (
-            max(float(np.mean([each.seconds for each in self.observations])), 1e-9) / self.measuring.at_once
-        )
+        return max(float(np.mean([run.seconds for run in self.observations])), 1e-9) / self.measuring.at_once
 
     def _answered(self, ask: Ask) -> Observation | None:
         seen = self._done.get(ask.order)
@@ -173,7 +171,7 @@ class ObjectiveFunction:
                 return f"its {each.metric} is {value:g}, which is no finite number"
             if value <= 0:
                 return f"its {each.metric} is {value:g}, which is not above zero"
-        missing = [each.metric for each in self.goal.guards if each.metric not in seen.values]
+        missing = [guard.metric for guard in self.goal.guards if guard.metric not in seen.values]
         return f"it gave no {missing[0]}" if missing else ""
 
     def of(self, seen: Observation) -> tuple[float, ...]:
@@ -181,7 +179,8 @@ class ObjectiveFunction:
         if self.failure(seen):
             return ()
         return tuple(
-            self.sign(at) * math.log(seen.values[each.metric]) for at, each in enumerate(self.goal.objectives)
+            self.sign(at) * math.log(seen.values[objective.metric])
+            for at, objective in enumerate(self.goal.objectives)
         )
 
     def sign(self, objective: int) -> int:
@@ -192,14 +191,17 @@ class ObjectiveFunction:
         """How far the worst guard is exceeded, relative to its bound; 0 where all are kept."""
         values = seen.values
         return max(
-            (exceeded(each, values[each.metric]) for each in self.goal.guards if each.metric in values),
+            (exceeded(guard, values[guard.metric]) for guard in self.goal.guards if guard.metric in values),
             default=0.0,
         )
 
 
 def check_measured(goal: Goal, values: Mapping[str, float]) -> None:
     """Raise TuningError where one of the goal's metrics is not among the values of a run."""
-    for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
+    for metric in (
+        *(objective.metric for objective in goal.objectives),
+        *(guard.metric for guard in goal.guards),
+    ):
         if metric not in values:
             printed = ", ".join(map(repr, values)) or "nothing"
             raise TuningError(

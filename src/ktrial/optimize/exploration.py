@@ -80,7 +80,7 @@ def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
                 "guard",
             )
     rest = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
-    problems = [problem for each in rest if (problem := scores.failure(each))]
+    problems = [problem for run in rest if (problem := scores.failure(run))]
     if len(problems) > runs // 2:
         raise BaselineFailed(problems[0])
 
@@ -181,7 +181,7 @@ class Explorer:
             chosen = self._encoding.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
             if not chosen:
                 return
-            wanted = [RunRequest(each) for each in chosen]
+            wanted = [RunRequest(configuration) for configuration in chosen]
             if due:
                 wanted.insert(int(self._rng.integers(len(wanted) + 1)), RunRequest({}))
             self._log.run(wanted[:left], purpose)
@@ -193,7 +193,11 @@ class Explorer:
         new: list[Configuration] = []
         for _ in range(_TRIES):
             more = [each for each in self._takeable(choose(count - len(new))) if not self._was_run(each)]
-            new += [each for at, each in enumerate(more) if each not in (*new, *more[:at])]
+            new += [
+                configuration
+                for at, configuration in enumerate(more)
+                if configuration not in (*new, *more[:at])
+            ]
             if len(new) == count:
                 break
         return new
@@ -204,15 +208,23 @@ class Explorer:
         if not refused:
             return chosen
         rest = [
-            {name: value for name, value in each.items() if _may_be_taken(name, each, refused.get(name, []))}
-            for each in chosen
+            {
+                name: value
+                for name, value in configuration.items()
+                if _may_be_taken(name, configuration, refused.get(name, []))
+            }
+            for configuration in chosen
         ]
-        return [each for each in rest if each and self._encoding.space.holds(each)] or chosen
+        return [
+            configuration
+            for configuration in rest
+            if configuration and self._encoding.space.holds(configuration)
+        ] or chosen
 
     def _never_taken(self) -> dict[str, list[Configuration]]:
         """Dimensions whose values were refused more than once, and taken in no run → where that was."""
         seen = self._log.observations
-        taken = {name for each in seen if not each.refused for name in each.configuration}
+        taken = {name for run in seen if not run.refused for name in run.configuration}
         refused: dict[str, list[Configuration]] = defaultdict(list)
         for each in seen:
             if each.refused and each.refused not in taken:
@@ -220,19 +232,21 @@ class Explorer:
         return {name: where for name, where in refused.items() if len(where) >= _REFUSALS}
 
     def _was_run(self, configuration: Configuration) -> bool:
-        return any(each.configuration == configuration for each in self._log.observations)
+        return any(run.configuration == configuration for run in self._log.observations)
 
     def _baseline_due(self, size: int) -> bool:
-        own = [at for at, each in enumerate(self._log.observations) if not each.configuration]
+        own = [at for at, run in enumerate(self._log.observations) if not run.configuration]
         return len(self._log.observations) + size - (own[-1] if own else -1) > EVERY
 
     def _look_at_guards(self) -> None:
-        good = [each for each in self._log.observations if not self._scores.failure(each)]
-        tried = {tuple(sorted(each.configuration.items())) for each in good}
-        if len(tried) < _ENOUGH or any(self._scores.excess(each) == 0 for each in good):
+        good = [run for run in self._log.observations if not self._scores.failure(run)]
+        tried = {tuple(sorted(run.configuration.items())) for run in good}
+        if len(tried) < _ENOUGH or any(self._scores.excess(run) == 0 for run in good):
             return
         nearest = min(good, key=self._scores.excess)
-        guard = next(each for each in self._scores.goal.guards if not each.keeps(nearest.values[each.metric]))
+        guard = next(
+            guard for guard in self._scores.goal.guards if not guard.keeps(nearest.values[guard.metric])
+        )
         shown = f"{nearest.values[guard.metric]:g}{guard.unit and ' '}{guard.unit}"
         raise SearchFailed(
             f"None of the first {len(tried)} configurations meets {guard}: the nearest had {shown}.",
@@ -244,7 +258,7 @@ def _may_be_taken(name: str, configuration: Configuration, refused: list[Configu
     """Whether it was not refused often, and stands beside a value beside which it never was."""
     if not refused:
         return True
-    beside = {item for each in refused for item in each.items()}
+    beside = {item for refusal in refused for item in refusal.items()}
     others = {item for item in configuration.items() if item[0] != name}
     return len(refused) < _MOST_REFUSALS and not others <= beside
 
@@ -270,7 +284,9 @@ class Covering:
         self._encoding = encoding
         self._rng = rng
         self._dimensions = encoding.space.dimensions
-        counts = [_THIRDS if each.range else len(choices_of(each)) for each in self._dimensions]
+        counts = [
+            _THIRDS if dimension.range else len(choices_of(dimension)) for dimension in self._dimensions
+        ]
         self._open = np.zeros((len(counts), max(counts), len(counts), max(counts)), dtype=bool)
         for one, here in enumerate(counts):
             for other, there in enumerate(counts):
@@ -325,7 +341,10 @@ class Covering:
 
     def _cells(self, configuration: Configuration) -> list[int]:
         space = self._encoding.space
-        return [self._cell(each, space.value(configuration, each.name)) for each in self._dimensions]
+        return [
+            self._cell(dimension, space.value(configuration, dimension.name))
+            for dimension in self._dimensions
+        ]
 
     def _new(self, configuration: Configuration) -> int:
         cells = self._cells(configuration)
@@ -385,7 +404,11 @@ class Screening:
             {name: value for name, value in best.items() if name in kept or self._rng.random() < 0.5}
             for _ in range(_SUBSETS)
         ]
-        held = [each for each in some if each and self._encoding.space.holds(each)]
+        held = [
+            configuration
+            for configuration in some
+            if configuration and self._encoding.space.holds(configuration)
+        ]
         return _most_telling(surrogate, best, held) if held else best
 
     def _sure(self, surrogate: Surrogate, best: Configuration) -> Configuration:
@@ -423,9 +446,9 @@ def _most_telling(surrogate: Surrogate, best: Configuration, some: Sequence[Conf
     by the model (active learning: Cohn, Ghahramani and Jordan, J. Artificial Intelligence Research 4, 1996);
     knobs near the border of what stays weigh most.
     """
-    doubtful = [each for each in losses(surrogate, best) if abs(each.mean) < _UNDECIDED * each.deviation]
-    rests = [without(best, each.names) for each in doubtful]
-    border = np.array([each.mean / max(each.deviation, 1e-9) - BOLD.doubt for each in doubtful])
+    doubtful = [loss for loss in losses(surrogate, best) if abs(loss.mean) < _UNDECIDED * loss.deviation]
+    rests = [without(best, effect.names) for effect in doubtful]
+    border = np.array([effect.mean / max(effect.deviation, 1e-9) - BOLD.doubt for effect in doubtful])
     weights, told = np.exp(-0.5 * (border / _NEAR) ** 2), np.zeros(len(some))
     for response in surrogate.responses:
         _, covariance = response.gain([best, *rests, *some])

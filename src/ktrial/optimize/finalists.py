@@ -30,7 +30,7 @@ def shortlist(surrogate: Surrogate, chosen: Sequence[Configuration]) -> list[Con
     """What promises a gain: of these, the one with the fewest knobs first, and the best that was run."""
     run = surrogate.distinct()
     seen = max(run, key=lambda each: float(surrogate.gains([each])[0]), default={})
-    unsafe = [each.configuration for each in surrogate.seen if surrogate.unsafe(each)]
+    unsafe = [run.configuration for run in surrogate.seen if surrogate.unsafe(run)]
     finalists: list[Configuration] = []
     for each in (*chosen, seen):
         fit = each and each not in finalists and each not in unsafe
@@ -60,8 +60,8 @@ def fitting(
 def _most(surrogate: Surrogate, count: int, runs: int) -> ConfirmationSize:
     """Of so many finalists with so many runs; the smallest that judges anything, where they are fewer."""
     failure = surrogate.scores.failure
-    own = (each for each in surrogate.seen if not each.configuration)
-    baseline = sum(not failure(each) for each in own)
+    own = (run for run in surrogate.seen if not run.configuration)
+    baseline = sum(not failure(run) for run in own)
     return ConfirmationSize(count, max(runs // (1 + EACH * count), 1), baseline)
 
 

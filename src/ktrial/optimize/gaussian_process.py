@@ -69,8 +69,8 @@ class InputScaling:
         self.encoding = encoding
         self.projections = projections
         self._places: list[dict[str, float]] = [{} for _ in encoding.space.dimensions]
-        defaults = [each.default for each in encoding.space.dimensions]
-        spans = [each.range is not None for each in encoding.space.dimensions]
+        defaults = [dimension.default for dimension in encoding.space.dimensions]
+        spans = [dimension.range is not None for dimension in encoding.space.dimensions]
         self.spans = np.array(spans + [True] * len(projections))
         """Which dimensions, and projections after them, are ranges; shape (dimensions,)."""
         self.own = np.array([self.place(at, value) for at, value in enumerate(defaults)])
@@ -239,7 +239,7 @@ class GaussianProcess:
             facts = {"origin": 0.0, "length": lengths[at], "span": True}
             tables.append(1.0 + strengths.weights[at] * anchored(places, self.data.places[:, at], **facts))
             own.append(1.0 + strengths.weights[at] * self._alone(places, at))
-        return OnLevels(self, tables, own, [len(each) for each in levels])
+        return OnLevels(self, tables, own, [len(level) for level in levels])
 
     def _estimates(self, between: Array, variances: Array) -> tuple[Array, Array]:
         within = between @ self.inverse.T

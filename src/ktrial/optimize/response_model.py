@@ -39,7 +39,7 @@ class Lattice:
 
     def __init__(self, encoding: Encoding, frame: InputScaling) -> None:
         self.encoding = encoding
-        self.values = [list(_levels(each)) for each in encoding.space.dimensions]
+        self.values = [list(_levels(dimension)) for dimension in encoding.space.dimensions]
         self._frame = frame
         self._numbers = [{value: at for at, value in enumerate(each)} for each in self.values]
 
@@ -111,12 +111,12 @@ class Lattice:
     def holding(self, table: Numbers) -> Numbers:
         """The rows that meet every constraint, and change anything."""
         good = (table != 0).any(axis=1)
-        for each in self.encoding.space.constraints:
-            if isinstance(each, OnlyOneOf):
-                at = [self.encoding.index[name] for name in each.names if name in self.encoding.index]
+        for constraint in self.encoding.space.constraints:
+            if isinstance(constraint, OnlyOneOf):
+                at = [self.encoding.index[name] for name in constraint.names if name in self.encoding.index]
                 good &= (table[:, at] != 0).sum(axis=1) <= 1
             else:
-                good &= self._ordered(each, table)
+                good &= self._ordered(constraint, table)
         held: Numbers = table[good]
         return held
 
@@ -154,7 +154,11 @@ class Lattice:
 
     @cached_property
     def _rivals(self) -> list[tuple[int, ...]]:
-        groups = [each.names for each in self.encoding.space.constraints if isinstance(each, OnlyOneOf)]
+        groups = [
+            constraint.names
+            for constraint in self.encoding.space.constraints
+            if isinstance(constraint, OnlyOneOf)
+        ]
         index = self.encoding.index
         return [
             tuple(index[other] for names in groups if name in names for other in names if other in index)
@@ -216,8 +220,8 @@ class Surrogate:
     def learn(self, observations: Sequence[Observation], *, quick: bool = False) -> None:
         """Fit again, to all of these runs; `quick` keeps the strengths of effects and noise."""
         self.seen = tuple(observations)
-        good = [each for each in observations if not self.scores.failure(each)]
-        values = np.array([self.scores.of(each) for each in good])
+        good = [run for run in observations if not self.scores.failure(run)]
+        values = np.array([self.scores.of(run) for run in good])
         before: Sequence[GaussianProcess | None] = self.responses or [None] * values.shape[1]
         self.responses = [
             self._fitted(good, values[:, at], old, quick=quick) for at, old in enumerate(before)
@@ -229,8 +233,8 @@ class Surrogate:
     def _fitted(
         self, runs: Sequence[Observation], values: Array, old: GaussianProcess | None, *, quick: bool
     ) -> GaussianProcess:
-        places = self._frame.coordinates([each.configuration for each in runs])
-        times = np.array([each.order / self._horizon for each in runs])
+        places = self._frame.coordinates([run.configuration for run in runs])
+        times = np.array([run.order / self._horizon for run in runs])
         # The level's prior is centred where the runs are; the baseline's own level is then estimated.
         data = Data(places, times, values - float(np.median(values)))
         return fit_projected(self._frame, data, self.noise, old, quick=quick)
@@ -238,35 +242,35 @@ class Surrogate:
     def _learn_limit(self, at: int, runs: Sequence[Observation], *, quick: bool) -> None:
         """How a guard's metric depends on the settings."""
         guard = self.scores.goal.guards[at]
-        values = np.array([each.values[guard.metric] for each in runs])
+        values = np.array([run.values[guard.metric] for run in runs])
         spread = float(np.std(values))
         if guard.relation == "==" or not spread:
             self.limits.pop(at, None)
             return
-        base = float(np.median([each.values[guard.metric] for each in runs if not each.configuration]))
+        base = float(np.median([run.values[guard.metric] for run in runs if not run.configuration]))
         sign = 1.0 if guard.relation in ("<", "<=") else -1.0
         scale = _USUAL / spread
         old = self.limits.get(at)
         scaled = (values - base) * scale
-        places = self._frame.coordinates([each.configuration for each in runs])
+        places = self._frame.coordinates([run.configuration for run in runs])
         data = Data(places, np.zeros(len(runs)), scaled)
         start = old.process.strengths if old else None
         process = fit(self._frame, data, 0.1 * _USUAL, start, quick=quick)
-        level = float(np.mean(scaled - process.mean([each.configuration for each in runs])))
+        level = float(np.mean(scaled - process.mean([run.configuration for run in runs])))
         self.limits[at] = _Limit(process, sign, (guard.bound - base) * scale - level)
 
     def _risks(self, observations: Sequence[Observation]) -> GaussianProcess | None:
         """How near to what failed, or exceeded a guard that is no limit: 0 to 1."""
-        unsafe = np.array([self._fails(each) for each in observations], dtype=np.float64)
+        unsafe = np.array([self._fails(run) for run in observations], dtype=np.float64)
         if not unsafe.any() or unsafe.all():
             return None
-        places = self._frame.coordinates([each.configuration for each in observations])
+        places = self._frame.coordinates([run.configuration for run in observations])
         times = np.zeros(len(observations))
         # The model expects effects of some percent: failure is made one of 10 %.
         return fit(self._frame, Data(places, times, _FAILING * unsafe), 0.1 * _FAILING)
 
     def _fails(self, seen: Observation) -> bool:
-        exact = [each for each in self.scores.goal.guards if each.relation == "=="]
+        exact = [guard for guard in self.scores.goal.guards if guard.relation == "=="]
         broken = (not each.keeps(seen.values[each.metric]) for each in exact if each.metric in seen.values)
         return bool(self.scores.failure(seen)) or any(broken)
 
@@ -277,7 +281,7 @@ class Surrogate:
     def rougher(self) -> "Surrogate":
         """The same after the same runs, that takes what ranges do for less smooth than is likeliest."""
         other = copy.copy(self)
-        other.responses = [rougher(each, self.noise) for each in self.responses]
+        other.responses = [rougher(response, self.noise) for response in self.responses]
         return other
 
     def safe(self, configuration: Configuration) -> bool:
@@ -292,11 +296,11 @@ class Surrogate:
 
     def gains(self, configurations: Sequence[Configuration]) -> Array:
         """Expected log gain of each, over all objectives together."""
-        return np.asarray(sum(each.mean(configurations) for each in self.responses))
+        return np.asarray(sum(response.mean(configurations) for response in self.responses))
 
     def spread(self, configurations: Sequence[Configuration]) -> Array:
         """Standard deviation of what `gains` says."""
-        return np.asarray(np.sqrt(sum(each.spread(configurations) ** 2 for each in self.responses)))
+        return np.asarray(np.sqrt(sum(response.spread(configurations) ** 2 for response in self.responses)))
 
     def best(self, *, bold: bool = False, turn: int = 0, price: float = PRICE) -> Configuration:
         """The configuration that promises most: the largest expected gain, or with `bold` the largest
@@ -311,7 +315,7 @@ class Surrogate:
         value = worth.improvement if bold else worth.expected
         parents = [run[at] for at in order[:_PARENTS]]
         pool = [run, self.lattice.drawn(rng, _POOL, at_default=_AT_DEFAULT)]
-        pool += [self.lattice.changed(rng, each, _CHILDREN) for each in parents]
+        pool += [self.lattice.changed(rng, parent, _CHILDREN) for parent in parents]
         table = np.unique(self.lattice.holding(np.concatenate(pool)), axis=0)
         top = table[np.argsort(-value(table), kind="stable")[:_CLIMBS]]
         ends = np.array([self._climbed(row, value) for row in top])
@@ -341,7 +345,7 @@ class Surrogate:
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
-        bad = [each.configuration for each in self.seen if self.unsafe(each)]
+        bad = [run.configuration for run in self.seen if self.unsafe(run)]
         configurations: list[Configuration] = []
         for each in self.seen:
             if (
@@ -369,7 +373,7 @@ class _Worth:
     def __init__(self, surrogate: Surrogate, price: float) -> None:
         self._price = price
         places = surrogate.lattice.places
-        self._responses = [each.on(places) for each in surrogate.responses]
+        self._responses = [response.on(places) for response in surrogate.responses]
         self._limits = [(each, each.process.on(places)) for each in surrogate.limits.values()]
         self._risk = surrogate.risk.on(places) if surrogate.risk else None
 
@@ -429,7 +433,7 @@ def front(
         FrontPoint(
             configuration=tried[at],
             ratios=_ratios(surrogate, gains[at]),
-            runs=sum(each.configuration == tried[at] for each in surrogate.seen),
+            runs=sum(run.configuration == tried[at] for run in surrogate.seen),
             comparisons=comparisons if answer and tried[at] == answer else (),
         )
         for at in _thinned(best)

@@ -73,7 +73,7 @@ def revalidation_of(study: Study, tuned: Tuned, *, blocks: int) -> Study:
     workload = goal.workload if goal else ""
     timing = None
     if study.machine.kind not in _EXACT:
-        primary = tuple(f"{workload}: {one.metric}" for one in goal.objectives) if goal else ()
+        primary = tuple(f"{workload}: {objective.metric}" for objective in goal.objectives) if goal else ()
         timing = Timing(blocks=blocks, primary=primary)
     levels = {factor.name: factor.levels[1] for factor in two.factors}
     return two.model_copy(
@@ -117,7 +117,7 @@ def shown_again(study: Study, tuned: Tuned, now: Sequence[Comparison]) -> Tuned:
 
     For an answer's files. The own effect of a knob that is all of the answer is what is shown as well.
     """
-    metrics = [one.metric for one in tuned.goal.objectives]
+    metrics = [objective.metric for objective in tuned.goal.objectives]
     objectives = [one for one in now if (one.workload, one.metric) in _objectives(tuned.goal)]
     comparisons = tuple(sorted(objectives, key=lambda one: metrics.index(one.metric)))
     answer, kept = measured_again(study, tuned), tuned.kept
@@ -130,7 +130,7 @@ def shown_again(study: Study, tuned: Tuned, now: Sequence[Comparison]) -> Tuned:
 
 
 def _objectives(goal: Goal) -> set[tuple[str, str]]:
-    return {(goal.workload, one.metric) for one in goal.objectives}
+    return {(goal.workload, objective.metric) for objective in goal.objectives}
 
 
 def _judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:

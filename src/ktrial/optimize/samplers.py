@@ -116,7 +116,7 @@ class Tpe:
                 return configuration
             self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         raise NoValidConfiguration(
-            each for each in self._encoding.space.constraints if isinstance(each, Order)
+            constraint for constraint in self._encoding.space.constraints if isinstance(constraint, Order)
         )
 
     def _trial_at(self, point: Point) -> "optuna.Trial":
@@ -132,8 +132,10 @@ def _distributions(encoding: Encoding) -> dict[str, Any]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     distributions: dict[str, Any] = {
-        each.name: FloatDistribution(0.0, 1.0) if each.range else CategoricalDistribution(choices_of(each))
-        for each in encoding.space.dimensions
+        dimension.name: FloatDistribution(0.0, 1.0)
+        if dimension.range
+        else CategoricalDistribution(choices_of(dimension))
+        for dimension in encoding.space.dimensions
     }
     for choice, names in encoding.groups.items():
         distributions[choice] = CategoricalDistribution((*names, NONE_OF_THEM))

@@ -135,7 +135,7 @@ class _TuningSearch:
 
         What the kernel refused to set is known: it is no setting.
         """
-        tried = [each for each in self.log.observations if each.configuration and not each.refused]
+        tried = [run for run in self.log.observations if run.configuration and not run.refused]
         failed = [problem for each in tried if (problem := self.scores.failure(each))]
         if 2 * len(failed) > len(tried) and not (confirmation and confirmation.better):
             raise SearchFailed(
@@ -162,7 +162,7 @@ class _TuningSearch:
     def _noise(self) -> float:
         if self.measuring.noise_free:
             return 0.0
-        scores = [self.scores.of(each) for each in self.log.observations if not each.configuration]
+        scores = [self.scores.of(run) for run in self.log.observations if not run.configuration]
         spreads = [robust_spread(np.array(column)) for column in zip(*filter(None, scores), strict=True)]
         return max(*spreads, _LEAST_NOISE)
 
@@ -255,7 +255,7 @@ class _TuningSearch:
         else:
             self.on_front = confirm_front(self.log, self.scores, self.points, self.rng, runs)
         both = list(zip(self.points, self.on_front, strict=False))
-        return next((each for each in both if each[1].better), both[0] if both else (candidate, None))
+        return next((number for number in both if number[1].better), both[0] if both else (candidate, None))
 
     def _tuned(
         self,
@@ -304,11 +304,11 @@ class _TuningSearch:
         )
 
     def _baseline(self) -> dict[str, float]:
-        runs = [each for each in self.log.observations if not each.configuration and each.values]
-        objectives = {each.metric for each in self.goal.objectives}
+        runs = [run for run in self.log.observations if not run.configuration and run.values]
+        objectives = {objective.metric for objective in self.goal.objectives}
         middles = {}
         for name in runs[0].values:
-            values = [each.values[name] for each in runs if name in each.values]
+            values = [run.values[name] for run in runs if name in run.values]
             positive = name in objectives and min(values) > 0
             middles[name] = statistics.geometric_mean(values) if positive else statistics.median(values)
         return middles
@@ -320,16 +320,16 @@ class _TuningSearch:
         drifted = surrogate.responses[0].drifted()
         factors = iter(np.exp(self.scores.sign(0) * (drifted - drifted.mean())))
         last, factors_of_runs = 1.0, []
-        for each in surrogate.seen:
-            last = last if self.scores.failure(each) else float(next(factors))
+        for run in surrogate.seen:
+            last = last if self.scores.failure(run) else float(next(factors))
             factors_of_runs.append(last)
         return tuple(factors_of_runs)
 
     def _seen(self) -> float | None:
         """The best single run of the search, in the objective's own direction."""
         searched = (Purpose.EXPLORE, Purpose.CONTEND)
-        runs = [each for each in self.log.observations if each.configuration and each.purpose in searched]
-        good = [each for each in runs if self.scores.of(each) and not self.scores.excess(each)]
+        runs = [run for run in self.log.observations if run.configuration and run.purpose in searched]
+        good = [run for run in runs if self.scores.of(run) and not self.scores.excess(run)]
         if not good:
             return None
         best = max(good, key=lambda each: self.scores.of(each)[0])
@@ -339,7 +339,7 @@ class _TuningSearch:
     def _warnings(self, confirmation: Confirmation | None) -> tuple[DataWarning, ...]:
         warnings = list(confirmation.warnings) if confirmation else []
         runs = self.log.observations
-        failed = [each for each in runs if self.scores.failure(each)]
+        failed = [run for run in runs if self.scores.failure(run)]
         if failed:
             reason = self.scores.failure(failed[0]).rstrip(".")
             text = f"{len(failed)} of {len(runs)} runs failed, the first: {reason}"

@@ -61,7 +61,7 @@ def with_space(study: Study, machine: Machine, sources: Resources, observer: Obs
         beside = searched_knobs(_partners(each.name for each in at_run_time))
         here = read_knobs(study, (*at_run_time, *beside), machine, sources, observer)
         made.read(at_run_time, here)
-        in_force = _in_force(here.system, _partners(each.name for each in made.dimensions))
+        in_force = _in_force(here.system, _partners(dimension.name for dimension in made.dimensions))
     names = [each.name for each in wanted]
     dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
     if not dimensions:
@@ -330,7 +330,7 @@ def constraints_of(
 
     `in_force`: name → value of knobs that are not searched, and that searched ones are compared with.
     """
-    names = [each.name for each in dimensions]
+    names = [dimension.name for dimension in dimensions]
     fixed = {name: value for name, value in (in_force or {}).items() if name not in names}
     by_stem: dict[str, list[str]] = {}
     for name in names:

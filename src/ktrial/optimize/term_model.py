@@ -83,7 +83,9 @@ class Shapes:
         codes = frame.encoding.codes
         self.origin = frame.own
         """The baseline's row."""
-        self.levels = np.array([0 if each.range else len(codes[each.name]) for each in dimensions])
+        self.levels = np.array(
+            [0 if dimension.range else len(codes[dimension.name]) for dimension in dimensions]
+        )
         """Values of each choice; 0 for ranges."""
         self._spans = np.flatnonzero(self.levels == 0)
 

@@ -279,7 +279,10 @@ class TrialEvaluator:
         if self._slowest:
             return
         goal = search_of(self.study)[0].goal
-        for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
+        for metric in (
+            *(objective.metric for objective in goal.objectives),
+            *(guard.metric for guard in goal.guards),
+        ):
             if f"the metric {metric} is not in what it printed" in baseline.failure:
                 how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
                 raise TuningError(f"The workload does not measure '{metric}'.", hint=how)
@@ -325,7 +328,7 @@ def study_of(study: Study, space: Space, configuration: Mapping[str, str]) -> St
 
     What it does not change is not touched: it stays as it is on the system.
     """
-    changed = [each for each in space.dimensions if each.name in configuration]
+    changed = [dimension for dimension in space.dimensions if dimension.name in configuration]
     factors = []
     for each in changed:
         kind, target = kind_of(each.name)

@@ -145,8 +145,8 @@ class Forward:
     def _without_pending(self, number: int, failed: Failure) -> Kernel | Failure:
         """The step without the patches before it that nothing worked with."""
         out, pending = set(self._out), set(self._pending)
-        for one in pending:
-            self._leave_out(one)
+        for step in pending:
+            self._leave_out(step)
         self._pending.clear()
         got = self._kernel(self._wanted(number))
         if isinstance(got, Failure) and got.state is StepState.NOT_APPLIED:

@@ -139,7 +139,7 @@ def _prepared(name: str, scripts: tuple[Path, ...], program: str) -> Prepared:
         except MonitorFailed as error:
             refused = refused or f"{script.name} {error.facts['problem']}"
     lacks = missing()
-    problem = "; ".join((*(each.problem for each in lacks), f"bpftrace: {refused}"))
+    problem = "; ".join((*(lack.problem for lack in lacks), f"bpftrace: {refused}"))
     remedy = next(
         (missing_part.remedy for missing_part in lacks), "a kernel that has what the script's head names"
     )
