@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.support.scripted import ScriptedMachine, number_of
 
 from ktrial.experiment.observer import Observer
-from ktrial.machines import HeldLease
+from ktrial.machines import ExclusiveUse
 from ktrial.model.machine import Boot
 from ktrial.target import Run, StepResult
 
@@ -17,7 +17,7 @@ class OtherSystem(ScriptedMachine):
     def __init__(self, before_each: "threading.Event | None" = None) -> None:
         super().__init__(self._answer)
         self.host = "lab1"
-        self.leases: dict[str, HeldLease] = {}
+        self.leases: dict[str, ExclusiveUse] = {}
         self.begun = threading.Event()
         self._go_on = before_each
 

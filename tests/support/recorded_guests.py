@@ -17,7 +17,7 @@ from unittest import mock
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_file, sealed
 from ktrial.kernels import Progress as Fetching
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.exact import ExactMachine, InstrumentedTarget
 from ktrial.machines.qemu import program
 from ktrial.machines.qemu import snapshot as exact_boot
@@ -28,7 +28,7 @@ from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot import SnapshotSetup, SnapshotTarget
 from ktrial.machines.qemu.snapshot_cache import About, OpenSnapshot, SnapshotCache
-from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
+from ktrial.machines.qemu.watchdog import StopReason, Watcher, WatchResult
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, MachineIdentity
@@ -54,16 +54,16 @@ class QemuRun(Model):
     said: str
     counts: str
     """What the plugin wrote; empty where it was not loaded."""
-    stop: Stop
+    stop: StopReason
     status: int
     reset: bool
     switched_off: bool
     identity: MachineIdentity
 
     @property
-    def ending(self) -> GuestExit:
+    def ending(self) -> WatchResult:
         """As the watcher told it."""
-        return GuestExit(self.stop, self.status, self.reset, self.switched_off)
+        return WatchResult(self.stop, self.status, self.reset, self.switched_off)
 
 
 class Recording(Model):
@@ -154,7 +154,7 @@ class Recorder:
 
         return noted
 
-    def _keep(self, setup: SnapshotSetup, name: str, written: dict[str, str], ending: GuestExit) -> None:
+    def _keep(self, setup: SnapshotSetup, name: str, written: dict[str, str], ending: WatchResult) -> None:
         self.kernels[setup.boot.kernel.name] = setup.boot.kernel
         self.modules |= {path.name: digest_of_file(path) for path in setup.boot.modules}
         out = _counts_of(setup)
@@ -174,13 +174,13 @@ class Recorder:
 
 
 class _NotingWatcher(Watcher):
-    endings: dict[Any, GuestExit] = {}  # noqa: RUF012
+    endings: dict[Any, WatchResult] = {}  # noqa: RUF012
 
     def __init__(self, process: Any, limits: Any) -> None:
         super().__init__(process, limits)
         self._noted = process
 
-    def watch(self) -> GuestExit:
+    def watch(self) -> WatchResult:
         ending = super().watch()
         self.endings[self._noted] = ending
         return ending
@@ -214,7 +214,7 @@ class ReplayedMachine(ExactMachine):
     def check(self) -> None:
         """Nothing is needed here."""
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Raises GuestEnded where the recorded boot failed."""
         setup, children = self._replayed(boot), Children(self.name)
         with (
@@ -291,7 +291,7 @@ class _Watcher:
     def resume(self) -> None:
         pass
 
-    def watch(self) -> GuestExit:
+    def watch(self) -> WatchResult:
         return self._process.run.ending
 
 

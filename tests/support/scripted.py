@@ -9,7 +9,7 @@ from pathlib import Path
 from ktrial.experiment.resources import Builder, Resources, default_builder
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError, KernelNotFound
-from ktrial.machines import Progress as Telling
+from ktrial.machines import PreparationProgress as Telling
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
 from ktrial.model.design import Perturbation

@@ -2,13 +2,13 @@
 
 from ktrial.model.attribution import Proof
 from ktrial.model.kernel import KernelDifference, KernelSide
-from ktrial.model.trial import Sampled, Series, SeriesKind
+from ktrial.model.trial import SampleSeries, Series, SeriesKind
 from ktrial.model.tuning import Budget, Goal, Objective, Space, Tuned
 from ktrial.model.workload import Direction
 
 DIFFERENCE = KernelDifference(before=KernelSide(name="a", digest="1"), after=KernelSide(name="b", digest="2"))
 PROOF = Proof(workload="fork", before="a", after="b", values_before=(0.02,), values_after=(1.0,))
-SAMPLED = Sampled(
+SAMPLED = SampleSeries(
     workload="fork",
     interval=0.1,
     readings=1,

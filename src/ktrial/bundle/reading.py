@@ -26,7 +26,7 @@ from ktrial.model.design import Design, PlannedTrial
 from ktrial.model.kernel import KernelDifference
 from ktrial.model.profile import Profile
 from ktrial.model.study import Study, plan
-from ktrial.model.trial import Sampled, Trial
+from ktrial.model.trial import SampleSeries, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store.store import Store, open_store
 from ktrial.store.study_rows import StoredStudy
@@ -77,7 +77,7 @@ class Bundle:
             trial = self._parsed(parts.trial_name(number), Trial)
             _check_trial(self.file, trial, planned)
             profiles = tuple(self._several("profiles", number, Profile))
-            series = tuple(self._several("series", number, Sampled))
+            series = tuple(self._several("series", number, SampleSeries))
             yield trial.model_copy(update={"profiles": profiles, "sampled": series})
 
     def result(self) -> Result | None:

@@ -30,7 +30,7 @@ from ktrial.workloads.strace import STRACE
 if TYPE_CHECKING:
     from ktrial.machines.qemu.program import Qemu
 
-Progress = Callable[[str], None]
+CheckProgress = Callable[[str], None]
 
 _GIB = 1 << 30
 _CACHE_ROOM = 2 * _GIB
@@ -61,7 +61,7 @@ class SystemCheck(Model):
     """The command that brings what is missing, or what to do; empty where all is fine."""
 
 
-def examine(progress: Progress) -> Iterator[SystemCheck]:
+def examine(progress: CheckProgress) -> Iterator[SystemCheck]:
     """Look at everything, one check after another. `progress` is told what takes long."""
     yield _python()
     yield from _qemu()
@@ -205,7 +205,7 @@ def _kvm_remedy(device: Path) -> str:
     return "a host whose KVM runs guests (nested virtualization often does not)"
 
 
-def _monitors(progress: Progress) -> Iterator[SystemCheck]:
+def _monitors(progress: CheckProgress) -> Iterator[SystemCheck]:
     """What can watch programs of this system, beside the kernel's own files."""
     from ktrial import monitors
 

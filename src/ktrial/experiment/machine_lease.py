@@ -21,7 +21,7 @@ from ktrial import process_identity
 from ktrial.experiment.errors import MachineHeld
 from ktrial.format.number_format import duration
 from ktrial.format.sanitize import one_line
-from ktrial.machines import HeldLease, LeasedMachine, Machine
+from ktrial.machines import ExclusiveUse, LeasedMachine, Machine
 from ktrial.machines.errors import MachineError, MachineInUse
 from ktrial.model.machine import MachineLease
 from ktrial.store.leases import Taking
@@ -101,7 +101,7 @@ def when_free(ask: Callable[[], _Answer], say: Callable[[str], None]) -> _Answer
 
 
 class Lease:
-    """In one place. A thread renews it: the machine that measures is another one than this. A HeldLease."""
+    """An `ExclusiveUse` in one place. A thread renews it: the machine that measures is another one."""
 
     def __init__(self, place: LeasePlace, lease: MachineLease) -> None:
         self._place, self._lease = place, lease
@@ -112,7 +112,7 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """See HeldLease. Raises MachineError where it is lost."""
+        """See ExclusiveUse. Raises MachineError where it is lost."""
         if self.is_lost:
             raise MachineError(
                 f"Machine {self._lease.shown} is held by somebody else by now: nothing was heard of this "
@@ -122,11 +122,11 @@ class Lease:
             )
 
     def tell_loss(self, on_loss: Callable[[], None]) -> None:
-        """See HeldLease."""
+        """See ExclusiveUse."""
         self._on_loss = on_loss
 
     def end(self) -> None:
-        """See HeldLease."""
+        """See ExclusiveUse."""
         self._ended.set()
         self._thread.join()
         self._place.give_machine_back(self._lease)
@@ -141,36 +141,36 @@ class Lease:
 
 class Leases:
     """Of one machine, in several places: all of them, or the machine is not this process's alone. A
-    HeldLease."""
+    ExclusiveUse."""
 
-    def __init__(self, held: Sequence[HeldLease] = ()) -> None:
+    def __init__(self, held: Sequence[ExclusiveUse] = ()) -> None:
         """`held`: none where the machine is no other system."""
         self._held = held
 
     @property
     def is_lost(self) -> bool:
-        """See HeldLease."""
+        """See ExclusiveUse."""
         return any(lease.is_lost for lease in self._held)
 
     def check(self) -> None:
-        """See HeldLease. Raises MachineError where it is lost."""
+        """See ExclusiveUse. Raises MachineError where it is lost."""
         for lease in self._held:
             lease.check()
 
     def tell_loss(self, on_loss: Callable[[], None]) -> None:
-        """See HeldLease."""
+        """See ExclusiveUse."""
         for lease in self._held:
             lease.tell_loss(on_loss)
 
     def end(self) -> None:
-        """See HeldLease."""
+        """See ExclusiveUse."""
         for lease in reversed(self._held):
             lease.end()
 
 
 def leased(
     machine: Machine, places: Sequence[LeasePlace], study: str, say: Callable[[str], None]
-) -> HeldLease:
+) -> ExclusiveUse:
     """The machine is this process's alone in all these places, until it is closed.
 
     `say` is told whose it was, if that is gone. Who may wait for it waits. Raises MachineHeld, StoreError,

@@ -27,7 +27,7 @@ from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.model.parallel import MONITORS, RUN_DELAY, WAITS, waits_counter
 from ktrial.model.profile import Profile
 from ktrial.model.study import Study
-from ktrial.model.trial import Environment, Monitored, Sampled, SeriesKind
+from ktrial.model.trial import Environment, Monitored, SampleSeries, SeriesKind
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.monitors.environment import audit
@@ -197,7 +197,7 @@ def environment_before(machine: Machine) -> Environment | None:
 _SECOND = 1e9
 
 
-def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
+def sampled_of(workload: str, results: Iterable[StepResult]) -> SampleSeries | None:
     """All rows of one workload, as if nothing had been between them; None: nothing was read."""
     rows = tuple(results)
     parts = [row.sampled for row in rows if row.sampled is not None]
@@ -211,7 +211,7 @@ def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
         begin += part.at_ns[-1]
         for place in range(len(part.at_ns)):
             moments.append({file: texts[place] for file, texts in part.texts.items() if texts[place]})
-    return Sampled(
+    return SampleSeries(
         workload=workload,
         interval=max(part.every_ns for part in parts) / _SECOND,
         readings=sum(part.readings for part in parts),
@@ -222,7 +222,7 @@ def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
     )
 
 
-def rises(sampled: Sampled) -> dict[str, float]:
+def rises(sampled: SampleSeries) -> dict[str, float]:
     """Counter → by how much it rose from the first moment to the last."""
     return {
         series.name: series.values[-1] - series.values[0]

@@ -42,7 +42,7 @@ from ktrial.experiment.resources import (
 from ktrial.experiment.trial import without_running
 from ktrial.fault_points import fault_point
 from ktrial.kernels.errors import ImageError, KernelError
-from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
+from ktrial.machines import CountingMachine, ExclusiveUse, Machine, RemoteMachine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.references import KernelRef
@@ -256,7 +256,7 @@ class _Session:
     executors: Executors = field(default_factory=ThisSystem)
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
-    lease: HeldLease = field(default_factory=Leases)
+    lease: ExclusiveUse = field(default_factory=Leases)
     """Of the machine, where it is another system."""
     any_settings: bool = False
     """No kernel need have them."""

@@ -37,7 +37,7 @@ from ktrial.model.trial import (
     Monitored,
     Outcome,
     Provenance,
-    Sampled,
+    SampleSeries,
     Trial,
 )
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -109,7 +109,7 @@ class TrialNotes:
     samples: list[Sample] = field(default_factory=list)
     counters: list[CounterDelta] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
-    sampled: list[Sampled] = field(default_factory=list)
+    sampled: list[SampleSeries] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
     executed: dict[str, str] = field(default_factory=dict)
     """Digests of what gave names; the machine tells the rest."""
@@ -172,7 +172,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Trial
             notes.warnings += preflight.warnings_of(machine, job)
             notes.programs |= guest_storage.maker(job.disk, boot.files) if job.disk else {}
             try:
-                _do_and_watch(target, machine, job, notes)
+                _run_job_and_monitors(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:
                 notes.failed(error, job.label if isinstance(error, GuestError) else "")
             finally:
@@ -186,15 +186,15 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Trial
                 return
 
 
-def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
+def _run_job_and_monitors(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
     """One job, and its programs once more for each monitor: before it in every other block."""
     steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
     names = monitoring.of_trial(job, notes.planned.perturbation.number)
-    workload_steps = _watched(steps, job.boot.sample_ns)
+    workload_steps = _with_watched_files(steps, job.boot.sample_ns)
     watch = partial(monitoring.watched, target, machine.mode, job, workload_steps, names)
     watched = watch() if watched_first else ()
-    _do(target, machine, job, notes)
+    _run_job(target, machine, job, notes)
     counted = {counter.name: counter.delta for counter in notes.counters if counter.workload == job.label}
     for watched_job in watched or watch():
         notes.counters += [
@@ -208,7 +208,7 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Trial
         notes.warnings += watched_job.warnings
 
 
-def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
+def _run_job(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
     """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
     steps = job.steps(machine.mode, notes.planned.perturbation)
@@ -218,11 +218,11 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
         *job.before,
         *job.preparation,
         *writes,
-        *_watched(steps, job.boot.sample_ns),
+        *_with_watched_files(steps, job.boot.sample_ns),
         *job.after,
     )
     try:
-        results = _perform(target, job, steps_in_order, notes)
+        results = _perform_counted(target, job, steps_in_order, notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
         before = ended.results
@@ -253,7 +253,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> 
         _keep_profile(target, job, workload_results, notes)
 
 
-def _perform(
+def _perform_counted(
     target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: TrialNotes
 ) -> tuple[StepResult, ...]:
     """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
@@ -278,7 +278,7 @@ def _keep_profile(
         notes.warnings.append(DataWarning(kind=WarningKind.NO_PROFILE, text=text, advice=error.advice))
 
 
-def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
+def _with_watched_files(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
     """The steps, with the monitors' files watched around every program, and sampled where they can be."""
     files = monitors.watched_files()
     sample = None
@@ -299,7 +299,7 @@ def _checked(sample: Sample, job: Job) -> Sample:
     return sample.model_copy(update={"workload": job.label})
 
 
-def _counters(job: Job, results: tuple[StepResult, ...], sampled: Sampled | None) -> list[CounterDelta]:
+def _counters(job: Job, results: tuple[StepResult, ...], sampled: SampleSeries | None) -> list[CounterDelta]:
     """Every counter, summed over the programs that the workload ran, and how many operations they did."""
     totals: dict[str, float] = {}
     for result in results:

@@ -17,7 +17,7 @@ from ktrial.fleet.errors import FleetError, FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings
 from ktrial.format.sanitize import one_line
 from ktrial.model.machine import MachineLease
-from ktrial.store.leases import HeldLease, Taking, has_ended
+from ktrial.store.leases import StoredLease, Taking, has_ended
 
 _LOOK_SECONDS = 1.0
 SILENCE_SECONDS = 30.0
@@ -230,7 +230,7 @@ class WorkerStatus:
     """What it was asked and has not ended: `trial debian:6.1 0`."""
 
 
-def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[HeldLease, ...]]:
+def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[StoredLease, ...]]:
     """All workers, by name, and the machines that are held. Raises FleetOutOfReach."""
     connection = Connection(settings, settings.address)
     try:
@@ -257,6 +257,6 @@ def status_of(settings: FleetSettings) -> tuple[tuple[WorkerStatus, ...], tuple[
     ]
     now = datetime.now(UTC)
     leases = tuple(
-        HeldLease(lease, max(0.0, (now - lease.heard).total_seconds()), has_ended(lease)) for lease in held
+        StoredLease(lease, max(0.0, (now - lease.heard).total_seconds()), has_ended(lease)) for lease in held
     )
     return tuple(sorted(statuses, key=lambda status: status.name)), leases

@@ -15,7 +15,7 @@ from ktrial.target import Step, StepResult, Target
 
 # What the runner asks of a machine, and of the target that it yields.
 
-Progress = Callable[[str], None]
+PreparationProgress = Callable[[str], None]
 """Told what a long step is doing, in a few words: `booting`, `settling`, `saving the snapshot`."""
 
 
@@ -91,7 +91,7 @@ class RemoteMachine(Protocol):
         ...
 
 
-class HeldLease(Protocol):
+class ExclusiveUse(Protocol):
     """A machine is this process's alone, as far as a store, or a fleet, tells those who use it."""
 
     @property
@@ -115,7 +115,7 @@ class LeasedMachine(Protocol):
 
     host: str
     """What its user calls it."""
-    leases: dict[str, HeldLease]
+    leases: dict[str, ExclusiveUse]
     """By the names of what keeps them, stores and fleets. `close` ends them, once all there is put back."""
 
     def lease_name(self) -> str:
@@ -150,7 +150,7 @@ class Machine(Protocol):
         """Raise a MachineError that names what is missing, where the machine cannot run here."""
         ...
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Do what is done once for all trials of `boot` (a snapshot). Raises what `start` would raise."""
         ...
 
@@ -212,11 +212,11 @@ __all__ = [
     "CountingMachine",
     "CountingTarget",
     "CountsByFunction",
-    "HeldLease",
+    "ExclusiveUse",
     "LeasedMachine",
     "Machine",
     "PortableMachine",
-    "Progress",
+    "PreparationProgress",
     "RemoteMachine",
     "SpeakingTarget",
     "find",

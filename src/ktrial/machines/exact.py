@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import HostProblem, NoPluginHere, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
@@ -173,7 +173,7 @@ class ExactMachine(SnapshotMachine):
         programs = guest_programs.digest_of_all(self._guest)
         return program.has_to_agree(program.find(NAME), programs, self.mode.value)
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         self._ensure_snapshot(self._setup(boot, self.mode), progress)
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import MachineError, MachineUsageError, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import program, snapshot
@@ -197,7 +197,7 @@ class ParallelMachine(SnapshotMachine):
         programs = guest_programs.digest_of_all(self._guest)
         return qemu.has_to_agree(qemu.find(NAME), programs, self.mode.value)
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         self._ensure_snapshot(self._setup(boot), progress)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ktrial.machines import Progress
+from ktrial.machines import PreparationProgress
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
@@ -87,7 +87,7 @@ class FakeMachine:
         if self.stopped:
             raise MachineStopped(machine=self.name)
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Note it, and do what the script has for it."""
         self.check()
         progress("booting")

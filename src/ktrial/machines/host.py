@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from ktrial.file_digests import digest_of_file
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import CgroupUnusable, HostChangeForbidden, HostUsageProblem
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.launcher import (
@@ -209,7 +209,7 @@ class HostMachine:
         """The running kernel: the one kernel that trials on this machine can have."""
         return running_kernel()
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Look whether CPUs and control group can be had. Raises MachineError."""
         self._launchers.check()
         check_pin(boot.pin, NAME)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import HostProblem, MachineError
 from ktrial.machines.host import check_pin, cpu_list, cpu_model
 from ktrial.machines.qemu import initramfs, program
@@ -141,7 +141,7 @@ class KvmMachine:
         guest_programs.programs(self._guest)
         _ = self.probe
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Find and check everything; nothing is kept. Raises MachineError, GuestEnded."""
         progress("checking the kernel")
         self._set_up(boot)

@@ -400,18 +400,18 @@ class Study(Model):
 def kernel_name(study: Study, treatment: Treatment) -> str:
     """The name of the treatment's kernel: as the study has it, or `Build.name` where it is built."""
     build = build_of(study, treatment)
-    return build.name if build else named_kernel(study, treatment)
+    return build.name if build else kernel_reference(study, treatment)
 
 
 def kernel_of(study: Study, treatment: Treatment) -> KernelRef:
     """Which kernel the treatment boots, of a study whose references are resolved."""
-    name, build = named_kernel(study, treatment), build_of(study, treatment)
+    name, build = kernel_reference(study, treatment), build_of(study, treatment)
     return built_kernel(name, build) if build else study.references.kernels[name]
 
 
 def build_of(study: Study, treatment: Treatment) -> Build | None:
     """How the treatment's kernel is built, with what the factors change; None where it is not built."""
-    build = study.builds.get(named_kernel(study, treatment))
+    build = study.builds.get(kernel_reference(study, treatment))
     if build is None:
         return None
     for factor in study.factors:
@@ -426,7 +426,7 @@ def builds_of(study: Study, treatments: Iterable[Treatment]) -> dict[str, Build]
     return {build.name: build for build in builds if build}
 
 
-def named_kernel(study: Study, treatment: Treatment) -> str:
+def kernel_reference(study: Study, treatment: Treatment) -> str:
     """What the treatment, or the study, calls its kernel."""
     for factor in study.factors:
         if factor.kind is FactorKind.KERNEL:

@@ -171,10 +171,10 @@ class Series(Model):
     unit: str
     kind: SeriesKind
     values: tuple[float, ...]
-    """One a moment of `Sampled.times`. A counter's begin at 0."""
+    """One a moment of `SampleSeries.times`. A counter's begin at 0."""
 
 
-class Sampled(Model):
+class SampleSeries(Model):
     """All series of one workload in one trial, and what it cost to read them."""
 
     workload: str
@@ -210,7 +210,7 @@ class Trial(Model):
     profiles: tuple[Profile, ...] = ()
     """What the QEMU plugin counted by function, one a workload. Kept, but not loaded with the trial: see
     Store.profile."""
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampleSeries, ...] = ()
     """Machine host: what monitors read over time, one a workload. Kept, but not loaded with the trial: see
     Store.sampled."""
     settings: dict[str, str] = Field(default_factory=dict)
@@ -231,4 +231,4 @@ class TrialSampled(Model):
     """PlannedTrial.key."""
     treatment: str
     """Its label."""
-    sampled: Sampled
+    sampled: SampleSeries

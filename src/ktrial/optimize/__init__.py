@@ -4,7 +4,7 @@ Nothing here knows a machine: `tune` asks for runs through an `Evaluator`, and g
 docs/tune.md says how it searches, and what stands behind each step.
 """
 
-from ktrial.optimize.evaluation_log import Ask, Evaluator, Progress, Stage
+from ktrial.optimize.evaluation_log import Ask, Evaluator, Stage, StageProgress
 from ktrial.optimize.search import tune
 
-__all__ = ["Ask", "Evaluator", "Progress", "Stage", "tune"]
+__all__ = ["Ask", "Evaluator", "Stage", "StageProgress", "tune"]

@@ -66,7 +66,7 @@ class Stage(NamedTuple):
     """What just happened, in a line; empty where a run merely ended."""
 
 
-Progress: TypeAlias = Callable[[Stage], None]
+StageProgress: TypeAlias = Callable[[Stage], None]
 
 
 class RunRequest(NamedTuple):
@@ -81,7 +81,7 @@ class EvaluationLog:
     """Runs of one search. A run that `done` answers is not made again, and costs what it cost."""
 
     def __init__(
-        self, measuring: Evaluator, budget: Budget, done: Sequence[Observation], progress: Progress
+        self, measuring: Evaluator, budget: Budget, done: Sequence[Observation], progress: StageProgress
     ) -> None:
         self.measuring = measuring
         self.budget = budget

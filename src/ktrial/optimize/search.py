@@ -27,7 +27,7 @@ from ktrial.optimize.evaluation_log import (
     EvaluationLog,
     Evaluator,
     ObjectiveFunction,
-    Progress,
+    StageProgress,
     robust_spread,
 )
 from ktrial.optimize.exploration import Explorer, calibrate
@@ -55,7 +55,7 @@ def tune(
     measuring: Evaluator,
     seed: int = 1,
     done: Sequence[Observation] = (),
-    progress: Progress = lambda _stage: None,
+    progress: StageProgress = lambda _stage: None,
     optimiser_name: str = "tpe",
 ) -> Tuned:
     """Search, take back what does not matter, confirm on fresh runs.
@@ -85,7 +85,7 @@ class _TuningSearch:
         measuring: Evaluator,
         seed: int,
         done: Sequence[Observation],
-        progress: Progress,
+        progress: StageProgress,
         optimiser_name: str,
     ) -> None:
         self.space, self.goal, self.budget, self.seed = space, goal, budget, seed

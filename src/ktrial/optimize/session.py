@@ -22,7 +22,7 @@ from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation, Tuned
 from ktrial.model.workload import Mode
-from ktrial.optimize.evaluation_log import Ask, Progress
+from ktrial.optimize.evaluation_log import Ask, StageProgress
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.trial_evaluator import TrialEvaluator, observation
 from ktrial.store.errors import StoreError
@@ -38,7 +38,7 @@ def run_search(
     machine: Machine,
     observer: Observer | None = None,
     sources: Resources | None = None,
-    progress: Progress = lambda _stage: None,
+    progress: StageProgress = lambda _stage: None,
 ) -> Tuned:
     """Search, and return the answer, which is stored; runs that the store has already are not run again, nor
     is a search that has ended.
@@ -93,7 +93,7 @@ def _replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
 
 
 def _tune(
-    study: Study, measuring: "TrialEvaluator | _Replay", stored: Sequence[Trial], progress: Progress
+    study: Study, measuring: "TrialEvaluator | _Replay", stored: Sequence[Trial], progress: StageProgress
 ) -> Tuned:
     from ktrial.optimize import tune  # numpy and Optuna take their time to load
 

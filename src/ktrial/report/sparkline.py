@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.model.study import StudyRecord
-from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
+from ktrial.model.trial import SampleSeries, Series, SeriesKind, TrialSampled
 
 WIDTH, HEIGHT, ROOM = 300.0, 90.0, 4.0
 _FEWEST = 4
@@ -73,7 +73,7 @@ def is_exact(record: StudyRecord) -> bool:
     return record.study.machine.kind == "exact"
 
 
-def cost(sampled: Sampled, *, exact: bool = False) -> str:
+def cost(sampled: SampleSeries, *, exact: bool = False) -> str:
     """`13 readings, one every 0.1 s, took 0.098 % of one CPU`; in exact mode in instructions."""
     every = number_format.duration(sampled.interval)
     count = number_format.counted(sampled.readings, "reading")
@@ -125,7 +125,7 @@ def _pictures(trials: Sequence[TrialSampled]) -> Iterator[SeriesPicture]:
         yield _picture(name, lines)
 
 
-def points_of(sampled: Sampled, series: Series) -> list[tuple[float, float]]:
+def points_of(sampled: SampleSeries, series: Series) -> list[tuple[float, float]]:
     """What is drawn of one series: time in seconds and value; a counter's are its rates."""
     if series.kind is SeriesKind.COUNTER:
         return rate(sampled.times, series.values)

@@ -51,7 +51,7 @@ class Taking(NamedTuple):
     """Of somebody who was gone: it was taken over."""
 
 
-class HeldLease(NamedTuple):
+class StoredLease(NamedTuple):
     """A lease that is in the store."""
 
     lease: MachineLease
@@ -66,7 +66,7 @@ def take_machine(connection: Connection, request: MachineLease) -> Taking:
     same_machine = machine_leases.c.machine == request.machine
     moment = _database_time(connection)
     row = connection.execute(select(machine_leases).where(same_machine).with_for_update()).one_or_none()
-    current = _held_lease(row, moment) if row else None
+    current = _stored_lease(row, moment) if row else None
     if current and not current.is_over and current.lease.key != request.key:
         return Taking(current.lease, is_taken=False)
     lease = request.model_copy(update={"since": moment, "heard": moment})
@@ -94,11 +94,11 @@ def give_machine_back(connection: Connection, lease: MachineLease) -> None:
     connection.execute(delete(machine_leases).where(*same))
 
 
-def every_machine(connection: Connection) -> tuple[HeldLease, ...]:
+def every_machine(connection: Connection) -> tuple[StoredLease, ...]:
     """By the machines' names. Raises pydantic.ValidationError."""
     moment = _database_time(connection)
     rows = connection.execute(select(machine_leases).order_by(machine_leases.c.machine))
-    return tuple(_held_lease(row, moment) for row in rows)
+    return tuple(_stored_lease(row, moment) for row in rows)
 
 
 def _database_time(connection: Connection) -> datetime:
@@ -109,12 +109,12 @@ def _database_time(connection: Connection) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _held_lease(row: Row[tuple[object, ...]], moment: datetime) -> HeldLease:
+def _stored_lease(row: Row[tuple[object, ...]], moment: datetime) -> StoredLease:
     heard = row.heard.replace(tzinfo=UTC)
     lease = MachineLease.model_validate(row.content).model_copy(update={"heard": heard})
     silent_seconds = max(0.0, (moment - heard).total_seconds())
     is_over = has_ended(lease) or silent_seconds > lease.silence_seconds
-    return HeldLease(lease, silent_seconds, is_over)
+    return StoredLease(lease, silent_seconds, is_over)
 
 
 def has_ended(lease: MachineLease) -> bool:

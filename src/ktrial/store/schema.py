@@ -228,7 +228,7 @@ series = Table(
     Column("content", LargeBinary, nullable=False),
     Index("series_of_trial", "trial_id"),
 )
-"""`content` is model.trial.Sampled as JSON, compressed by zlib: about 100 KB for 500
+"""`content` is model.trial.SampleSeries as JSON, compressed by zlib: about 100 KB for 500
 moments."""
 
 file_place = Table(

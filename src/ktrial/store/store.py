@@ -25,7 +25,7 @@ from ktrial.model.machine import Activity, MachineLease
 from ktrial.model.notation import nearest
 from ktrial.model.profile import Profile
 from ktrial.model.study import Study
-from ktrial.model.trial import Outcome, Sampled, Trial
+from ktrial.model.trial import Outcome, SampleSeries, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store import integrity, leases, postgresql, sqlite, study_rows, trial_rows
 from ktrial.store.errors import (
@@ -38,7 +38,7 @@ from ktrial.store.errors import (
     TrialsDamaged,
 )
 from ktrial.store.integrity import StudyCheck, StudyName
-from ktrial.store.leases import HeldLease, Taking
+from ktrial.store.leases import StoredLease, Taking
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.part_files import PartFiles
 from ktrial.store.quick_reader import SCHEMA_VERSION
@@ -205,7 +205,7 @@ class Store:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
         return self.transactions.read(lambda connection: trial_rows.profiled_workloads(connection, study_id))
 
-    def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
+    def sampled(self, study_id: int, trial_key: str) -> tuple[SampleSeries, ...]:
         """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
         with self._telling_damage(study_id, trial_key):
             return self.transactions.read(
@@ -349,7 +349,7 @@ class Store:
         """Others may have it. False where that could not be written: they have it after a while."""
         return self.transactions.try_write(lambda connection: leases.give_machine_back(connection, lease))
 
-    def machine_leases(self) -> tuple[HeldLease, ...]:
+    def machine_leases(self) -> tuple[StoredLease, ...]:
         """Who has which real machine."""
         return self.transactions.read(leases.every_machine)
 

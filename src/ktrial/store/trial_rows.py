@@ -30,7 +30,7 @@ from sqlalchemy import (
 from ktrial.fault_points import fault_point
 from ktrial.model.design import PlannedTrial
 from ktrial.model.profile import Profile
-from ktrial.model.trial import CounterDelta, Outcome, Provenance, Sampled, Trial
+from ktrial.model.trial import CounterDelta, Outcome, Provenance, SampleSeries, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.store import integrity
@@ -411,7 +411,9 @@ def profiled_workloads(connection: Connection, study_id: int) -> frozenset[str]:
     return frozenset(connection.scalars(query.distinct()))
 
 
-def read_series(connection: Connection, study_id: int, trial_key: str, fill: Fill) -> tuple[Sampled, ...]:
+def read_series(
+    connection: Connection, study_id: int, trial_key: str, fill: Fill
+) -> tuple[SampleSeries, ...]:
     """In the order of storing. Raises BlobDamaged, BlobLost, zlib.error, pydantic.ValidationError."""
     query = (
         select(series)
@@ -421,7 +423,7 @@ def read_series(connection: Connection, study_id: int, trial_key: str, fill: Fil
     )
     filled = fill(connection, series.name, connection.execute(query).mappings().all())
     _check_blobs(connection, series, filled)
-    return tuple(decompressed(Sampled, row["content"]) for row in filled)
+    return tuple(decompressed(SampleSeries, row["content"]) for row in filled)
 
 
 def _check_blobs(connection: Connection, table: Table, rows: Sequence[FilledRow]) -> None:

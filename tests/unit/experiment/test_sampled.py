@@ -10,7 +10,7 @@ from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.machines.host import HostMachine
 from ktrial.model import notation
 from ktrial.model.machine import Boot
-from ktrial.model.trial import Sampled, Series, SeriesKind
+from ktrial.model.trial import SampleSeries, Series, SeriesKind
 from ktrial.store.store import open_store
 from ktrial.target import Run, SampledFiles, Sampling, StepResult
 
@@ -146,7 +146,7 @@ def test_nothing_was_read_where_nobody_asked() -> None:
     assert sampled_of("fork", (StepResult(step=0, do="run", wall_ns=5),)) is None
 
 
-def sampled_here(script: str, every: float, times: int = 1) -> Sampled:
+def sampled_here(script: str, every: float, times: int = 1) -> SampleSeries:
     machine = HostMachine()
     sampling = Sampling(files=monitors.sampled_files(), every_ns=round(every * 1e9))
     run = Run(argv=("/bin/sh", "-c", script), sample=sampling)
@@ -174,7 +174,7 @@ def test_a_long_program_is_read_again_and_again_at_a_small_cost() -> None:
     assert list(switches.values) == sorted(switches.values)
 
 
-SAMPLED = Sampled(
+SAMPLED = SampleSeries(
     workload="fork",
     interval=0.1,
     readings=1,

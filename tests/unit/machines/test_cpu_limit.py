@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import HostHoldsUp
-from ktrial.machines.qemu.watchdog import CpuLimit, CpuUse, Stop, check_real_time, cpu_use, until_look
+from ktrial.machines.qemu.watchdog import CpuLimit, CpuUse, StopReason, check_real_time, cpu_use, until_look
 
 LIMIT = 100.0
 
 
-def looks(*readings: tuple[float, str], every: float = 10.0) -> list[Stop | None]:
+def looks(*readings: tuple[float, str], every: float = 10.0) -> list[StopReason | None]:
     """What each look says: CPU seconds until then, states of held-up threads; at even intervals."""
     limit = CpuLimit(LIMIT, CpuUse(0.0), 0.0)
     return [
@@ -27,11 +27,11 @@ def looks(*readings: tuple[float, str], every: float = 10.0) -> list[Stop | None
     ("readings", "last"),
     [
         ([(10.0 * at, "R") for at in range(1, 11)], None),
-        ([(10.0 * at, "R") for at in range(1, 12)], Stop.SECONDS),
+        ([(10.0 * at, "R") for at in range(1, 12)], StopReason.SECONDS),
         ([(0.6 * at, "R") for at in range(1, 101)], None),
         ([(0.0, "")] * 10, None),
-        ([(0.0, "")] * 11, Stop.STILL),
-        ([(0.01 * at, "") for at in range(1, 12)], Stop.STILL),
+        ([(0.0, "")] * 11, StopReason.STILL),
+        ([(0.01 * at, "") for at in range(1, 12)], StopReason.STILL),
         ([(0.0, "")] * 10 + [(1.0, "R")] + [(1.0, "")] * 10, None),
     ],
     ids=[
@@ -44,7 +44,9 @@ def looks(*readings: tuple[float, str], every: float = 10.0) -> list[Stop | None
         "it moved once between two long waits",
     ],
 )
-def test_what_a_guest_has_used_is_its_limit(readings: list[tuple[float, str]], last: Stop | None) -> None:
+def test_what_a_guest_has_used_is_its_limit(
+    readings: list[tuple[float, str]], last: StopReason | None
+) -> None:
     *before, current = looks(*readings)
     assert current is last
     assert not any(before)

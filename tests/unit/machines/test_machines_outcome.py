@@ -3,12 +3,12 @@
 import pytest
 
 from ktrial.machines.qemu import outcome as outcome
-from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop
+from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
 from ktrial.model.trial import Outcome
 
 LIMITS = Limits(2_000_000_000, 30.0)
-RESET = GuestExit(Stop.EXITED, 0, reset=True)
-OFF = GuestExit(Stop.EXITED, 0, switched_off=True)
+RESET = WatchResult(StopReason.EXITED, 0, reset=True)
+OFF = WatchResult(StopReason.EXITED, 0, switched_off=True)
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,40 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
 @pytest.mark.parametrize(
     ("ending", "console", "ready", "expected", "reason"),
     [
-        (GuestExit(Stop.INSTRUCTIONS), "", True, Outcome.HUNG, "2,000,000,000 guest instructions went by"),
-        (GuestExit(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of CPU time went by before the steps"),
-        (GuestExit(Stop.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
         (
-            GuestExit(Stop.SECONDS),
+            WatchResult(StopReason.INSTRUCTIONS),
+            "",
+            True,
+            Outcome.HUNG,
+            "2,000,000,000 guest instructions went by",
+        ),
+        (
+            WatchResult(StopReason.SECONDS),
+            "",
+            True,
+            Outcome.HUNG,
+            "30 s of CPU time went by before the steps",
+        ),
+        (WatchResult(StopReason.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
+        (
+            WatchResult(StopReason.SECONDS),
             " \r\n",
             False,
             Outcome.NOT_A_KERNEL,
             "nothing came on its console",
         ),
-        (GuestExit(Stop.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
-        (GuestExit(Stop.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
+        (WatchResult(StopReason.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
+        (WatchResult(StopReason.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
         (RESET, "", False, Outcome.NOT_A_KERNEL, "triple fault"),
         (RESET, "", True, Outcome.PANICKED, "reset without a panic"),
         (OFF, "", True, Outcome.WORKLOAD_FAILED, "switched off before the steps were done"),
         (OFF, "", False, Outcome.NO_INIT, "switched itself off"),
-        (GuestExit(Stop.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
-        (GuestExit(Stop.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
+        (WatchResult(StopReason.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
+        (WatchResult(StopReason.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
     ],
 )
 def test_how_it_ended_tells_where_the_console_does_not(
-    ending: GuestExit, console: str, ready: bool, expected: Outcome, reason: str
+    ending: WatchResult, console: str, ready: bool, expected: Outcome, reason: str
 ) -> None:
     judgement = outcome.judge(
         ending, LIMITS, console=console, messages="a warning\nqemu: broken", ready=ready

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from ktrial.machines.qemu.process import QemuProcess, Qmp
-from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
+from ktrial.machines.qemu.watchdog import Limits, StopReason, Watcher, WatchResult
 
 LIMITS = Limits(instructions=10**9, seconds=60)
 
@@ -73,4 +73,4 @@ def test_a_guest_that_ends_before_it_is_asked_its_time_says_how(
     watcher = Watcher(cast("QemuProcess", process), LIMITS)
     last.join()
     watcher.resume()
-    assert watcher.watch() == GuestExit(Stop.EXITED, 0, reset, switched_off)
+    assert watcher.watch() == WatchResult(StopReason.EXITED, 0, reset, switched_off)

@@ -8,16 +8,16 @@ from tests.support.making import a_study, a_trial, planned
 
 from ktrial.analysis.result import record
 from ktrial.model.study import MachineSettings, StudyRecord
-from ktrial.model.trial import Sampled, Series, SeriesKind, TrialSampled
+from ktrial.model.trial import SampleSeries, Series, SeriesKind, TrialSampled
 from ktrial.report import sparkline, study_html
 from ktrial.store.store import open_store
 
 TIMES = (0.0, 1.0, 2.0, 2.0, 4.0)
 
 
-def sampled(workload: str = "fork", times: tuple[float, ...] = TIMES) -> Sampled:
+def sampled(workload: str = "fork", times: tuple[float, ...] = TIMES) -> SampleSeries:
     count = len(times)
-    return Sampled(
+    return SampleSeries(
         workload=workload,
         interval=1.0,
         readings=3,
@@ -44,7 +44,7 @@ def sampled(workload: str = "fork", times: tuple[float, ...] = TIMES) -> Sampled
     )
 
 
-def a_record(tmp_path: Path, *courses: Sampled, **machine: object) -> StudyRecord:
+def a_record(tmp_path: Path, *courses: SampleSeries, **machine: object) -> StudyRecord:
     settings = MachineSettings.model_validate({"kind": "host", "sample_ns": 10**9, **machine})
     study = a_study(machine=settings, perturbations=1)
     with open_store(tmp_path / "s.db") as store:
@@ -71,7 +71,9 @@ def test_every_treatment_has_its_line_and_what_nobody_asked_for_is_not_drawn(tmp
 
 
 @pytest.mark.parametrize("courses", [(), (sampled(times=TIMES[:2]),)])
-def test_without_a_course_of_events_there_is_no_section(tmp_path: Path, courses: tuple[Sampled, ...]) -> None:
+def test_without_a_course_of_events_there_is_no_section(
+    tmp_path: Path, courses: tuple[SampleSeries, ...]
+) -> None:
     record = a_record(tmp_path, *courses)
     assert sparkline.by_workload(record) == ()
     assert 'id="series"' not in study_html(record)

@@ -15,7 +15,7 @@ from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     from ktrial.fleet.settings import FleetSettings
-    from ktrial.store.leases import HeldLease
+    from ktrial.store.leases import StoredLease
 
 app = command_group("Have exact trials performed by many machines.")
 Address = Annotated[
@@ -169,12 +169,12 @@ def machines(store: StoreOption = None, json: Json = False) -> None:
         say(f"nobody holds a machine, as far as {name} tells")
 
 
-def _lease_data(held: "HeldLease") -> dict[str, Any]:
+def _lease_data(held: "StoredLease") -> dict[str, Any]:
     plain = held.lease.model_dump(mode="json", exclude={"key", "born"})
     return plain | {"silent_seconds": held.silent_seconds, "is_gone": held.is_over}
 
 
-def _print_leases(leases: "tuple[HeldLease, ...]") -> None:
+def _print_leases(leases: "tuple[StoredLease, ...]") -> None:
 
     headings = ("machine", "leads to", "held by", "since (UTC)", "heard", "for study")
     rows = (

@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 
 from ktrial.machines.qemu.process import QemuProcess
-from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop
+from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
 from ktrial.model.trial import Outcome
 from ktrial.target import StepResult
 from ktrial.target.errors import FrameError
@@ -99,14 +99,14 @@ _REFUSALS: tuple[tuple[str, Outcome], ...] = (
 
 
 @dataclass(frozen=True)
-class GuestVerdict:
+class GuestFailure:
     """An outcome and why, in one sentence."""
 
     outcome: Outcome
     reason: str
 
 
-def judge(ending: GuestExit, limits: Limits, *, console: str, messages: str, ready: bool) -> GuestVerdict:
+def judge(ending: WatchResult, limits: Limits, *, console: str, messages: str, ready: bool) -> GuestFailure:
     """What became of a guest that did not do all its steps.
 
     `messages` is what QEMU itself printed; `ready` whether the agent had reported.
@@ -118,32 +118,32 @@ def judge(ending: GuestExit, limits: Limits, *, console: str, messages: str, rea
     )
 
 
-def judge_unstarted(status: int, messages: str) -> GuestVerdict:
+def judge_unstarted(status: int, messages: str) -> GuestFailure:
     """What became of a guest whose QEMU ended before its first instruction."""
     last = _last(messages)
     for pattern, outcome in _REFUSALS:
         if re.search(pattern, messages):
-            return GuestVerdict(outcome, f"QEMU refuses it: {last}")
+            return GuestFailure(outcome, f"QEMU refuses it: {last}")
     return _qemu_failed(status, last)
 
 
-def agent_failed(text: str, console: str) -> GuestVerdict:
+def agent_failed(text: str, console: str) -> GuestFailure:
     """What became of a guest whose agent gave up: the kernel may have said why."""
-    failed = GuestVerdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
+    failed = GuestFailure(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
     return _from_console(console) or failed
 
 
-def module_refused(text: str) -> GuestVerdict:
+def module_refused(text: str) -> GuestFailure:
     """What became of a guest whose kernel does not take a module of the study."""
-    return GuestVerdict(Outcome.REFUSED, f"the kernel refused a {text}")
+    return GuestFailure(Outcome.REFUSED, f"the kernel refused a {text}")
 
 
-def frames_damaged(damage: str) -> GuestVerdict:
+def frames_damaged(damage: str) -> GuestFailure:
     """What became of a guest whose frames cannot be read."""
-    return GuestVerdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
+    return GuestFailure(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
 
 
-def processes_killed(count: int, console: str) -> GuestVerdict | None:
+def processes_killed(count: int, console: str) -> GuestFailure | None:
     """What became of a guest in which the kernel killed `count` processes for want of memory.
 
     Nothing, where a control group of the workload's own was out of memory: that may be its purpose.
@@ -152,13 +152,13 @@ def processes_killed(count: int, console: str) -> GuestVerdict | None:
         return None
     match = re.search(r"Out of memory: Kill(?:ed)? process[^\r\n]*", console)
     victim = match[0] if match else f"{count} processes killed"
-    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {victim}")
+    return GuestFailure(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {victim}")
 
 
-def too_small(needed: int, memory: int) -> GuestVerdict:
+def too_small(needed: int, memory: int) -> GuestFailure:
     """What becomes of a guest whose memory cannot hold the kernel and its RAM disk (sizes in bytes)."""
     sizes = f"{-(-needed // _MIB)} MiB, and the guest has {memory // _MIB} MiB"
-    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
+    return GuestFailure(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
 
 
 def console_end(console: str) -> str:
@@ -166,47 +166,47 @@ def console_end(console: str) -> str:
     return "\n".join(console.replace("\r\n", "\n").splitlines()[-CONSOLE_LINES:])
 
 
-def _from_console(console: str) -> GuestVerdict | None:
+def _from_console(console: str) -> GuestFailure | None:
     for pattern, outcome, reason in _ON_CONSOLE:
         match = re.search(pattern, console)
         if match:
             words = match.groupdict().get("said", "").strip()
-            return GuestVerdict(outcome, reason.format(said=words or "a panic without a reason"))
+            return GuestFailure(outcome, reason.format(said=words or "a panic without a reason"))
     return None
 
 
-def _from_limit(ending: GuestExit, limits: Limits, *, console: str, ready: bool) -> GuestVerdict | None:
-    if ending.stop is Stop.OUTPUT:
-        return GuestVerdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
+def _from_limit(ending: WatchResult, limits: Limits, *, console: str, ready: bool) -> GuestFailure | None:
+    if ending.stop is StopReason.OUTPUT:
+        return GuestFailure(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
     passed = {
-        Stop.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
-        Stop.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",
-        Stop.STILL: f"{limits.seconds:g} s in which nothing moved",
+        StopReason.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
+        StopReason.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",
+        StopReason.STILL: f"{limits.seconds:g} s in which nothing moved",
     }.get(ending.stop)
     if passed is None:
         return None
     if not ready and not console.strip():
         reason = f"nothing came on its console within {passed}"
-        return GuestVerdict(Outcome.NOT_A_KERNEL, reason)
+        return GuestFailure(Outcome.NOT_A_KERNEL, reason)
     stage = "the steps were done" if ready else "the agent was ready"
-    return GuestVerdict(Outcome.HUNG, f"{passed} went by before {stage}")
+    return GuestFailure(Outcome.HUNG, f"{passed} went by before {stage}")
 
 
-def _from_exit(ending: GuestExit, *, console: str, messages: str, ready: bool) -> GuestVerdict:
-    if ending.stop is Stop.PAUSED:
-        return GuestVerdict(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
+def _from_exit(ending: WatchResult, *, console: str, messages: str, ready: bool) -> GuestFailure:
+    if ending.stop is StopReason.PAUSED:
+        return GuestFailure(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
     if ending.reset and not ready and not console.strip():
-        return GuestVerdict(
+        return GuestFailure(
             Outcome.NOT_A_KERNEL, "the CPU was reset (a triple fault) before anything came on the console"
         )
     if ending.reset:
-        return GuestVerdict(
+        return GuestFailure(
             Outcome.PANICKED, "the machine was reset without a panic on the console (a triple fault?)"
         )
     if ending.switched_off and ready:
-        return GuestVerdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
+        return GuestFailure(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
     if ending.switched_off:
-        return GuestVerdict(Outcome.NO_INIT, "the guest switched itself off before the agent was ready")
+        return GuestFailure(Outcome.NO_INIT, "the guest switched itself off before the agent was ready")
     return _qemu_failed(ending.status, _last(messages))
 
 
@@ -216,6 +216,6 @@ def _last(messages: str) -> str:
     return next((line for line in reversed(lines) if line.startswith(("insn: ", "parallel: "))), lines[-1])
 
 
-def _qemu_failed(status: int, last: str) -> GuestVerdict:
+def _qemu_failed(status: int, last: str) -> GuestFailure:
     ending = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    return GuestVerdict(Outcome.MACHINE_FAILED, f"QEMU {ending}: {last}")
+    return GuestFailure(Outcome.MACHINE_FAILED, f"QEMU {ending}: {last}")

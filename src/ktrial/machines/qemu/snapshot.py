@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ktrial.machines import Progress, guest_programs
+from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import CannotLoadState, CannotSaveState, HostProblem, QemuGone, QemuRefused
 from ktrial.machines.qemu import initramfs, program, snapshot_cache
 from ktrial.machines.qemu import outcome as outcome
@@ -41,7 +41,7 @@ from ktrial.machines.qemu.snapshot_cache import (
     snapshots_directory,
     snapshots_limit,
 )
-from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
+from ktrial.machines.qemu.watchdog import Limits, StopReason, Watcher, WatchResult
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.system_tools import Tool
 from ktrial.target import Collect, GuestPlan, Run, Step, StepResult, Target, Write
@@ -131,19 +131,19 @@ class GuestTarget:
         )
         return GuestPlan(steps=tuple(limited)).model_dump_json().encode()
 
-    def _run(self, process: QemuProcess) -> tuple[GuestExit, ProcessFrames]:
+    def _run(self, process: QemuProcess) -> tuple[WatchResult, ProcessFrames]:
         watcher = Watcher(process, self._limits)
         watcher.resume()
         ending = watcher.watch()
         return ending, read_report(process)
 
     def _results(
-        self, process: QemuProcess, ending: GuestExit, report: ProcessFrames, *, ready: bool
+        self, process: QemuProcess, ending: WatchResult, report: ProcessFrames, *, ready: bool
     ) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
         if report.module_refused:
-            verdict: outcome.GuestVerdict | None = outcome.module_refused(report.module_refused)
+            verdict: outcome.GuestFailure | None = outcome.module_refused(report.module_refused)
         elif report.finished:
             verdict = self._verdict_on_finished(report, console)
         elif report.failed:
@@ -157,16 +157,16 @@ class GuestTarget:
             raise self._ended(verdict, report.results)
         return report.results
 
-    def _verdict_on_finished(self, report: ProcessFrames, console: str) -> outcome.GuestVerdict | None:
+    def _verdict_on_finished(self, report: ProcessFrames, console: str) -> outcome.GuestFailure | None:
         killed = sum(result.oom_kills for result in report.results)
         if verdict := outcome.processes_killed(killed, console):
             return verdict
         if not any(result.timed_out and result.step in self._held for result in report.results):
             return None
-        limit = GuestExit(Stop.SECONDS if self._limits.in_real_time else Stop.INSTRUCTIONS)
+        limit = WatchResult(StopReason.SECONDS if self._limits.in_real_time else StopReason.INSTRUCTIONS)
         return outcome.judge(limit, self._limits, console="", messages="", ready=True)
 
-    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
+    def _ended(self, verdict: outcome.GuestFailure, results: tuple[StepResult, ...] = ()) -> GuestEnded:
         return GuestEnded(
             outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
         )
@@ -329,7 +329,7 @@ _SECONDS_TO_EXPLAIN = 60.0
 
 @contextlib.contextmanager
 def booted(
-    setup: SnapshotSetup, children: Children, ram: int, progress: Progress
+    setup: SnapshotSetup, children: Children, ram: int, progress: PreparationProgress
 ) -> Iterator[tuple[QemuProcess, Ready]]:
     """A guest that is stopped at the snapshot point, and what it reported. Raises GuestEnded."""
     progress("booting")
@@ -339,7 +339,7 @@ def booted(
         watcher.resume()
         ending = watcher.watch()
         report = read_report(process)
-        if ending.stop is not Stop.PAUSED or report.ready is None:
+        if ending.stop is not StopReason.PAUSED or report.ready is None:
             raise not_booted(setup, children, process, ending, report)
         if report.module_refused:
             raise ended(outcome.module_refused(report.module_refused), process.console_text())
@@ -363,7 +363,7 @@ def started(
 
 @contextlib.contextmanager
 def snapshot_contents(
-    setup: SnapshotSetup, children: Children, progress: Progress
+    setup: SnapshotSetup, children: Children, progress: PreparationProgress
 ) -> Iterator[SnapshotContents]:
     """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
     with memory_file("ktrial-ram") as ram:
@@ -374,7 +374,7 @@ def snapshot_contents(
 
 
 def not_booted(
-    setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: ProcessFrames
+    setup: SnapshotSetup, children: Children, process: QemuProcess, ending: WatchResult, report: ProcessFrames
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but verbose."""
     console, messages = process.console_text(), process.messages()
@@ -388,15 +388,15 @@ def not_booted(
     return ended(verdict, console)
 
 
-def ended(verdict: outcome.GuestVerdict, console: str) -> GuestEnded:
+def ended(verdict: outcome.GuestFailure, console: str) -> GuestEnded:
     """The error for a guest that ended before it did any step."""
     end = outcome.console_end(console)
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _verbose_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
+def _verbose_console(setup: SnapshotSetup, children: Children, ending: WatchResult) -> str:
     limits = setup.limits
-    if ending.stop is Stop.SECONDS:
+    if ending.stop is StopReason.SECONDS:
         limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))
     with (
         contextlib.suppress(Unstarted),  # it started a moment ago: the first console is all there is
@@ -666,7 +666,9 @@ class SnapshotMachine:
         """End all at once; this machine is of no more use."""
         self._children.stop()
 
-    def _ensure_snapshot(self, setup: SnapshotSetup, progress: Progress = lambda _action: None) -> None:
+    def _ensure_snapshot(
+        self, setup: SnapshotSetup, progress: PreparationProgress = lambda _action: None
+    ) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         if setup.key in self._plain_boot_reasons:
             return

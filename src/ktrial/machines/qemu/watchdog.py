@@ -45,7 +45,7 @@ _MOVES = 0.005
 """Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
 
-class Stop(Enum):
+class StopReason(Enum):
     """Why watching ended."""
 
     PAUSED = "paused"
@@ -61,10 +61,10 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True)
-class GuestExit:
+class WatchResult:
     """How it ended."""
 
-    stop: Stop
+    stop: StopReason
     status: int = 0
     """QEMU's exit status, or minus a signal's number."""
     reset: bool = False
@@ -124,7 +124,7 @@ class CpuLimit:
         """Seconds of the host's clock for which nothing has moved, while this process ran."""
         self.next_look = moment + self._pause()
 
-    def past(self, used: CpuUse, moment: float) -> Stop | None:
+    def past(self, used: CpuUse, moment: float) -> StopReason | None:
         """Which limit was passed, at this look. Raises HostHoldsUp where this host is in the way."""
         elapsed = min(moment - self._looked, 2 * self._pause())
         moved = used.seconds - self._last.seconds >= _MOVES * elapsed
@@ -132,12 +132,12 @@ class CpuLimit:
         self._last, self._looked = used, moment
         self.next_look = moment + self._pause()
         if used.seconds - self._first.seconds > self._seconds:
-            return Stop.SECONDS
+            return StopReason.SECONDS
         if self.still <= self._seconds:
             return None
         if used.held_up:
             raise HostHoldsUp(seconds=round(self.still), states=used.held_up)
-        return Stop.STILL
+        return StopReason.STILL
 
     def _pause(self) -> float:
         """Its CPU runs in one thread: what is left takes as long at least."""
@@ -189,7 +189,7 @@ class Watcher:
         with contextlib.suppress(QemuGone):
             self._continued = self._process.qmp.send("cont")
 
-    def watch(self) -> GuestExit:
+    def watch(self) -> WatchResult:
         """Wait for the end or the next pause. Raises MachineStopped where it was stopped meanwhile."""
         while True:
             ending = self._step()
@@ -197,7 +197,7 @@ class Watcher:
                 self._process.check_stopped()
                 return ending
 
-    def _step(self) -> GuestExit | None:
+    def _step(self) -> WatchResult | None:
         qmp, pidfd = self._process.qmp, self._process.pidfd
         limit = self._deadline if self._limits.in_real_time else self._usage.next_look
         until = min(limit, self._next_look) - time.monotonic()
@@ -215,12 +215,12 @@ class Watcher:
         self._take_events()
         if self._shut_down:
             # The guest has said all that it had to say; QEMU only tidies up, and may take a second for that.
-            return GuestExit(Stop.EXITED, 0, self._reset, self._switched_off)
+            return WatchResult(StopReason.EXITED, 0, self._reset, self._switched_off)
         if self._panicked and self._halted:
-            return GuestExit(Stop.PAUSED)
+            return WatchResult(StopReason.PAUSED)
         return self._past_limit() or self._look_at_the_clock()
 
-    def _exited(self) -> GuestExit:
+    def _exited(self) -> WatchResult:
         # What it told last may still wait to be read, or came in place of an answer.
         with contextlib.suppress(QemuGone):
             while True:
@@ -229,8 +229,8 @@ class Watcher:
         # The connection closes a little before the process ends; what is left of it takes no time.
         status = self._process.wait()
         if status == self._limits.time_is_up:
-            return GuestExit(Stop.INSTRUCTIONS)
-        return GuestExit(Stop.EXITED, status, self._reset, self._switched_off)
+            return WatchResult(StopReason.INSTRUCTIONS)
+        return WatchResult(StopReason.EXITED, status, self._reset, self._switched_off)
 
     def _take_events(self) -> None:
         events = self._process.qmp.events
@@ -243,23 +243,23 @@ class Watcher:
             self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
             self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
 
-    def _past_limit(self) -> GuestExit | None:
+    def _past_limit(self) -> WatchResult | None:
         if self._limits.in_real_time and time.monotonic() > self._deadline:
             if used := cpu_use(self._process.pid):
                 check_real_time(self._limits.seconds, self._before, used)
-            return GuestExit(Stop.SECONDS)
+            return WatchResult(StopReason.SECONDS)
         if not self._limits.in_real_time and (stop := self._look_at_the_use()):
-            return GuestExit(stop)
-        return GuestExit(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+            return WatchResult(stop)
+        return WatchResult(StopReason.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
 
-    def _look_at_the_use(self) -> Stop | None:
+    def _look_at_the_use(self) -> StopReason | None:
         moment = time.monotonic()
         if moment < self._usage.next_look:
             return None
         used = cpu_use(self._process.pid)
         return None if used is None else self._usage.past(used, moment)
 
-    def _look_at_the_clock(self) -> GuestExit | None:
+    def _look_at_the_clock(self) -> WatchResult | None:
         if time.monotonic() < self._next_look or self._limits.time_is_up is not None:
             return None
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
@@ -276,7 +276,11 @@ class Watcher:
         except QemuGone:
             return self._exited()
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
-        return GuestExit(Stop.INSTRUCTIONS) if guest_clock - self._start > self._limits.instructions else None
+        return (
+            WatchResult(StopReason.INSTRUCTIONS)
+            if guest_clock - self._start > self._limits.instructions
+            else None
+        )
 
 
 def _nanoseconds(clock: object) -> int:

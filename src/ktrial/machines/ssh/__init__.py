@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.file_digests import digest_of_file
-from ktrial.machines import HeldLease, Progress, guest_programs
+from ktrial.machines import ExclusiveUse, PreparationProgress, guest_programs
 from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped, MachineUsageError
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.launcher import Launchers, launch_program
@@ -71,7 +71,7 @@ class SshMachine:
         """`guest`: where ktrial's own programs are. `root`: see Boots."""
         self.host = host
         self._root = root
-        self.leases: dict[str, HeldLease] = {}
+        self.leases: dict[str, ExclusiveUse] = {}
         self.writer: SettingWriter | None = None
         """Does the steps that write settings; None: none may be written."""
         self.say: Callable[[str], None] = lambda _text: None
@@ -157,7 +157,7 @@ class SshMachine:
             system = system_of(connection)
         return running_kernel(connection, system)
 
-    def prepare(self, boot: Boot, progress: Progress) -> None:
+    def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Bring the programs there. Raises MachineError."""
         if boot.boots:
             self.check_boots()

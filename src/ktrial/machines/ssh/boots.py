@@ -17,7 +17,7 @@ from typing import IO, NoReturn, Protocol
 
 from ktrial.errors import KtrialError
 from ktrial.file_digests import digest_of_file
-from ktrial.machines import Progress
+from ktrial.machines import PreparationProgress
 from ktrial.machines.errors import (
     CannotBoot,
     ConnectionLost,
@@ -118,7 +118,7 @@ class Place:
         """Whether it is complete. The machine's own always is."""
         return self._is_own or bool(shell.text(boot_ways.HAS.format(name=self._name)))
 
-    def bring(self, shell: Shell, progress: Progress) -> None:
+    def bring(self, shell: Shell, progress: PreparationProgress) -> None:
         """Have it there. Raises MachineError."""
         if self.is_there(shell):
             return
@@ -248,7 +248,7 @@ class Boots:
         if holder and holder.key != self.lease.key and not holder.is_over:
             raise MachineInUse(machine=NAME, host=self.host, who=f" ({holder.who})")
 
-    def place(self, boot: Boot, progress: Progress) -> Place:
+    def place(self, boot: Boot, progress: PreparationProgress) -> Place:
         """Have the kernel there, with its modules and an initial RAM disk. Raises MachineError."""
         self._limit = boot.boot_seconds
         machine = self.look()
