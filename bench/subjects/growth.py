@@ -23,7 +23,7 @@ from tests.support.grown_studies import growing_study, grown_store, trials_of
 from bench.row import Row, told
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.analysis.result import record, result
+from ktrial.analysis.result import load_record, result
 from ktrial.cli.render.history import print_matrix
 from ktrial.cli.render.study_result import print_result
 from ktrial.experiment.explain import stored_explanations
@@ -167,7 +167,7 @@ def _of_study(study: Study) -> Steps:
 
 
 def _pages(store: Store, number: int) -> Steps:
-    recorded, studies = record(store, number), stored_numbers(store)
+    recorded, studies = load_record(store, number), stored_numbers(store)
     cells = matrix(recorded)
     label = recorded.study.workloads[0].label
     labels = [use.label for use in recorded.study.workloads]
@@ -188,7 +188,7 @@ def _of_page(size: int) -> Steps:
         number = store.study(study)
         for trial in trials_of(study):
             store.add_trial(number, trial)
-        stored = record(store, number)
+        stored = load_record(store, number)
         return {"report, HTML": _cpu(lambda: study_html(stored), rounds=1)}
 
 
@@ -205,7 +205,7 @@ def _of_store(scratch: Path, trials: int) -> Steps:
         return {
             "list": _cpu(lambda: [len(treatments(one.study)) for one in store.studies()]),
             "one study found": _cpu(lambda: [store.find(1) for _ in range(20)]),
-            "one study shown": _cpu(lambda: record(store, 1)),
+            "one study shown": _cpu(lambda: load_record(store, 1)),
             "history": _cpu(lambda: history(stored_numbers(store), "load-0000")),
         }
 

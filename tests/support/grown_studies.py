@@ -17,7 +17,7 @@ import psycopg
 
 from ktrial.analysis.brief_results import summary_of
 from ktrial.analysis.history.stored_numbers import facts_of, numbers_of, packed
-from ktrial.analysis.result import record_of
+from ktrial.analysis.result import make_record
 from ktrial.model.base import digest
 from ktrial.model.design import Factor, FactorKind, PlannedTrial
 from ktrial.model.study import Study, Timing, plan
@@ -279,7 +279,7 @@ def summarised(store: Store) -> None:
     """What histories and sites ask of the studies is there, too, as each run leaves it."""
     states, (first, *copies) = store.study_states(), store.studies()
     trials = store.trials(first.id, counted=False)
-    record = record_of(store, first, trials)
+    record = make_record(store, first, trials)
     facts = facts_of(first.id, first.study, trials)
     numbers = [
         (use.label, numbers_of(first.id, first.study, trials, use.label)) for use in first.study.workloads

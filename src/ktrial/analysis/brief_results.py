@@ -14,7 +14,7 @@ from hashlib import sha256
 from pydantic_core import from_json
 
 from ktrial.analysis.history.stored_numbers import summaries_of
-from ktrial.analysis.result import record, record_of
+from ktrial.analysis.result import load_record, make_record
 from ktrial.installation import program_digest
 from ktrial.model.comparison import BriefResult, WarningsAlike
 from ktrial.model.study import StudyRecord
@@ -78,7 +78,9 @@ def _made_now(
     contents: dict[int, bytes] = {}
     waiting: list[StudySummaries] = []
     for study in stale:
-        summary = summary_of(record_of(store, study, store.trials(study.id, counted=False)), states[study.id])
+        summary = summary_of(
+            make_record(store, study, store.trials(study.id, counted=False)), states[study.id]
+        )
         contents[study.id] = summary.by_workload[OF_RESULT]
         waiting.append(summary)
         if len(waiting) >= _AT_ONCE:
@@ -148,13 +150,13 @@ def _true_for(state: str) -> str:
 # At the end of a run what histories and sites ask of its study is kept: while its trials are at hand.
 
 
-def record_kept(store: Store, number: int) -> StudyRecord:
+def keep_record(store: Store, number: int) -> StudyRecord:
     """The study's record, from which the store keeps what else would be read from all its trials again.
 
-    Where that cannot be written it is made when it is asked for. Raises StoreError, as `record`.
+    Where that cannot be written it is made when it is asked for. Raises StoreError, as `load_record`.
     """
     state = store.study_states(number).get(number)  # from before: trials of another run may come in between
-    study_record = record(store, number)
+    study_record = load_record(store, number)
     if state is not None:
         numbers = summaries_of(number, study_record.study, study_record.trials, state)
         store.keep_summaries([numbers, summary_of(study_record, state)])

@@ -8,7 +8,7 @@ from ktrial import machines
 from ktrial.analysis import interim
 from ktrial.analysis.errors import AnalysisError, BadAmount
 from ktrial.analysis.imported_results import measured_in_blocks
-from ktrial.analysis.result import metrics_of, record
+from ktrial.analysis.result import load_record, metrics_of
 from ktrial.importers import Choices, read_all, source_file
 from ktrial.importers.errors import NoMeasurements
 from ktrial.model.comparison import Calibration
@@ -77,7 +77,7 @@ def newest_calibration(store: Store, machine: str) -> Calibration:
             f"The machine {machine} has not been calibrated in this store.",
             hint=f"ktrial calibrate --machine {machine} --workload W",
         )
-    return calibration_of(record(store, max(stored_study.id for stored_study in stored)))
+    return calibration_of(load_record(store, max(stored_study.id for stored_study in stored)))
 
 
 # How many blocks a timed study needs.

@@ -41,16 +41,16 @@ _VARIABILITY_ALPHA = 0.05
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
-def record(store: Store, study: int | str) -> StudyRecord:
+def load_record(store: Store, study: int | str) -> StudyRecord:
     """A study in the store, by its id or its name (the newest), with its trials and result.
 
     Raises StudyNotStored and other StoreErrors.
     """
     stored = store.find(study)
-    return record_of(store, stored, store.trials(stored.id))
+    return make_record(store, stored, store.trials(stored.id))
 
 
-def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> StudyRecord:
+def make_record(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> StudyRecord:
     """The same, of a study whose trials were read before. Raises StoreError."""
     study, differences = stored.study, store.kernel_differences(stored.id)
     if study.timing is None:
@@ -523,11 +523,11 @@ def pair_record(
     )
     of_two = {"factors": tuple(baselines), "design": Design.LISTED, "listed": (dict(after.levels),)}
     of_pair = tuple(trial for trial in trials if trial.planned.treatment.key in {before.key, after.key})
-    record = record_of(store, replace(stored, study=stored.study.model_copy(update=of_two)), of_pair)
+    record = make_record(store, replace(stored, study=stored.study.model_copy(update=of_two)), of_pair)
     if stored.study.timing is None:
         return record
     if before == treatments(stored.study)[0]:
-        of_study = record_of(store, stored, tuple(trials)).result
+        of_study = make_record(store, stored, tuple(trials)).result
         comparisons = tuple(
             comparison for comparison in of_study.comparisons if comparison.treatment == after.label
         )

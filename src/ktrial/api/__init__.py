@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ktrial import importers
-from ktrial.analysis.result import record, record_of
+from ktrial.analysis.result import load_record, make_record
 from ktrial.api.replicated import ReplicatedStudy, run_again
 from ktrial.api.result import StudyResult, Tree, tree_of
 from ktrial.experiment import session
@@ -48,7 +48,7 @@ class Store:
         Its result is worked out anew from its trials. Raises StudyNotStored, which names those like it, and
         other StoreErrors.
         """
-        return StudyResult(record(self._opened, study), lambda: _opened(self._location))
+        return StudyResult(load_record(self._opened, study), lambda: _opened(self._location))
 
     @property
     def studies(self) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def open_bundle(path: str | Path, *, signers: str | Path | None = None) -> Study
 
     with opening() as opened:
         (stored,) = opened.studies()
-        return StudyResult(record_of(opened, stored, opened.trials(stored.id)), opening)
+        return StudyResult(make_record(opened, stored, opened.trials(stored.id)), opening)
 
 
 def replicate(

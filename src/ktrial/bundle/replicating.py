@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ktrial.analysis.replication import compared
-from ktrial.analysis.result import record_of
+from ktrial.analysis.result import make_record
 from ktrial.bundle.archive import KERNELS, KernelEntry
 from ktrial.bundle.errors import BadBundle, BundleError, HostFilesNamed
 from ktrial.bundle.reading import Bundle
@@ -117,7 +117,7 @@ def replicate(
     study = study_again(bundle, request)
     first, fresh = stores
     stored = first.find(bundle.fill(first))
-    before = record_of(first, stored, first.trials(stored.id))
+    before = make_record(first, stored, first.trials(stored.id))
     plain = sources or default_resources()
     kernel_sources = KernelSources(bundle, plain.kernel, cached)
     files = plain.files if request.host_files else _own_programs(bundle.file, study, plain.files)

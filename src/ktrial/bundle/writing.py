@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ktrial import report
-from ktrial.analysis.result import record_of
+from ktrial.analysis.result import make_record
 from ktrial.bundle import archive
 from ktrial.bundle import archive as parts
 from ktrial.bundle.archive import (
@@ -81,7 +81,7 @@ def write_bundle(
     tell("reading the trials")
     trials = _whole_trials(store, stored)
     without_parts = {"profiles": (), "sampled": ()}
-    record = record_of(store, stored, tuple(trial.model_copy(update=without_parts) for trial in trials))
+    record = make_record(store, stored, tuple(trial.model_copy(update=without_parts) for trial in trials))
     contents = _contents(record, options)
     if options.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"

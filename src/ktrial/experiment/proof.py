@@ -18,7 +18,7 @@ from ktrial.analysis.attribution.proof import (
 )
 from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.analysis.errors import ExplanationError
-from ktrial.analysis.result import record as record_in
+from ktrial.analysis.result import load_record
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.jobs import jobs_of, obtained
@@ -180,7 +180,7 @@ class Runs:
         """What the store has of these, though the run was interrupted."""
         store = self.proving.store
         number = store.study(resolved(proof_study(self.question, self.proving.perturbations, rows)))
-        record = record_in(store, number)
+        record = load_record(store, number)
         return Counted(self.question, record, Counts(record, self.question.workload))
 
     @property

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
-from ktrial.analysis.result import record, result
+from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.single_kernel import (
@@ -347,7 +347,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
         if damaged == name and (name not in by_name or by_name[name].id < number):
             store.find(number)
     if name in by_name:
-        return Baseline(name, True, record(store, by_name[name].id))
+        return Baseline(name, True, load_record(store, by_name[name].id))
     near = difflib.get_close_matches(name, by_name, n=1)
     similar = f" (did you mean {near[0]}?)" if near else ""
     raise AnalysisUsageError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
 from ktrial.analysis import interim
-from ktrial.analysis.brief_results import record_kept
+from ktrial.analysis.brief_results import keep_record
 from ktrial.analysis.result import VerdictsSoFar, metrics_of
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import machine_lease, monitoring, preflight
@@ -128,7 +128,7 @@ def run(
             session.leave()
             if is_own and isinstance(machine, RemoteMachine):
                 machine.close()
-    return record_kept(store, session.study_id)
+    return keep_record(store, session.study_id)
 
 
 # The kernels that a study needs: fetched or built, each once, the baseline's first.

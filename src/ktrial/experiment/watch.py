@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.experiment.regression_check import DEFAULT_LIMIT, explained, rows_of, worst
 from ktrial.experiment.single_kernel import Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
@@ -121,7 +121,7 @@ def newest(target: str, progress: Progress) -> Kernel:
 def _looks(store: Store, target: str, measurement: Measurement) -> list[StudyRecord]:
     """Earlier looks that are whole, oldest first: by when they ended, since a kernel may come back."""
     records = [
-        record(store, stored.id)
+        load_record(store, stored.id)
         for stored in store.studies()
         if (study := stored.study).name == PREFIX + target
         and Measurement(study.workloads, study.machine, study.perturbations) == measurement

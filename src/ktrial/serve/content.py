@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ktrial.analysis.history.stored_numbers import StoredNumbers, stored_numbers
-from ktrial.analysis.result import record_of
+from ktrial.analysis.result import make_record
 from ktrial.analysis.store_queries import running_studies
 from ktrial.report import study_html, whys
 from ktrial.report.attribution import Explain
@@ -117,6 +117,6 @@ class Content:
         if stored.study.search and (tuned := store.answer(number)):
             return tuning_page(stored.study, tuned, number=number)
         # With the event counters, which the other pages do without.
-        record = record_of(store, stored, store.trials(number))
+        record = make_record(store, stored, store.trials(number))
         explain = self._explain if number not in self._running else None
         return study_html(record, whys(store, record, explain) if explain else ())

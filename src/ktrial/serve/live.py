@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
-from ktrial.analysis.result import record_of
+from ktrial.analysis.result import make_record
 from ktrial.analysis.store_queries import RunningStudy, is_alive, running_studies
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
@@ -91,7 +91,7 @@ class Live:
         if before and before.state == state:
             return before
         stored = store.find(number)
-        record = record_of(store, stored, store.trials(number, counted=False))
+        record = make_record(store, stored, store.trials(number, counted=False))
         counts = study_summary.verdict_counts(record)
         return _SoFar(
             state=state,

@@ -13,7 +13,7 @@ from tests.support.making import planned
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.kernel_diff import remember
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
@@ -84,7 +84,7 @@ def measured(
             values = {"fork": value if order else 1000.0, "pipe": value if order else 1000.0}
             store.add_trial(number, making.a_trial(plan, values, provenance=provenance, profiles=profiles))
         remember(store, number, study, {kernel_.name: kernel_ for kernel_ in kernels})
-        return record(store, number)
+        return load_record(store, number)
 
 
 def warning_of(study_record: StudyRecord) -> DataWarning:

@@ -10,7 +10,7 @@ from tests.unit.analysis.test_kernel_difference import a_kernel, a_patch, built
 
 from ktrial.analysis.kernel_confounds import Confounding, KernelStep, confounding_of, with_kernels
 from ktrial.analysis.kernel_diff import difference_of
-from ktrial.analysis.result import record, result
+from ktrial.analysis.result import load_record, result
 from ktrial.kernels.kernel_difference import Rules, changed_options
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
@@ -191,7 +191,7 @@ def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Pat
     study = study.model_copy(update={"perturbations": 1})
     difference = difference_of(kernel, kernel_after)
     with open_store(tmp_path / "x.db") as store:
-        complete = record(store, stored(store, study, kernel, kernel_after, difference))
+        complete = load_record(store, stored(store, study, kernel, kernel_after, difference))
     assert complete.kernels == (difference,)
     assert {comparison.verdict for comparison in complete.result.comparisons} == {Verdict.INCONCLUSIVE}
     assert {comparison.ratio for comparison in complete.result.comparisons} == {0.7}, (

@@ -7,10 +7,10 @@ from tests.support.report_records import FIVE, a_record, a_study_with_failures
 from tests.support.scripted import ScriptedMachine, number_of, sources
 from tests.support.stored_results import fill
 
-from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results, record_kept
+from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results, keep_record
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.experiment.session import run
 from ktrial.model.history import History
 from ktrial.store.store import Store, open_store
@@ -33,7 +33,7 @@ def test_a_run_leaves_its_numbers_and_what_it_came_to(
         record_ = run(a_study(), store=store, machine=ScriptedMachine(number_of), sources=sources())
         past, briefs = without_trials(store, monkeypatch)
         assert sum(len(line.points) for line in past.lines) > 0
-        assert briefs.of(record_.id) == brief_of(record(store, record_.id))
+        assert briefs.of(record_.id) == brief_of(load_record(store, record_.id))
         assert briefs.of(record_.id).answer == record_.result.answer
 
 
@@ -42,7 +42,7 @@ def test_what_was_kept_of_one_study_says_what_its_trials_say(
 ) -> None:
     with open_store(backend.location) as store:
         fill(store, a_record(FIVE[:3], ("fork",)), a_study_with_failures())
-        records = [record_kept(store, study.id) for study in store.studies()]
+        records = [keep_record(store, study.id) for study in store.studies()]
         past, briefs = without_trials(store, monkeypatch)
         assert [briefs.of(study_record.id) for study_record in records] == [
             brief_of(study_record) for study_record in records
@@ -57,10 +57,10 @@ def test_what_was_kept_of_one_study_says_what_its_trials_say(
 def test_what_a_study_came_to_is_made_again_once_it_has_changed(backend: Backend) -> None:
     with open_store(backend.location) as store:
         fill(store, a_record(FIVE[:3], ("fork",)))
-        (before,) = (record_kept(store, study.id) for study in store.studies())
+        (before,) = (keep_record(store, study.id) for study in store.studies())
         store.remove_trials_of(before.id, [before.trials[-1].planned.key])
         after = brief_results(store, store.studies(), store.study_states()).of(before.id)
-        assert after == brief_of(record(store, before.id))
+        assert after == brief_of(load_record(store, before.id))
         assert after.completed == brief_of(before).completed - 1
 
 

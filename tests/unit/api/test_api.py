@@ -16,7 +16,7 @@ from tests.support.scripted import ScriptedMachine, sources
 
 import ktrial
 from ktrial import report
-from ktrial.analysis.result import record as record_of
+from ktrial.analysis.result import load_record
 from ktrial.experiment import session
 from ktrial.model.study import StudyRecord
 from ktrial.store.store import open_store
@@ -38,7 +38,7 @@ def stored(tmp_path: Path) -> StudyRecord:
         number = store.study(made.study)
         for trial in made.trials:
             assert store.add_trial(number, trial)
-        return record_of(store, number)
+        return load_record(store, number)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.support import bundles
 from tests.support.command_line import CommandLine
 
 from ktrial import report
-from ktrial.analysis.result import record as record_of
+from ktrial.analysis.result import load_record
 from ktrial.bundle import archive
 from ktrial.bundle.errors import (
     BadBundle,
@@ -82,7 +82,7 @@ def test_the_same_trials_stored_in_another_order_give_the_same_bytes(bundle: Pat
 def test_what_comes_out_is_what_went_in(store: Path, bundle: Path, tmp_path: Path) -> None:
     with open_store(store) as before, open_bundle(bundle) as opened, open_store(tmp_path / "b.db") as after:
         number = opened.fill(after)
-        stored, filled = record_of(before, "quick"), record_of(after, number)
+        stored, filled = load_record(before, "quick"), load_record(after, number)
         assert filled.trials == stored.trials
         assert filled.result == stored.result == opened.result()
         assert filled.study == stored.study

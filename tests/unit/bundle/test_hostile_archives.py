@@ -12,7 +12,7 @@ import pytest
 from tests.support import bundles
 
 from ktrial import report
-from ktrial.analysis.result import record as record_of
+from ktrial.analysis.result import load_record
 from ktrial.bundle.errors import BundleError
 from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.replicating import ReplicationRequest, study_again
@@ -72,7 +72,7 @@ def taken_in(file: Path, store: Path) -> str:
         study_again(bundle, ReplicationRequest())
     with open_bundle(file) as bundle, open_store(store) as filled:
         number = bundle.fill(filled)
-        record = record_of(filled, number)
+        record = load_record(filled, number)
         record_as_json(record, filled.name)
         report.study_markdown(record)
     return f"read, {len(trials)} trials"

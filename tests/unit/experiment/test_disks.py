@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.analysis.data_quality import out_of_reach
-from ktrial.analysis.result import record, result
+from ktrial.analysis.result import load_record, result
 from ktrial.cli.studies import registry
 from ktrial.experiment import guest_storage
 from ktrial.experiment.manipulation import settings_of
@@ -212,12 +212,12 @@ def test_a_setting_that_reaches_nothing_is_told_with_the_result(
     assert said in warning.text
     with open_store(str(tmp_path / "s.db")) as store:
         number = store.study(study)
-        stored = record(store, number)
+        stored = load_record(store, number)
     assert warning in stored.result.warnings, "what `run` and `show` print is of the stored study"
 
 
 def test_of_the_study_s_own_disk_nothing_is_told_when_it_is_stored(tmp_path: Path) -> None:
     study = a_read_ahead_study(tmp_path, "@disk", "disk = {}")
     with open_store(str(tmp_path / "s.db")) as store:
-        stored = record(store, store.study(study)).result
+        stored = load_record(store, store.study(study)).result
     assert not [warning for warning in stored.warnings if warning.kind is WarningKind.OUT_OF_REACH]

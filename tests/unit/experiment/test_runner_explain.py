@@ -9,7 +9,7 @@ from tests.support.scripted import a_kernel, not_found
 
 from ktrial.analysis.attribution.question import question
 from ktrial.analysis.errors import ExplanationError, NotCounted
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.model.attribution import Match
 from ktrial.model.design import Factor, FactorKind
@@ -30,7 +30,7 @@ def kept(store: Store, *kernels: str, profiles: bool = True) -> StudyRecord:
             counts = {("mutex_lock", ""): 1000 + 500 * (kernel == NEW) + block}
             counted = (a_profile(counts, kernel=kernel),) if profiles else ()
             store.add_trial(number, a_trial(planned(kernel, block), profiles=counted))
-    return record(store, number)
+    return load_record(store, number)
 
 
 def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_which_function_is_which_is_told_by_all_workloads_of_the_study(
             for name in ("fork", "pipe")
         )
         store.add_trial(number, a_trial(planned(kernel, 0), profiles=profiles))
-    why = explain_record(store, record(store, number), "fork", guests=STORED)
+    why = explain_record(store, load_record(store, number), "fork", guests=STORED)
     matches = {row.function: row.match for row in why.explanation.rows if row.function != PROGRAM}
     assert matches == {"foo": Match.ONLY_FROM, "_foo": Match.ONLY_TO}, "as the second has a foo of its own"
 
@@ -102,7 +102,7 @@ def test_a_kernel_whose_trial_failed_is_told_as_that(store: Store) -> None:
     hung = a_trial(planned(NEW, 0), outcome=Outcome.HUNG, reason="300 s of CPU time went by")
     store.add_trial(number, hung)
     with pytest.raises(NotCounted, match=r"debian:6\.12: a trial of it ended as hung: 300 s of CPU"):
-        explain_record(store, record(store, number), guests=STORED)
+        explain_record(store, load_record(store, number), guests=STORED)
 
 
 def test_only_the_machine_exact_counts_by_function() -> None:

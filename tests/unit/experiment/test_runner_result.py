@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_sample, a_study, a_trial
 
-from ktrial.analysis.result import record, result
+from ktrial.analysis.result import load_record, result
 from ktrial.model.comparison import Comparison, Result, Verdict
 from ktrial.model.design import Factor, FactorKind, Perturbation
 from ktrial.model.study import Study, perturbation, plan
@@ -308,7 +308,7 @@ def test_a_stored_study_has_the_result_of_its_trials(tmp_path: Path) -> None:
         for trial in reversed(TRIALS):
             store.add_trial(study_id, trial)
         for name in (study_id, str(study_id), "quick"):
-            stored = record(store, name)
+            stored = load_record(store, name)
             assert (stored.id, stored.study, stored.planned) == (study_id, FORK, 6)
             assert stored.trials == tuple(TRIALS)
             assert stored.result == answered(FORK, TRIALS)

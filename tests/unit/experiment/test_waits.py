@@ -8,7 +8,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 
 from ktrial import report
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.analysis.scaling import waits
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
@@ -80,7 +80,7 @@ def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,), lines: float
                 CounterDelta(workload="fork", name=name, delta=delta) for name, delta in spent.items()
             )
             store.add_trial(number, a_trial(plan).model_copy(update={"counters": rows}))
-        return record(store, number)
+        return load_record(store, number)
 
 
 def test_waits_are_shares_by_treatment_and_cpus_with_the_first_place(tmp_path: Path) -> None:

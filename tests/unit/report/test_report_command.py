@@ -7,7 +7,7 @@ from tests.support.command_line import CommandLine
 from tests.support.report_records import a_record
 
 from ktrial import report
-from ktrial.analysis.result import record as record_of
+from ktrial.analysis.result import load_record
 from ktrial.model.study import StudyRecord
 from ktrial.store.store import open_store
 
@@ -26,7 +26,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyRecord:
         number = store.study(record.study)
         for trial in record.trials:
             assert store.add_trial(number, trial)
-        return record_of(store, number)
+        return load_record(store, number)
 
 
 def test_the_page_goes_beside_the_store(cli: CommandLine, stored: StudyRecord, tmp_path: Path) -> None:

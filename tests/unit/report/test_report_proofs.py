@@ -11,7 +11,7 @@ from tests.support.report_records import a_counted_record, explained_by
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
-from ktrial.analysis.result import record as record_in
+from ktrial.analysis.result import load_record
 from ktrial.cli.render.study_result import print_whys
 from ktrial.model.attribution import (
     Candidate,
@@ -163,7 +163,7 @@ def test_a_stored_proof_is_part_of_the_study_s_record(record: StudyRecord, tmp_p
         number = store.study(record.study)
         for proof in record.proofs:
             store.add_proof(number, proof)
-        assert record_in(store, number).proofs == record.proofs
+        assert load_record(store, number).proofs == record.proofs
         newer = record.proofs[0].model_copy(update={"control": 3.0})
         store.add_proof(number, newer)
-        assert set(record_in(store, number).proofs) == {newer, record.proofs[1]}
+        assert set(load_record(store, number).proofs) == {newer, record.proofs[1]}

@@ -12,7 +12,7 @@ from tests.support.drawings import axis, drawing, drawings_in, figure
 from tests.support.making import a_sample, a_study, a_trial
 
 from ktrial import report
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.analysis.scaling import Coefficients, curves
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.parallel import ScalingCurve
@@ -54,7 +54,7 @@ def a_record(tmp_path: Path, counts: tuple[int, ...] = CPUS, seeds: int = 3) -> 
                         trial = a_trial(plan, outcome=Outcome.PANICKED)
                     store.add_trial(number, trial)
                     order += 1
-        return record(store, number)
+        return load_record(store, number)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_without_that_factor_there_are_none(tmp_path: Path) -> None:
     study = a_study()
     with open_store(tmp_path / "s.db") as store:
         number = store.study(study)
-        assert curves(record(store, number)) == ()
+        assert curves(load_record(store, number)) == ()
 
 
 def test_the_chart_says_what_the_curves_do(made: StudyRecord) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.support.drawn_charts import assert_charts_are_true
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.model.study import MachineSettings, StudyRecord
 from ktrial.model.trial import SampleSeries, Series, SeriesKind, TrialSampled
 from ktrial.report import sparkline, study_html
@@ -52,7 +52,7 @@ def a_record(tmp_path: Path, *courses: SampleSeries, **machine: object) -> Study
         for order, kernel in enumerate(("debian:6.1", "debian:6.12")):
             trial = a_trial(planned(kernel, order=order), values={"fork": 1.0, "pipe": 2.0}, sampled=courses)
             store.add_trial(number, trial)
-        return record(store, number)
+        return load_record(store, number)
 
 
 def test_a_counter_is_drawn_as_its_rate_a_second() -> None:

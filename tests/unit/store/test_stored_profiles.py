@@ -7,7 +7,7 @@ import pytest
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.analysis.store_queries import profile_of
 from ktrial.model.design import Treatment
 from ktrial.model.profile import Profile
@@ -33,19 +33,19 @@ def test_the_first_perturbation_s_profile_is_taken_whatever_the_run_order(store:
         store.add_trial(
             study_id, a_trial(planned(number=number, order=order), profiles=(counted(instructions),))
         )
-    assert profile_of(store, record(store, study_id), OLD, "fork") == counted(100)
+    assert profile_of(store, load_record(store, study_id), OLD, "fork") == counted(100)
 
 
 def test_a_trial_without_a_profile_is_passed_over(store: Store) -> None:
     study_id = store.study(a_study())
     store.add_trial(study_id, a_trial(planned(number=0), outcome=Outcome.PANICKED))
     store.add_trial(study_id, a_trial(planned(number=1, order=1), profiles=(counted(200),)))
-    assert profile_of(store, record(store, study_id), OLD, "fork") == counted(200)
+    assert profile_of(store, load_record(store, study_id), OLD, "fork") == counted(200)
 
 
 def test_another_treatment_and_another_workload_have_none(store: Store) -> None:
     study_id = store.study(a_study())
     store.add_trial(study_id, a_trial(profiles=(counted(100),)))
-    whole = record(store, study_id)
+    whole = load_record(store, study_id)
     assert profile_of(store, whole, NEW, "fork") is None
     assert profile_of(store, whole, OLD, "pipe") is None

@@ -215,7 +215,7 @@ def counters(
     Of a study's treatments, or of two kernels in workloads or with a command of your own: -- COMMAND.
     """
     from ktrial.analysis.counters import compared
-    from ktrial.analysis.result import record as record_of
+    from ktrial.analysis.result import load_record
     from ktrial.report.counters import against_baseline
 
     if kernel and study:
@@ -230,7 +230,7 @@ def counters(
             record = _measured(kernel, options, store)
     else:
         with open_existing(options.store) as store:
-            record = record_of(store, find(store, study).id)
+            record = load_record(store, find(store, study).id)
     workloads = () if kernel else options.workload_names
     rows = [
         row

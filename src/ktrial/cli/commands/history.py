@@ -245,7 +245,7 @@ def matrix(
 
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
-    from ktrial.analysis.result import record as record_of
+    from ktrial.analysis.result import load_record
     from ktrial.cli.progress import progress
     from ktrial.cli.render.history import print_matrix
     from ktrial.cli.running.reports import explain
@@ -269,7 +269,7 @@ def matrix(
         planned = _planned(kernels, workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour)
     with open_existing(store) if study else open_store(store) as opened:
         if planned is None:
-            record = record_of(opened, opened.find(study or "").id)
+            record = load_record(opened, opened.find(study or "").id)
         else:
             with progress() as observer:
                 record = run(planned, store=opened, observer=observer, jobs=jobs)

@@ -48,7 +48,7 @@ def report(
 ) -> None:
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
-    from ktrial.analysis.result import record as record_of
+    from ktrial.analysis.result import load_record
     from ktrial.cli.running.reports import default_report, explain, write_report
 
     _check_options(
@@ -67,7 +67,7 @@ def report(
             else:
                 print(f"report: {report_search(stored, opened, html, whole=whole)}")
             return
-        record = record_of(opened, stored.id)
+        record = load_record(opened, stored.id)
         if stored.study.search and not (samples or series or scaling):
             from ktrial.cli.running.search_answer import with_confirmation
 
@@ -115,7 +115,7 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
-    from ktrial.analysis.result import record as record_of
+    from ktrial.analysis.result import load_record
     from ktrial.cli.running.reports import explain
     from ktrial.report import whys
 
@@ -125,7 +125,7 @@ def show(
 
             show_search(stored, opened, json=json)
             return
-        record = record_of(opened, stored.id)
+        record = load_record(opened, stored.id)
         if console:
             _print_consoles(record)
             return

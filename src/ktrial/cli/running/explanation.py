@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ktrial.analysis import fidelity_citation
 from ktrial.analysis.attribution.question import AttributionQuestion, check_differ, question
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.cli import studies
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, say
@@ -47,7 +47,7 @@ def why(options: "ExplainOptions") -> Attribution:
         with progress() as observer:
             guests = Guests(observer=observer, values=not options.no_values)
             sides = (options.workload, options.before, options.after)
-            return explain_record(store, record(store, stored), *sides, guests)
+            return explain_record(store, load_record(store, stored), *sides, guests)
 
 
 def _counted(asked_for: AttributionQuestion, options: "ExplainOptions") -> Attribution:

@@ -9,7 +9,7 @@ from ktrial.analysis.attribution.costs import costs, difference
 from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.fidelity import Both, fidelity, fitted, machine_of, text
 from ktrial.analysis.fidelity_citation import keep, table_of
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.cli.console import say, write_page
 from ktrial.cli.progress import progress
 from ktrial.cli.studies import find, open_existing, open_store, registry
@@ -61,7 +61,7 @@ def _stored_two(store: Store, names: Sequence[str]) -> list[Both] | None:
     """`EXACT TIMED`: two stored studies, of which the first counts."""
     if len(names) != 2 or any(name.endswith(".toml") for name in names):
         return None
-    first, second = (record(store, find(store, name).id) for name in names)
+    first, second = (load_record(store, find(store, name).id) for name in names)
     counts = [side.study.machine.kind in EXACT_MACHINES for side in (first, second)]
     return [(first, second)] if any(counts) else None
 
@@ -69,8 +69,8 @@ def _stored_two(store: Store, names: Sequence[str]) -> list[Both] | None:
 def _both(store: Store, name: str, request: FidelityRequest) -> Both:
     """A study in real time, and the one that counts. Of a file, what is missing is run."""
     if not name.endswith(".toml"):
-        timed = record(store, find(store, name).id)
-        return record(store, find(store, f"{timed.study.name}{COUNTED_SUFFIX}").id), timed
+        timed = load_record(store, find(store, name).id)
+        return load_record(store, find(store, f"{timed.study.name}{COUNTED_SUFFIX}").id), timed
     study = load(toml_files.file_of(Path(name)), registry())
     if study.machine.kind in EXACT_MACHINES:
         raise AnalysisUsageError(

@@ -18,7 +18,7 @@ import typer
 
 from ktrial import interruption, machines
 from ktrial.analysis.history.machine_agreement import on_machines
-from ktrial.analysis.result import record
+from ktrial.analysis.result import load_record
 from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say
 from ktrial.cli.options.common import RunOptions
 from ktrial.cli.progress import progress
@@ -291,7 +291,7 @@ def _records(studies: Mapping[str, Study], location: str) -> list[StudyRecord]:
     """Of the machines that have stored their study."""
     with open_store(location) as store:
         stored = (store.newest(digest=digest(resolved(study))) for study in studies.values())
-        return [record(store, study.id) for study in stored if study is not None]
+        return [load_record(store, study.id) for study in stored if study is not None]
 
 
 def _print(host_runs: Sequence[_HostRun], rows: Sequence[Across], measured: int) -> None:

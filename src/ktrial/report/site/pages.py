@@ -11,7 +11,7 @@ from ktrial.analysis.errors import NoMatrix
 from ktrial.analysis.history.machine_agreement import on_several_machines
 from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
-from ktrial.analysis.result import pair_record, record_of
+from ktrial.analysis.result import make_record, pair_record
 from ktrial.installation import program_digest
 from ktrial.model.base import digest
 from ktrial.model.comparison import BriefResult, Matrix
@@ -216,7 +216,7 @@ class Pages:
         return outcome.reasons
 
     def _record(self, stored: StoredStudy) -> StudyRecord:
-        return record_of(self._store, stored, self._store.trials(stored.id, counted=False))
+        return make_record(self._store, stored, self._store.trials(stored.id, counted=False))
 
     def _in_brief(self, stored: StoredStudy) -> tuple[str, str]:
         brief = self._brief(stored)
